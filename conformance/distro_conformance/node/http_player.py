@@ -17,6 +17,8 @@ from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
 
 _TIMEOUT_S = 10.0
+_SPREAD = 37
+"""Of addresses next to each other the hashes have one sign."""
 _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/nacos/v3/client/ns/instance"}
 _IN_3X = Span("3.0.0", "3.99.99")
 
@@ -108,7 +110,7 @@ def address_owned_by(
     owners = [(each, sorted(among)) for each, among in ((owner, members), *others)]
     owned = (
         (f"10.1.{high}.{low}", 80)
-        for high in range(number, 256)
+        for high in range(number * _SPREAD % 256, 256)
         for low in range(256)
         if all(ring[place(f"10.1.{high}.{low}:80", len(ring))] == each for each, ring in owners)
     )

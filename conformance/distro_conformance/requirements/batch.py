@@ -7,13 +7,15 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
 from distro_conformance.node.player import Host
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_protos import Message
 
-PORTS = (80, 81)
+PORTS, OTHER_PORTS = (80, 81), (80, 82)
 
 
 @requirement("DISTRO-BATCH-001", MUST, "#naming-requests, #distro-content", since="2.1.1")
 async def batch_arrives_whole(kit: Kit) -> None:
-    """The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it."""
+    """The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it, and
+    VERIFYs follow."""
     client, service = await kit.client(), kit.service()
     change: Arrival | None = None
     for ports in (PORTS, PORTS[1:]):
@@ -27,6 +29,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
             f"the CHANGE to hold {service} at 10.0.0.1, ports {ports}, and nothing else",
             held,
         )
+    await kit.eventually_sent("VERIFY", client.id, after=change)
 
 
 @requirement("DISTRO-BATCH-002", MUST, "#revision-connection", bug="B18", since="2.1.2")
@@ -50,23 +53,25 @@ async def batch_raises_the_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-003", MUST, "#receive-batch-over-single", bug="B19", since="2.1.1")
 async def batch_replaces_a_single_instance(kit: Kit) -> None:
-    """A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch."""
+    """A CHANGE that holds a batch where a single instance was, or another batch, is applied and shows every instance
+    of the batch."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     for revision, port in ((1, 78), (2, 79)):
         reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))
         kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply}")
         kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
-    reply = await kit.peer.sync_batch(synced, 3, service, "10.0.0.1", PORTS)
-    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {PORTS}: {reply}")
-    kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
+    for revision, batch in ((3, PORTS), (4, OTHER_PORTS)):
+        reply = await kit.peer.sync_batch(synced, revision, service, "10.0.0.1", batch)
+        kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {batch}: {reply}")
+        kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
 
-    async def shown() -> tuple[Host, ...] | None:
-        hosts = await reader.query(service)
-        return hosts if sorted(host.port for host in hosts) == list(PORTS) else None
+        async def shown(batch: tuple[int, ...] = batch) -> tuple[Host, ...] | None:
+            hosts = await reader.query(service)
+            return hosts if sorted(host.port for host in hosts) == list(batch) else None
 
-    async def otherwise() -> dict[str, object]:
-        ports = sorted(host.port for host in await reader.query(service))
-        return {"ports": ports, "error_code": reply.body.get("errorCode")}
+        async def otherwise(reply: Message = reply) -> dict[str, object]:
+            ports = sorted(host.port for host in await reader.query(service))
+            return {"ports": ports, "error_code": reply.body.get("errorCode")}
 
-    what = f"{service} at ports {PORTS} and no other"
-    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)
+        what = f"{service} at ports {batch} and no other"
+        await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)

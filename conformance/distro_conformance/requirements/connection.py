@@ -12,23 +12,28 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 from distro_conformance.waiting import Look, known
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
+_SILENT = 5
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 """The longest of any release: the check before may still be waiting for another client's answer."""
 
 
 @requirement("DISTRO-CONNECTION-001", MUST, "#ejector-check", bug="B03")
 async def mute_client_is_given_up(kit: Kit) -> None:
-    """A client that is silent for 20 s and does not answer a detection is given up with all that it publishes."""
-    client = await _registered(kit)
-    client.falls_silent()
-    kit.note("it falls silent")
+    """A client that is silent for 20 s and does not answer a detection is given up with all that it publishes, however
+    many there are."""
+    clients = [await _registered(kit) for _ in range(_SILENT)]
+    for client in clients:
+        client.falls_silent()
+    kit.note("they fall silent")
+    end_ms = kit.target.clock.now_ms() + _EXPELLED_MS
+    for client in clients:
 
-    async def otherwise() -> dict[str, object]:
-        detections = sum(push.type == DETECTION for push in client.pushes)
-        return {"held": await kit.peer.query(client.id) is not None, "detections": detections}
+        async def otherwise(client: PlayedClient = client) -> dict[str, object]:
+            detections = sum(push.type == DETECTION for push in client.pushes)
+            return {"held": await kit.peer.query(client.id) is not None, "detections": detections}
 
-    what = f"the end of {client.id}, whose connection is dead"
-    await kit.eventually(kit.lacks(client.id), within_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
+        what, left_ms = f"the end of {client.id}, whose connection is dead", end_ms - kit.target.clock.now_ms()
+        await kit.eventually(kit.lacks(client.id), within_ms=max(0, left_ms), what=what, otherwise=otherwise)
 
 
 @requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")

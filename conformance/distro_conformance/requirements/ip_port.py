@@ -11,7 +11,7 @@ from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import PlayedHttpClient, later_api
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
-from distro_conformance.node.peer import Arrival
+from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
@@ -21,14 +21,24 @@ from distro_traces.content import Replica
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
 _ATTEMPTS = 10
 """At meeting each other."""
+_CLIENTS = 4
+"""Of each member: enough for hashes of either sign."""
 _HAS_REVISIONS = Span(since="2.1.2")
 
 
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
-    """An instance registered over HTTP at its owner reaches every other member as a CHANGE of `ip:port#true`."""
-    client, _ = await _registered(kit)
-    await kit.eventually_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
+    """An instance registered over HTTP at its owner reaches every other member whole, as a CHANGE of
+    `ip:port#true`."""
+    client, service = await _registered(kit, cluster="blue", zone="a")
+    for peer in kit.peers:
+        change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
+        published = change.call.replica.published if change.call and change.call.replica else ()
+        found = [(each.service, each.ip, each.port, each.cluster) for each in published]
+        told = (service, client.ip, client.port, "blue")
+        kit.require(found == [told], f"the CHANGE to hold {told} and nothing else", found)
+        zone = json.loads(published[0].attributes).get("zone")
+        kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
 
 
 @requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
@@ -81,32 +91,36 @@ async def client_is_created_once(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     """A request about an instance that another member owns is passed on, and its answer is given back unchanged."""
-    client = kit.http_client(kit.peer.address)
-    reply = await client.register(kit.service())
-    kit.note(f"{client.id}, which {kit.peer.address} owns, registers at the node: {reply}")
-    passed_on = _passed_on(kit, client)
-    kit.require(
-        [each["method"] for each in passed_on] == ["POST"],
-        f"the registration of {client.id} to be passed on to {kit.peer.address}, once",
-        passed_on,
-    )
-    kit.require((reply.status, reply.text) == (200, ANSWER), f"the answer of {kit.peer.address}, {ANSWER!r}", reply)
-    copy = await kit.peer.query(client.id)
-    kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
+    for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
+        client, service = kit.http_client(owner.address), kit.service()
+        for number, request in enumerate((client.register, client.beat, client.deregister), 1):
+            reply = await request(service)
+            kit.note(f"{client.id}, which {owner.address} owns, asks the node to {request.__name__}: {reply}")
+            passed_on = [each["method"] for each in _passed_on(client, owner)]
+            expected = ["POST", "PUT", "DELETE"][:number]
+            what = f"every request of {client.id} to be passed on to {owner.address}, once: {expected}"
+            kit.require(passed_on == expected, what, passed_on)
+            answered = (reply.status, reply.text) == (200, ANSWER)
+            kit.require(answered, f"the answer of {owner.address}, {ANSWER!r}", reply)
+        copy = await kit.peer.query(client.id)
+        kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
 
 
 @requirement("DISTRO-IPPORT-004", MUST, "#lease-beats, #http-v1")
 async def beats_keep_an_instance(kit: Kit) -> None:
-    """Beats keep an instance healthy."""
+    """Beats keep their instance healthy, and no other one of its client."""
     client, service = await _registered(kit)
+    other = kit.service()
+    await client.register(other)
+    kit.note(f"it registers {other} too, and does not beat there")
     end_ms = kit.target.clock.now_ms() + _UNHEALTHY_MS + 2 * _CHECK_MS
     while kit.target.clock.now_ms() < end_ms:
         await client.beat(service)
         await kit.sleep(_BEAT_MS)
         copy = await kit.peer.query(client.id)
-        kit.require(
-            copy is not None and [each.healthy for each in copy.published] == [True], f"a healthy {client.id}", copy
-        )
+        healthy = {each.service: each.healthy for each in copy.published} if copy else {}
+        kit.require(healthy.get(service) is True, f"a healthy {service} of {client.id}", copy)
+    kit.require(not healthy.get(other), f"no healthy {other}, whose beats stay out", copy)
 
 
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
@@ -125,7 +139,7 @@ async def beat_registers(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
-    """A deregistration over HTTP ends the instance, and the members are told."""
+    """A deregistration over HTTP ends the instance, and 30 s later the client, and the members are told."""
     client, service = await _registered(kit)
     change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
     reply = await client.deregister(service)
@@ -143,6 +157,8 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
     hosts = await (await kit.client()).query(service)
     kit.require(hosts == (), f"no hosts of {service}", hosts)
+    within_ms = _GONE_MS + 2 * kit.timings.clean_ms + 2 * kit.timings.sync_ms
+    await kit.eventually_sent("DELETE", client.id, within_ms=within_ms)
 
 
 @requirement("DISTRO-IPPORT-007", MUST, "#lease-beats, #revision-ip-port", bug="B06", since="2.1.2")
@@ -186,7 +202,7 @@ async def no_second_hop(kit: Kit) -> None:
     reply = await client.passed_on(kit.service())
     kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
     kit.require(reply.status == 400, "status 400", reply)
-    again = _passed_on(kit, client)
+    again = _passed_on(client, kit.peer)
     kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
 
 
@@ -231,7 +247,7 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
     told = kit.arrival("CHANGE", client.id)
 
     async def reached() -> object:
-        return _passed_on(kit, client) or await told()
+        return _passed_on(client, kit.peer) or await told()
 
     async def shown_here() -> dict[str, object]:
         hosts = await (await kit.client()).query(service)
@@ -241,9 +257,9 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
     await kit.eventually(reached, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=shown_here)
 
 
-def _passed_on(kit: Kit, client: PlayedHttpClient) -> list[Json]:
+def _passed_on(client: PlayedHttpClient, owner: PlayedPeer) -> list[Json]:
     """To the played member."""
-    return [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
+    return [each for each in owner.http.requests if each["query"].get("ip") == client.ip]
 
 
 def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
@@ -255,10 +271,10 @@ def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None)
     return kit.arrival("CHANGE", client, after=after, carrying=shows)
 
 
-async def _registered(kit: Kit) -> tuple[PlayedHttpClient, str]:
+async def _registered(kit: Kit, **metadata: str) -> tuple[PlayedHttpClient, str]:
     """A client that the node owns."""
     client, service = kit.http_client(kit.target.address), kit.service()
-    reply = await client.register(service)
+    reply = await client.register(service, metadata)
     kit.note(f"{client.id}, which the node owns, registers {service} there: {reply}")
     kit.presuppose((reply.status, reply.text) == (200, "ok"), f"a registration of {client.id} that succeeds", reply)
     return client, service

@@ -10,18 +10,23 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.player import read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import known
 
 _KEEP_ALIVE_MS = 4_000
 
 
 @requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
 async def copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy that nobody verifies stays for its lease, and ends at the next check after it."""
+    """A copy that nobody verifies stays for its lease, and ends at the next check after it; subscribers are told."""
     reader = await kit.client()
     client, service = await kit.synced()
+    await reader.subscribe(service)
     await _ends_with_its_lease(kit, client)
     await kit.eventually_listed(reader, service)
+    emptied = known(lambda: any(not read_hosts(push) for push in reader.pushed(service)))
+    await kit.eventually(emptied, within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts")
 
 
 @requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")
@@ -45,20 +50,22 @@ async def failed_verify_renews_nothing(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-004", MUST, "#receive-lease", bug="B17")
 async def change_renews(kit: Kit) -> None:
-    """A CHANGE renews the lease: who is told of a client all the time keeps it."""
-    client, service = await kit.synced()
+    """A CHANGE renews the lease: who is told of a client, of whichever kind, all the time keeps it."""
+    copies = [await kit.synced(client=each) for each in (None, kit.http_client(kit.peer.address).id)]
     revision = 1
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_ms:  # the cleaner may be late
-        copy = await kit.peer.query(client)
-        kit.require(
-            copy is not None,
-            f"{client} to stay",
-            f"the node lost it, {_KEEP_ALIVE_MS} ms after its last CHANGE",
-            observed={"changes": revision, "held": copy is not None},
-        )
+        for client, _ in copies:
+            copy = await kit.peer.query(client)
+            kit.require(
+                copy is not None,
+                f"{client} to stay",
+                f"the node lost it, {_KEEP_ALIVE_MS} ms after its last CHANGE",
+                observed={"changes": revision, "held": copy is not None},
+            )
         revision += 1
-        await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
+        for client, service in copies:
+            await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
         await kit.sleep(_KEEP_ALIVE_MS)
 
 

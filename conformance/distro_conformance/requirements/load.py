@@ -142,9 +142,12 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-007", MUST, "#receive-late", bug="B27", since="2.2.1", own_node=True)
 async def snapshot_brings_nobody_back(kit: Kit) -> None:
-    """A client whose DELETE came while the snapshot was under way does not come back with it."""
-    client, service = kit.foreign_client(), kit.service()
-    reply = snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)]))
+    """A client whose DELETE came while the snapshot was under way does not come back with it, and all others are
+    taken."""
+    (client, service), (rest, its) = ((kit.foreign_client(), kit.service()) for _ in range(2))
+    reply = snapshot_reply(
+        *(sync_data(each, 3, [(name, "10.0.0.1", 80)]) for each, name in ((client, service), (rest, its)))
+    )
     asked = await _loads_slowly(kit, reply)
     deleted = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
@@ -153,6 +156,8 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     copy = await kit.peer.query(client)
     observed = {"acknowledged": deleted.succeeded, "published": services(copy), "sent": [service]}
     kit.require(copy is None, f"no {client}", copy, observed=observed)
+    other = await kit.peer.query(rest)
+    kit.require(services(other) == [its], f"{rest} with {its}, which comes after {client} in the snapshot", other)
 
 
 @requirement("DISTRO-LOAD-008", SHOULD, "#load-snapshot, #defect-d14", bug="B33", since="2.2.1", own_node=True)

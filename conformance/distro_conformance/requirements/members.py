@@ -110,10 +110,10 @@ async def success_clears_the_failures(kit: Kit) -> None:
     """A report that succeeds clears the failures before it: only the fourth in a row makes a member DOWN."""
     await kit.start_node()
     await kit.arrange(_report(kit.other, 1), within_ms=_DOWN_MS, what=f"a report at {kit.other.address}")
-    await _refuses(kit, kit.other, 2)
+    await _refuses(kit, kit.other, 3)
     answered = len(_reports(kit.other)) + 1
     await kit.arrange(_report(kit.other, answered), within_ms=_DOWN_MS, what="a report that is answered")
-    await _refuses(kit, kit.other, 2)
+    await _refuses(kit, kit.other, 3)
     await kit.sleep(300)
     reply, passed_on = await _registers(kit, kit.http_client(kit.other.address), kit.other)
     kit.require(

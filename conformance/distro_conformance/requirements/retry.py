@@ -75,12 +75,17 @@ async def _repeated(kit: Kit, answer: Reply) -> None:
 
 @requirement("DISTRO-RETRY-005", MUST, "#sync-retry")
 async def failed_delete_is_repeated(kit: Kit) -> None:
-    """A DELETE that fails is sent again, as a DELETE."""
+    """A DELETE that fails, in whatever way, is sent again, as a DELETE, until it succeeds."""
     client, _, _ = await kit.replicated()
     kit.answer("DELETE", FAILURE, client=client.id)
     await kit.leave(client)
-    first = await kit.arrange_sent("DELETE", client.id)
-    await kit.eventually_sent("DELETE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
+    sent = await kit.arrange_sent("DELETE", client.id)
+    for answer in (ERROR, NEVER, FAILURE, SUCCESS):
+        within_ms = kit.timings.call_ms + kit.timings.retry_ms + _SPARE_MS
+        kit.answer("DELETE", answer, client=client.id)
+        sent = await kit.eventually_sent("DELETE", client.id, after=sent, within_ms=within_ms)
+    more = kit.arrival("DELETE", client.id, after=sent)
+    await kit.never(more, for_ms=kit.timings.retry_ms + _SPARE_MS, what=f"DELETE of {client.id} was acknowledged")
 
 
 @requirement("DISTRO-RETRY-006", MUST, "#sync-retry, #sync-null-data", bug="B24")

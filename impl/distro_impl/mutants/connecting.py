@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.errors import NacosError
 from distro_protos import Payload
 
@@ -51,6 +52,21 @@ async def _deaf(*_: object) -> bool:
 async def _trusting(*_: object) -> bool:
     """A connection that answers no detection stays."""
     return True
+
+
+@mutant("m-one-silent-connection-ends", ConnectionEjector, "_eject_silent")
+async def _one_ends(old: Any, self: Any) -> None:
+    """Of the connections that answer no detection each check ends one."""
+    eject = self._eject
+    ended: list[Connection] = []
+
+    def first(connection: Connection, why: str) -> None:
+        if not ended:
+            ended.append(connection)
+            eject(connection, why)
+
+    with swapped(self, "_eject", first):
+        await old(self)
 
 
 @mutant("m-rubbish-ends-the-client", Acceptor, "_receive")

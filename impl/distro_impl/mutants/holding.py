@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_impl.distro import data_processor
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
 from distro_impl.mutants.mutant import Change, Mutant, add, as_if, instead, mutant, swapped
-from distro_impl.naming.client import PublishedInstance, SyncData
+from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
 from distro_impl.remote.payloads import DataOperation
@@ -82,6 +83,18 @@ def _blind_to(*fields: str) -> Any:
         return equals
 
     return Change(PublishedInstance, "equals", made)
+
+
+@mutant("m-batches-of-one-length-are-equal", PublishedBatch, "equals")
+def _of_one_length(_: Any, self: Any, other: Any, **__: Any) -> bool:
+    """A batch that is received counts as equal to any other with as many instances."""
+    return isinstance(other, PublishedBatch) and len(self.instances) == len(other.instances)
+
+
+@mutant("m-received-groups-are-default", data_processor, "read_sync_data")
+def _in_the_default_group(old: Any, data: Any, **named: Any) -> Any:
+    """The group of what is received is lost."""
+    return old({**data, "groupNames": ["DEFAULT_GROUP" for _ in data["groupNames"]]}, **named)
 
 
 @mutant("m-snapshot-of-own-clients", Processor, "snapshot")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor
-from distro_impl.mutants.mutant import left_out, mutant
+from distro_impl.mutants.mutant import left_out, mutant, swapped
+from distro_impl.naming.changes import ServiceChanged
 from distro_impl.naming.client import Client, PublishedBatch
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
@@ -23,6 +24,42 @@ def _renews_all(old: Any, self: Any, client_id: str, revision: int) -> bool:
 def _native_too(_: Any, self: Client, now_ms: int, profile: Any) -> bool:
     """The cleaner removes clients that are connected here."""
     return bool(now_ms - self.renewed_ms > profile.client_expired_ms)
+
+
+@mutant("m-empty-clients-stay", IpPortClient, "is_expired")
+def _empty_stays(_: Any, self: IpPortClient, now_ms: int, profile: Any) -> bool:
+    """A client of the HTTP API that has left every service stays, and is verified for ever."""
+    return bool(profile.ip_port_lease and now_ms - self.renewed_ms > profile.client_expired_ms)
+
+
+@mutant("m-change-renews-no-ip-port-client", ClientManager, "_renewed_by_sync")
+def _connected_only(old: Any, self: Any, client: Client) -> None:
+    """A CHANGE renews no copy of a client of the HTTP API."""
+    if not isinstance(client, IpPortClient):
+        old(self, client)
+
+
+@mutant("m-beat-is-for-all-services", ClientManager, "beat")
+def _for_all(old: Any, self: Any, client: IpPortClient, service: Any) -> None:
+    """A beat of one instance counts for all of its client."""
+    client.renew(self._clock.now_ms())
+    old(self, client, service)
+
+
+@mutant("m-expiry-is-not-pushed", ClientManager, "remove_expired")
+def _ends_quietly(old: Any, self: Any) -> None:
+    """Subscribers are not told of what a lease has ended."""
+    with swapped(self, "_notify", _ButServices(self._notify)):
+        old(self)
+
+
+class _ButServices:
+    def __init__(self, notify: Any) -> None:
+        self._notify = notify
+
+    def publish(self, event: Any) -> None:
+        if not isinstance(event, ServiceChanged):
+            self._notify.publish(event)
 
 
 @mutant("m-half-a-batch", PublishedBatch, "to_json")

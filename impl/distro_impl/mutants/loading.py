@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant, swapped
+from distro_impl.remote.payloads import DataOperation
 
 
 @mutant("B32", LoadTask, "_round")
@@ -58,6 +60,12 @@ async def _applies_nothing(old: Any, self: Any, peer: str) -> DistroReply:
 
 class _Ignorant:
     def process_snapshot(self, elements: Any) -> None: ...
+
+
+@mutant("m-snapshot-ends-at-a-refusal", DistroClientDataProcessor, "process_snapshot")
+def _ends_at_a_refusal(_: Any, self: Any, elements: Any) -> None:
+    """What comes in a snapshot after a client that is refused is not taken."""
+    all(self.process_change(element, DataOperation.SNAPSHOT) for element in elements)
 
 
 @mutant("m-load-descends", LoadTask, "_round")

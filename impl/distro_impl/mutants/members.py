@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_impl.distro import mapper
 from distro_impl.distro.mapper import DistroMapper
+from distro_impl.jackson import JAVA_INT_MAX
+from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
 from distro_impl.membership.members import Member, ServerMemberManager
 from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant
@@ -47,6 +50,18 @@ def _remembers_failures(old: Any, self: Any, member: Any, node: Any) -> None:
     failures = member.fail_access_count
     old(self, member, node)
     member.fail_access_count = failures
+
+
+@mutant("m-down-at-the-third", ServerMemberManager, "report_failed")
+def _down_early(old: Any, self: Any, member: Member, *, refused: bool = False) -> None:
+    """The third failing report in a row makes a member DOWN."""
+    old(self, member, refused=refused or member.fail_access_count + 1 >= self._profile.member_fail_access_count)
+
+
+@mutant("m-hash-keeps-its-sign", mapper, "distro_hash")
+def _signed(_: Any, tag: str) -> int:
+    """The owner of a client whose hash is negative is another one than members agree on."""
+    return java_hash(tag) % JAVA_INT_MAX
 
 
 @mutant("m-report-is-answered-by-nobody", report_handler, "success")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_impl.http import distro_filter
+from distro_impl.http import distro_filter, instance_parameters
+from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
 from distro_impl.naming import ip_port_client, naming_handlers, service_storage
@@ -151,6 +152,12 @@ def _seen_once(old: Any) -> Any:
     return lambda self, service: self._views[service] if self._views.get(service) else old(self, service)
 
 
+@mutant("m-deregistrations-are-not-passed-on", DistroFilter, "aware")
+def _deregisters_here(old: Any, self: Any, handler: Any) -> Any:
+    """A deregistration over HTTP is handled by whoever is asked."""
+    return handler if handler.__name__ == "deregister" else old(self, handler)
+
+
 @mutant("m-beat-registers-nobody", InstanceOperator, "beat")
 def _beat_registers_nobody(old: Any, self: Any, service: Service, ip: str, port: int, info: Any) -> Any:
     """A whole beat of an unknown instance is told that it is unknown."""
@@ -202,6 +209,11 @@ add(
         "m-ip-port-clients-are-called-otherwise",
         "A client of the HTTP API has another name in Distro.",
         changes=(instead(ip_port_client, "EPHEMERAL", "#ephemeral"),),
+    ),
+    Mutant(
+        "m-http-metadata-is-lost",
+        "Metadata of a registration over HTTP are lost.",
+        changes=(instead(instance_parameters, "metadata_of", lambda _: {}),),
     ),
     Mutant(
         "m-second-hop",

@@ -30,6 +30,15 @@ async def _never_acknowledged(old: Any, self: Any, *arguments: Any) -> bool:
     return False
 
 
+@mutant("m-push-is-repeated-once", PushService, "_try_again")
+def _once_more(old: Any, self: Any, service: Any, client: Any) -> None:
+    """A push that is not acknowledged is repeated once, and no more."""
+    known = self.__dict__.setdefault("_repeated", set())
+    if (service, client.id) not in known:
+        known.add((service, client.id))
+        old(self, service, client)
+
+
 @mutant("m-lists-are-one-behind", ServiceStorage, "_see")
 def _one_behind(old: Any, self: Any, service: Any) -> Any:
     """A list shows a service as it was the time before."""

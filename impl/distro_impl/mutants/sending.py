@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 from distro_impl.distro import transport_agent
@@ -13,6 +14,7 @@ from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
@@ -100,6 +102,14 @@ def _without_target(old: Any, operation: Any, client_id: Any, data: Any, target:
     return old(operation, client_id, data)
 
 
+@mutant("m-delete-is-given-up", DistroProtocol, "_handle")
+def _gives_up(old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+    """A DELETE that has failed three times is given up."""
+    failed = self.__dict__.setdefault("_failed", Counter())
+    failed[key] += operation is DataOperation.DELETE
+    old(self, key, operation, DistroReply.SUCCESS if failed[key] > 2 else reply)
+
+
 @mutant("m-deregistration-is-not-announced", ClientManager, "deregister")
 def _registrations_only(old: Any, self: Any, client: Any, service: Any) -> None:
     """Members are not told of deregistrations."""
@@ -117,6 +127,13 @@ async def _one_at_a_time(_old: Any, self: Any, key: Any, _: Any, body: Any) -> A
         return await self._agent.sync(key.peer, body)
     finally:
         lock.release()
+
+
+@mutant("m-http-clients-are-told-to-one", DistroProtocol, "_sync_to_all")
+def _http_to_the_first(_: Any, self: Any, client_id: str, operation: DataOperation) -> None:
+    """Changes of clients of the HTTP API are sent to one member only."""
+    for peer in self._members.other_addresses()[: 1 if is_ip_port(client_id) else None]:
+        self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
 
 
 def _to_who_has_left(old: Any) -> Any:

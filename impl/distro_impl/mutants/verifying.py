@@ -41,10 +41,26 @@ def _to_all(_: Any, self: Any, event: VerifyFailed) -> None:
         self._delayed.add(DistroKey(event.client_id, peer), DataOperation.CHANGE, 0)
 
 
+@mutant("m-second-failure-is-ignored", DistroProtocol, "_on_verify_failed")
+def _once(old: Any, self: Any, event: VerifyFailed) -> None:
+    """A verify that fails again at the same member brings nothing."""
+    known = self.__dict__.setdefault("_failed_before", set())
+    if event not in known:
+        known.add(event)
+        old(self, event)
+
+
 @mutant("m-ip-port-clients-are-not-verified", DistroClientDataProcessor, "owned_clients")
 def _connected_only(old: Any, self: Any) -> Any:
     """Clients of the HTTP API are not verified."""
     return [each for each in old(self) if not is_ip_port(each)]
+
+
+@mutant("m-batches-are-not-verified", DistroClientDataProcessor, "owned_clients")
+def _singles_only(old: Any, self: Any) -> Any:
+    """A client that has nothing but batches is not verified."""
+    clients = map(self._clients.get, old(self))
+    return [each.id for each in clients if each.singles or not each.publishers]
 
 
 @mutant("m-subscribers-are-not-verified", DistroClientDataProcessor, "owned_clients")
