@@ -246,6 +246,11 @@ class PlayedPeer:
         without a word. Another one can be opened."""
         self._mute |= self._registered.keys()
 
+    def forgets_connections(self) -> None:
+        """What comes on the connections that are open here is answered as if they had never been set up. Another one
+        can be opened."""
+        self._registered.clear()
+
     # What this member says of itself.
 
     async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:

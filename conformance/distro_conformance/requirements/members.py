@@ -22,6 +22,8 @@ _READ_MS = 1_000
 _MUTE_MS = 45_000
 """Until a connection that was idle for 5 s has been asked in vain three times, another one is there, and a member that
 was DOWN meanwhile counts as UP again."""
+_CLIENTS = 8
+"""With one member more three of four clients would have another owner."""
 _REPORTED_MS = 5_000 + _ROUND_MS
 """A newcomer of whom nobody has heard may be DOWN at first, and is reported to every five seconds then."""
 
@@ -186,6 +188,37 @@ async def nothing_is_retried_at_who_left(kit: Kit) -> None:
     last = kit.arrivals(client.id, kit.other)[-1]
     more = kit.arrival("CHANGE", client.id, after=last, at=kit.other)
     await kit.never(more, for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list")
+
+
+@requirement("DISTRO-MEMBER-011", MUST, "#member-reported, #member-list", since="2.2.1", own_node=True)
+async def strangers_do_not_join(kit: Kit) -> None:
+    """Who is not on the list does not become a member by reporting itself, so that owners are what they were."""
+    await kit.start_node()
+    ip, port = "127.0.0.1", 1
+    stranger = {**kit.peer.as_member(), "ip": ip, "port": port, "address": f"{ip}:{port}"}
+    body = {"headers": {}, "node": stranger, "module": "cluster"}
+    answer = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, body)
+    kit.note(f"{ip}:{port}, which is on no list, reports itself: {answer}")
+    await kit.sleep(_READ_MS)
+    for _ in range(_CLIENTS):
+        reply, passed_on = await _registers(kit, kit.http_client(kit.peer.address), kit.peer)
+        kit.require(passed_on, f"that it is passed on to {kit.peer.address}, as before", reply)
+
+
+@requirement("DISTRO-MEMBER-012", MUST, "#connection-client-check, #wire-checks", since="2.2.1", own_node=True)
+async def forgotten_connection_is_replaced(kit: Kit) -> None:
+    """A connection that a member does not know any more, and answers with ErrorResponse 301, is given up for another
+    one."""
+    await kit.start_node()
+    client, _ = await kit.publisher()
+    await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    kit.other.forgets_connections()
+    kit.note(f"{kit.other.address} answers 301 to whatever comes on the connections that are open")
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service}")
+    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
+    await kit.eventually(told, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
 
 
 async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> tuple[HttpReply, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from distro_conformance.node.kit import Kit, presupposed
-from distro_conformance.node.player import PlayedClient, read_hosts
+from distro_conformance.node.player import PlayedClient, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
 from distro_protos import Message
@@ -103,6 +103,16 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
     subscriber = await kit.client()
     hosts = await subscriber.subscribe(service)
     kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80", hosts)
+
+
+@requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests")
+async def pushes_are_of_the_cluster(kit: Kit) -> None:
+    """Who subscribes to one cluster is pushed the instances of that one alone."""
+    subscriber, service = await kit.client(), kit.service()
+    await subscriber.ask("SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": "blue"})
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
+    await _pushed(kit, subscriber, service, 81)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:

@@ -6,10 +6,12 @@ import itertools
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.replies import FAILURE
+from distro_conformance.node.replies import FAILURE, NEVER
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look, known
 from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
+
+_MANY = 60
 
 
 @requirement("DISTRO-VERIFY-001", MUST, "#verify-round", since="2.1.2")
@@ -95,6 +97,23 @@ async def verify_is_whole(kit: Kit) -> None:
     kit.require(data.get("type") == "VERIFY", "VERIFY inside too", data.get("type"))
     kind = (data.get("distroKey") or {}).get("resourceType")
     kit.require(kind == RESOURCE_TYPE, f"the resource type {RESOURCE_TYPE}", kind)
+
+
+@requirement("DISTRO-VERIFY-007", MUST, "#verify-round", own_node=True)
+async def silence_delays_no_verify(kit: Kit) -> None:
+    """A member that answers no VERIFY delays none to another one, however many clients there are."""
+    await kit.start_node()
+    silent, other = sorted(kit.peers, key=lambda peer: peer.address)
+    silent.answer("VERIFY", NEVER)
+    for _ in range(_MANY):
+        client = kit.http_client(kit.target.address)
+        reply = await client.register(kit.service())
+        kit.presuppose(reply.text == "ok", f"a registration of {client.id} that succeeds", reply)
+    kit.note(f"{_MANY} clients of the HTTP API register; {silent.address} answers no VERIFY")
+    verify = await kit.arrange_sent("VERIFY", client.id, at=other, within_ms=2 * kit.timings.verify_ms)
+    for _ in range(2):
+        within_ms = kit.timings.verify_ms + 200
+        verify = await kit.eventually_sent("VERIFY", client.id, after=verify, at=other, within_ms=within_ms)
 
 
 def _received(kit: Kit, operation: str, client: str, peer: PlayedPeer, number: int) -> Look[Arrival]:

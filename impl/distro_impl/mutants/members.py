@@ -64,6 +64,13 @@ def _signed(_: Any, tag: str) -> int:
     return java_hash(tag) % JAVA_INT_MAX
 
 
+@mutant("m-strangers-join", ServerMemberManager, "receive_report")
+def _joins(old: Any, self: Any, node: Any) -> bool:
+    """Whoever reports itself becomes a member."""
+    self.change_list((self.self_member.address, *self.others, node.address))
+    return bool(old(self, node))
+
+
 @mutant("m-report-is-answered-by-nobody", report_handler, "success")
 def _answers_nobody(old: Any, **fields: Any) -> Any:
     """The answer to a report lacks the node."""

@@ -15,6 +15,8 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.remote import cluster_client
+from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
@@ -134,6 +136,13 @@ def _http_to_the_first(_: Any, self: Any, client_id: str, operation: DataOperati
     """Changes of clients of the HTTP API are sent to one member only."""
     for peer in self._members.other_addresses()[: 1 if is_ip_port(client_id) else None]:
         self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
+
+
+@mutant("m-forgotten-connection-stays", ClusterClient, "_request")
+async def _stays(old: Any, self: Any, *arguments: Any) -> Any:
+    """A connection that its member does not know any more is used all the same."""
+    with swapped(cluster_client, "UNREGISTERED", None):
+        return await old(self, *arguments)
 
 
 def _to_who_has_left(old: Any) -> Any:

@@ -91,6 +91,13 @@ def _as_last_known(old: Any) -> Any:
     return revision_of
 
 
+@mutant("m-silence-delays-verifies", VerifyTask, "run")
+def _waits_for_everybody(old: Any, self: Any) -> None:
+    """While verifies to one member are under way no member is sent any."""
+    if not any(self._execute_engine.is_busy(f"VERIFY to {peer}") for peer in self._members.other_addresses()):
+        old(self)
+
+
 @mutant("m-verify-names-nobody", transport_agent, "distro_body")
 def _nameless(old: Any, operation: DataOperation, client_id: str, data: Any, target: str | None = None) -> Any:
     """The content of a verify lacks the client."""
