@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ TOLD_MAX = 1000
 """So many clients of each invariant are told at most; further ones are counted."""
 
 CLIENT_MAX = 200
-"""So many violations of one invariant by one client."""
+"""So many violations of one invariant by one client, and as many that one known bug excuses."""
 
 PARTITION_ROWS = 1_000_000
 _TEXTS = ("run", "client", *(name for name in Row._fields if name not in ("seq", "at_ms")))
@@ -212,10 +212,18 @@ def told_of_nodes(seen: Overview, profiles: Mapping[str, str], chosen: Sequence[
 
 
 def listed(name: str, story: Story, found: Iterator[Told]) -> list[dict[str, Any]]:
-    """The first ones; the last of them counts for the rest."""
-    lines = [violation_row(name, story, each) for each in islice(found, CLIENT_MAX)]
-    if len(lines) == CLIENT_MAX:
-        lines[-1]["count"] += sum(1 for _ in found)
+    """The first ones of what is news and of each known bug; the last of these counts for the rest. No bug excuses what
+    was not looked at."""
+    lines: list[dict[str, Any]] = []
+    alike: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
+    for each in found:
+        line = violation_row(name, story, each)
+        before = alike[line["known"]]
+        if len(before) == CLIENT_MAX:
+            before[-1]["count"] += 1
+        else:
+            before.append(line)
+            lines.append(line)
     return lines
 
 

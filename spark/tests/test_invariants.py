@@ -1122,6 +1122,15 @@ def a_verify_that_an_old_copy_confirms(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: Teller) -> list[Expected]:
+    run.connect("a")
+    wrong = call(run, "a", "b", "VERIFY", revision=0)
+    published(run, 1, "X")
+    run.checkpoint()
+    return [Expected("INV-VERIFY", "b", wrong.received, wrong.replied)]
+
+
+@whole_story()
 def a_verify_that_a_newer_copy_confirms(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

@@ -2,8 +2,8 @@
 
 Seen at the receiver: the verify carries the owner's revision when it was sent, and the rows about the copy carry its
 own. A copy that is missing, or older than what was asked for, cannot have had the owner's content between send and
-answer (B02); a newer one may, for the owner moves on. Before 2.1.2 no revision travels, and revision 0 asks for
-nothing (docs/protocol #defect-d11): those verifies are not judged.
+answer (B02); a newer one may, for the owner moves on. Before 2.1.2 no revision travels: those verifies are not judged.
+Revision 0 asks for any copy (docs/protocol #defect-d11), but for one.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def confirmed_wrongly(rows: Rows, facts: Facts, past: Past, decides: Flags, firs
 @uncounted
 def differs(rows: Rows, past: Past, request: int, reply: int) -> bool:
     asked, held = rows.revision[request], past.revision[reply]
-    if asked in (NO_REVISION, 0) or (past.content[request] == 0 and past.content[reply] != 0):
+    if asked == NO_REVISION or (past.content[request] == 0 and past.content[reply] != 0):
         return False
     if past.content[reply] == 0:
         return bool(past.content[request] == 0)
-    if held == NO_REVISION:
+    if asked == 0 or held == NO_REVISION:
         return False
     return bool(held != asked if rows.flags[reply] & HASHED else held < asked)
 

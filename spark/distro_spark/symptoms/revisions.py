@@ -7,7 +7,7 @@
 | B10 | the copy has the stamp of its creation or of its last batch; by then its owner had published the content later |
 | B10 | or it came with a later revision, from an owner that had this content and does not say its revisions (logs) |
 | B10 | or it has that stamp over the older content of a snapshot that came late |
-| B18 | the client has a connection, and its owner itself published both contents under one revision |
+| B18 | the client has a connection, its owner itself published both contents under one revision, maybe a batch |
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
-from distro_spark.symptoms.look import counts_not_all, lives
+from distro_spark.symptoms.look import CHANGES, counts_not_all, lives
 from distro_traces.content import digest
-from distro_traces.event import EXPIRED, STATE_KINDS, Kind
+from distro_traces.event import BATCH, EXPIRED, STATE_KINDS, Kind
 
 _EMPTY = digest(())
 
@@ -131,7 +131,7 @@ def health_not_counted(story: Story, told: Told) -> bool:
     published both contents under one, at that time or before."""
     both = {told.evidence["expected"], told.evidence["actual"]}
     until = [row for row in story.rows if row.at_ms <= told.last.at_ms]
-    return not story.has_connection and both <= _published(until).get(told.evidence["revision"], set())
+    return not story.has_connection and both <= _published(until).get(told.evidence["revision"], {}).keys()
 
 
 def expired_at_its_owner(story: Story, told: Told) -> bool:
@@ -157,16 +157,25 @@ def _is_by_beats(row: Row, *how: str) -> bool:
 
 
 def not_counted(story: Story, told: Told) -> bool:
-    """B18. A batch does not move the revision on: the client's own connection published two contents under one. Of a
-    copy that differs it has to be these two."""
+    """B18. A batch does not move the revision on: the client's own connection published two contents under one, and no
+    message shows that the later one holds none. Of a copy that differs it has to be these two."""
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
     if "nothing" in wanted and _holds_empty(story, told.node):
         wanted = wanted - {"nothing"} | {_EMPTY}
     return story.has_connection and any(
-        len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
+        wanted <= contents.keys()
+        and told.evidence.get("revision", revision) == revision
+        and _may_be_batches(story, contents)
         for node in story.by_node.values()
         for revision, contents in _published(node).items()
     )
+
+
+def _may_be_batches(story: Story, contents: Iterable[str | None]) -> bool:
+    """One of the contents after the first may hold a batch: a message says so, or no message has it."""
+    carriers = [row for row in story.rows if row.operation in CHANGES]
+    carried, batches = {row.digest for row in carriers}, {row.digest for row in carriers if row.detail == BATCH}
+    return any(content in batches or content not in carried for content in [*contents][1:])
 
 
 def _holds_empty(story: Story, node: str) -> bool:
@@ -175,10 +184,10 @@ def _holds_empty(story: Story, node: str) -> bool:
     return bool(states) and states[-1].kind not in GONE and states[-1].digest == _EMPTY
 
 
-def _published(rows: Iterable[Row]) -> dict[object, set[str | None]]:
-    """By revision, what owners themselves held of the client and had from nobody."""
-    published: defaultdict[object, set[str | None]] = defaultdict(set)
+def _published(rows: Iterable[Row]) -> dict[object, dict[str | None, None]]:
+    """By revision, what owners themselves held of the client and had from nobody, the first before the next."""
+    published: defaultdict[object, dict[str | None, None]] = defaultdict(dict)
     for row in rows:
         if row.kind in OWN_CONNECTION:
-            published[row.revision].add(row.digest)
+            published[row.revision][row.digest] = None
     return published
