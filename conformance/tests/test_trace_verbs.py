@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from programs import Call, Document
 
+from distro_conformance.cli import check as check_verb
 from distro_conformance.language.text import parse
+from distro_spark.result import CheckResult, InvariantResult
 
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
 
@@ -139,3 +141,30 @@ def test_a_mistake_is_one_line(
     assert ran.returncode == exit_code, ran.stderr
     assert complaint in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    judged = InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1, 1, 0)
+    result = CheckResult(
+        verdict="conforms",
+        reasons=(),
+        runs=1,
+        runs_with_checkpoint=1,
+        events=9,
+        quarantined=0,
+        quarantine=(),
+        cuts=(),
+        missing=0,
+        invariants=(judged,),
+        violations=(),
+        violations_left_out=87,
+        doubled=0,
+        convergence=None,
+        changes=(),
+        changes_left_out=0,
+        seconds=0.1,
+    )
+
+    check_verb._print(result)
+
+    assert "INV-REV: 87 more are known, and counted only" in capsys.readouterr().out.replace("\n", " ")

@@ -238,6 +238,9 @@ def _print(result: CheckResult) -> None:
         one = min(alike, key=lambda each: (each.last_event.at_ms, each.run, each.node))
         after = "" if one.after is None else f", after message {one.after}"
         say(f"    the earliest: run {one.run}, {one.client or one.node}: {_at(one.last_event, one.run, result)}{after}")
+    for judged in result.invariants:
+        if more := judged.known - sum(each.invariant == judged.name for each in known):
+            say(f"  {judged.name}: {more} more are known, and counted only")
     for misfit in result.quarantine:
         say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
     for cut in result.cuts:
