@@ -49,6 +49,7 @@ def without_figures(line: str) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.wire
+@pytest.mark.slow
 def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_nothing_hides_behind_what_is_listed(profile):
 
 
 @pytest.mark.quality
+@pytest.mark.slow
 def test_a_second_cause_is_news_however_much_longer_it_takes():
     """A verify that looks at nothing breaks on 2.2.4 what a kept revision breaks there already, and in more steps."""
     profile = "nacos-2.2.4"

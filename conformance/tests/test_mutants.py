@@ -108,6 +108,7 @@ NEVER_LATE = {"B32"}
 
 @pytest.mark.spark
 @pytest.mark.quality
+@pytest.mark.slow
 def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at_its_first_wrong(
     tmp_path: Path,
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
 
 @pytest.mark.spark
 @pytest.mark.quality
+@pytest.mark.slow
 def test_the_command_tells_what_was_killed_by_what(document: Document) -> None:
     code, found = document("mutants", "run", "--level", "trace", "--mutant", "B07")
     assert (code, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)

@@ -134,6 +134,7 @@ def rows_of_overlap(recorder: Recorder, nodes: Sequence[str], client: str) -> No
         recorder.record(node, Kind.CLIENT_CONNECTED, at_ms=5, client=client, owned=True, revision=0, digest="X")
 
 
+@pytest.mark.slow
 def test_a_run_with_a_gap_waits_until_the_missing_rows_are_there(spark: SparkSession, tmp_path: Path) -> None:
     with Recorder(tmp_path / "whole", "r1", profile="strict", target="test", nodes=["a", "b"]) as recorder:
         rows_of_overlap(recorder, "ab", "c1")

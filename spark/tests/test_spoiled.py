@@ -90,7 +90,9 @@ def test_what_is_spoiled_here_has_a_violation_otherwise(spark: SparkSession, tmp
 
 
 @pytest.mark.parametrize("name", SPOILED)
-@pytest.mark.parametrize("is_at_rest", [False, True], ids=["recording", "at rest"])
+@pytest.mark.parametrize(
+    "is_at_rest", [pytest.param(False, marks=pytest.mark.slow), True], ids=["recording", "at rest"]
+)
 def test_a_spoiled_run_is_not_judged_and_the_others_are(
     spark: SparkSession, tmp_path: Path, name: str, *, is_at_rest: bool
 ) -> None:
