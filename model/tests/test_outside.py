@@ -47,6 +47,21 @@ def ask(outside: NodeOutside, event: ClientConnected | InstanceRegistered, now_m
     outside.finish(f"k{now_ms}", "c1", answer, now_ms + takes_ms, "it answers")
 
 
+def test_a_round_says_of_all_clients_how_they_were_when_it_began() -> None:
+    """However long it takes to send; the round before may not speak for this one."""
+    slow = changed_twice(2)
+    slow.begin("k", "c2", ClientConnected(0, "c2"), 3_500)
+    slow.finish("k", "c2", None, 3_502, "it answers")
+    slow.sent("v2", "b", Verify("c2", 0), 4_900)
+    slow.sent("v1", "b", Verify("c1", 1), 5_950)
+    late = changed_twice(2)
+    late.sent("c2", "b", Change("c1", 2, (("web", INSTANCES[1]),)), 6_100)
+    late.ended("c2", CallResult.SUCCESS, (), 6_110)
+    late.sent("v1", "b", Verify("c1", 2), 10_000)
+    with pytest.raises(Unexplained, match="VERIFY c1 revision 1"):
+        late.sent("v1", "b", Verify("c1", 1), 15_000)
+
+
 def test_a_verify_from_before_a_change_may_be_under_way_for_longer_where_answers_take_long() -> None:
     before = Verify("c1", 1)
     changed_twice(2).sent("v", "b", before, 5_250)

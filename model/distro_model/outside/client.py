@@ -115,13 +115,13 @@ class ClientOutside:
 
     # What is observed
 
-    def sent(self, target: str, request: Request, now_ms: int) -> None:
-        """The node has sent this. Raises Unexplained."""
+    def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
+        """The node has sent this; a VERIFY says how it was at `gathered_ms` or later. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
         if isinstance(request, Verify):
-            self._sent_verify(target, request, states, now_ms)
+            self._sent_verify(target, request, states, now_ms, gathered_ms)
             return
         kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
         if not kept:
@@ -300,7 +300,9 @@ class ClientOutside:
         after = step(state.node, TaskDue(now_ms, self.client, target), self._profile)
         return replace(state, node=after.node) if Send(target, request) in after.outputs else None
 
-    def _sent_verify(self, target: str, request: Verify, states: Iterable[Possible], now_ms: int) -> None:
+    def _sent_verify(
+        self, target: str, request: Verify, states: Iterable[Possible], now_ms: int, gathered_ms: int
+    ) -> None:
         wanted = Send(target, request)
         last_ms = self._verified_ms.get(target)
         self._verified_ms[target] = now_ms
@@ -312,7 +314,7 @@ class ClientOutside:
         if kept:
             self._states = frozenset(kept)
             return
-        if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(now_ms - self._slack.skew_ms)):
+        if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(gathered_ms - self._slack.skew_ms)):
             return
         texts = {request_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
         raise Unexplained("verify", self.client, seen, " or ".join(sorted(texts)) or "no VERIFY")

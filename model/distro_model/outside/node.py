@@ -66,6 +66,7 @@ class NodeOutside:
         self._started_ms = now_ms
         self._load_ended_ms: int | None = None
         self._calls: dict[str, _Call] = {}
+        self._round_ms = self._verified_ms = -self.profile.verify_interval_ms
         node = fresh_node(self.name, self.peers, now_ms)
         loading = step(node, LoadDue(now_ms), self.profile).node
         self._blank = self._watch(NOBODY, (loading,))
@@ -170,7 +171,14 @@ class NodeOutside:
         client = self._of(subject_of(request) or NOBODY, now_ms)
         if request.operation is Operation.VERIFY:
             member.open_verifies.add(call)
-        client.sent(target, request, now_ms)
+            self._note_round(now_ms)
+        client.sent(target, request, now_ms, self._round_ms)
+
+    def _note_round(self, now_ms: int) -> None:
+        """A round reads what it says of all clients before it sends the first VERIFY (docs/protocol #verify-round)."""
+        if now_ms - self._verified_ms > self.profile.verify_interval_ms // 2:
+            self._round_ms = now_ms
+        self._verified_ms = now_ms
 
     def shown(self, held: Mapping[str, View], asked_ms: int, now_ms: int, how: str) -> None:
         """The node has shown everything that it holds, at some time since it was asked."""
