@@ -26,7 +26,7 @@ pytestmark = pytest.mark.wire
 def test_the_strict_node_satisfies_every_requirement() -> None:
     report = run_node_conformance("embedded")
 
-    assert {finding.judgement for finding in report.findings} == {Judgement.CONFORMS}
+    assert [(each.about, each.message) for each in report.findings if each.judgement is not Judgement.CONFORMS] == []
     assert report.verdict is Verdict.CONFORMS
 
 
@@ -35,7 +35,7 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
 
     asked = [finding for finding in report.findings if finding.judgement is not Judgement.NOT_APPLICABLE]
     failed = [finding for finding in asked if finding.judgement is not Judgement.CONFORMS]
-    assert {finding.judgement for finding in failed} == {Judgement.KNOWN}
+    assert [(each.about, each.message) for each in failed if each.judgement is not Judgement.KNOWN] == []
     assert all(finding.link and finding.expected and finding.again and finding.since for finding in failed)
     here = [entry for entry in KNOWN_FAILURES if "nacos-2.2.4" in entry.releases and "embedded" in entry.targets]
     listed = [(entry.requirement, entry.bug) for entry in here]

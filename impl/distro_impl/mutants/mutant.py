@@ -124,7 +124,8 @@ def instead(owner: Any, name: str, method: Any) -> Change:
 
 @contextmanager
 def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """While it is entered the attribute has another value."""
+    """While it is entered the attribute has another value. Nobody may be awaited meanwhile: who enters it then keeps
+    that value for the original one."""
     kept = getattr(owner, name)
     setattr(owner, name, value)
     try:

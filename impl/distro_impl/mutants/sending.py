@@ -15,7 +15,6 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
-from distro_impl.remote import cluster_client
 from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.payloads import DataOperation
@@ -138,11 +137,9 @@ def _http_to_the_first(_: Any, self: Any, client_id: str, operation: DataOperati
         self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
 
 
-@mutant("m-forgotten-connection-stays", ClusterClient, "_request")
-async def _stays(old: Any, self: Any, *arguments: Any) -> Any:
+@mutant("m-forgotten-connection-stays", ClusterClient, "_give_up")
+def _stays(_old: Any, _self: Any, _connection: Any) -> None:
     """A connection that its member does not know any more is used all the same."""
-    with swapped(cluster_client, "UNREGISTERED", None):
-        return await old(self, *arguments)
 
 
 def _to_who_has_left(old: Any) -> Any:

@@ -62,8 +62,12 @@ class ClusterClient:
             connection = await self._connect()
         reply = await connection.ask(type_name, body)
         if reply.type == "ErrorResponse" and reply.body.get("errorCode") == UNREGISTERED:
-            connection.retire()
+            self._give_up(connection)
         return reply
+
+    def _give_up(self, connection: PeerConnection) -> None:
+        """The peer does not know it any more."""
+        connection.retire()
 
     async def _connect(self) -> PeerConnection:
         """One attempt at a time; requests that come meanwhile wait for the same one."""
