@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from distro_traces.event import STATE_KINDS, Kind
 
@@ -91,6 +91,11 @@ class Story:
             return False
         marks = (row for rows in (*self.faults.values(), *self.resets.values()) for row in rows if row.at_ms <= at_ms)
         return any(row.kind in _MOVES_OWNERS or row.detail in _SEEMS_DEAD for row in marks)
+
+    @cached_property
+    def memory(self) -> dict[tuple[object, ...], Any]:
+        """What `symptoms.look.remembered` keeps."""
+        return {}
 
     @cached_property
     def by_node(self) -> dict[str, list[Row]]:

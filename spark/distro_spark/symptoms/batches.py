@@ -9,11 +9,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from distro_spark.story import END, LEASE, OWN_CONNECTION, Row, Story, Told
-from distro_spark.symptoms.look import CHANGES, counts_not_all, handled_requests, succeeded
-from distro_traces.event import BATCH, STATE_KINDS, Kind
+from distro_spark.story import END, LEASE, Row, Story, Told
+from distro_spark.symptoms.look import (
+    CHANGES,
+    before,
+    counts_not_all,
+    handled_requests,
+    own_of,
+    remembered,
+    states_of,
+    succeeded,
+)
+from distro_traces.event import BATCH, Kind
 
 _LOAD_AGAIN_MS = 25_000
 """A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
@@ -22,8 +31,7 @@ _LOAD_AGAIN_MS = 25_000
 def batch_not_put_over(story: Story, told: Told) -> bool:
     """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then. Or it
     holds nothing since the lease of that ended, before which nothing but such batches came."""
-    states = [row for row in story.by_node.get(told.node, []) if row.kind in STATE_KINDS]
-    states = [row for row in states if row.at_ms <= told.last.at_ms]
+    states = [row for row in states_of(story, told.node) if row.at_ms <= told.last.at_ms]
     if states and states[-1].detail == LEASE:
         held_since = max((row.seq for row in states[:-1]), default=0)
         return _only_batches_came(story, told.node, range(held_since, states[-1].seq))
@@ -57,21 +65,22 @@ def uncounted_not_put_over(story: Story, told: Told) -> bool:
     for request in _left_out(story, told.node):
         if request.digest == held or request.at_ms > told.last.at_ms:
             continue
-        own = [row for row in story.by_node.get(request.peer or "", []) if row.kind in OWN_CONNECTION]
-        own = [row for row in own if row.at_ms <= request.at_ms]
+        own = [row for row in own_of(story, request.peer or "") if row.at_ms <= request.at_ms]
         last = max((place for place, row in enumerate(own) if row.digest == held), default=len(own))
         if counts_not_all(own[last:]):
             return True
     return False
 
 
-def _left_out(story: Story, node: str) -> Iterator[Row]:
+@remembered
+def _left_out(story: Story, node: str) -> Sequence[Row]:
     """The CHANGEs that the node answered, and no row says that it holds anything else by then."""
-    states = [row.seq for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    states, found = states_of(story, node), []
     for request, begin, end in handled_requests(story, node):
         is_answered = request.operation in CHANGES and request.digest is not None and end != END
-        if is_answered and not any(begin < seq < end for seq in states):
-            yield request
+        if is_answered and len(before(states, begin + 1)) == len(before(states, end)):
+            found.append(request)
+    return found
 
 
 def owner_never_loaded(story: Story, told: Told) -> bool:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from distro_spark.story import LEASE, LEASE_MS, Story, Told
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, lives
+from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, life_at
 from distro_traces.event import Kind, Outcome
 
 _ROUND_MS = 6_500
@@ -36,7 +36,7 @@ def about_to_come_back(story: Story, told: Told) -> bool:
 def half_a_minute(story: Story, told: Told) -> bool:
     """B31. The copy was removed when 30 s and up to one check of 5 s had passed since a verify renewed it, or since it
     was created: in these releases a CHANGE renews nothing."""
-    (*_, life) = lives(story, told.node, told.last.seq - 1)
+    life = life_at(story, told.node, told.last.seq - 1).until(told.last.seq - 1)
     created = [row.at_ms for row in life if row.kind == Kind.REPLICA_APPLIED]
     confirmed = [
         row.at_ms

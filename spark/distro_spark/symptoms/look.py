@@ -1,11 +1,20 @@
-"""What several symptoms look at in the rows of a client: the lives of a copy, the calls that a node was handling."""
+"""What several symptoms look at in the rows of a client: the lives of a copy, the calls that a node was handling.
+
+A client may have as many violations as rows, each of which is held against every symptom. So what does not depend on
+the violation is made once of each story (`remembered`), and what is asked about a moment is looked up there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from itertools import pairwise
+from operator import attrgetter
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from distro_spark.story import END, GONE, RESETS, Row, Story
+from distro_spark.story import END, GONE, OWN_CONNECTION, RESETS, Row, Story
 from distro_traces.event import STATE_KINDS, Kind, Outcome
 
 CHANGES = ("ADD", "CHANGE")
@@ -13,27 +22,120 @@ CHANGES = ("ADD", "CHANGE")
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
 
+_P, _R = ParamSpec("_P"), TypeVar("_R")
+_SEQ = attrgetter("seq")
+
+
+def remembered(look: Callable[Concatenate[Story, _P], _R]) -> Callable[Concatenate[Story, _P], _R]:
+    """Made at the first question, and given again to each later one about the same. Nobody may change it."""
+
+    @wraps(look)
+    def asked(story: Story, *arguments: _P.args, **named: _P.kwargs) -> _R:
+        about = (look, *arguments, *named.items())
+        if about not in story.memory:
+            story.memory[about] = look(story, *arguments, **named)
+        found: _R = story.memory[about]
+        return found
+
+    return asked
+
 
 def succeeded(row: Row) -> bool:
     return (row.kind, row.outcome) == (Kind.REPLY_RECEIVED, Outcome.SUCCESS)
 
 
-def lives(story: Story, node: str, until: int | None) -> Iterator[list[Row]]:
+# Rows by what they are about
+
+
+@remembered
+def by_digest(story: Story) -> Mapping[str | None, Sequence[Row]]:
+    """The rows with each content, in the order of the story."""
+    found: defaultdict[str | None, list[Row]] = defaultdict(list)
+    for row in story.rows:
+        found[row.digest].append(row)
+    return found
+
+
+def having(story: Story, content: object) -> Sequence[Row]:
+    """The rows with that content."""
+    return by_digest(story).get(content, ())  # type: ignore[call-overload, no-any-return]
+
+
+@remembered
+def states_of(story: Story, node: str) -> Sequence[Row]:
+    """What the node held of the client, one after the other."""
+    return [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+
+
+@remembered
+def own_of(story: Story, node: str) -> Sequence[Row]:
+    """What the client's own connection to that node was and did."""
+    return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
+
+
+def before(rows: Sequence[Row], seq: int) -> Sequence[Row]:
+    """Of rows of one node those before that one."""
+    return rows[: bisect_left(rows, seq, key=_SEQ)]
+
+
+@remembered
+def sent_messages(story: Story) -> Mapping[str, Row]:
+    """The first row in which each message leaves."""
+    sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message is not None]
+    return {str(row.message): row for row in reversed(sent)}
+
+
+# Lives
+
+
+class Life(NamedTuple):
+    """`rows`: from one with which the node holds nothing of before until the next. `stamped`: those with a revision;
+    `since`: for each of these the place of the first one that has had it ever since."""
+
+    rows: Sequence[Row]
+    stamped: Sequence[Row]
+    since: Sequence[int]
+
+    def until(self, seq: int) -> Sequence[Row]:
+        return self.rows[: bisect_right(self.rows, seq, key=_SEQ)]
+
+    def stamp_at(self, seq: int) -> tuple[int | None, Row | None]:
+        """The revision at that row, and the row that brought it; None for that when it was there from the beginning."""
+        count = bisect_right(self.stamped, seq, key=_SEQ)
+        if not count:
+            return None, None
+        first = self.since[count - 1]
+        return self.stamped[count - 1].revision, self.stamped[first] if first else None
+
+
+@remembered
+def lives(story: Story, node: str) -> Sequence[Life]:
     """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
-    states = [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
-    rows = sorted([*states, *story.resets.get(node, ())], key=lambda row: row.seq)
-    life: list[Row] = []
-    for row in rows:
-        if until is not None and row.seq > until:
-            break
-        if row.kind in (*RESETS, *GONE) or row.digest is None:
-            yield life
-            life = []
-        life.append(row)
-    yield life
+    rows = sorted([*states_of(story, node), *story.resets.get(node, ())], key=lambda row: row.seq)
+    begins = [place for place, row in enumerate(rows) if row.kind in (*RESETS, *GONE) or row.digest is None]
+    return [_life(rows[begin:end]) for begin, end in pairwise((0, *begins, len(rows)))]
 
 
-def handled_requests(story: Story, node: str) -> list[tuple[Row, int, int]]:
+def _life(rows: Sequence[Row]) -> Life:
+    stamped, since = [row for row in rows if row.revision is not None], list[int]()
+    for place, row in enumerate(stamped):
+        is_same = place and stamped[place - 1].revision == row.revision
+        since.append(since[-1] if is_same else place)
+    return Life(rows, stamped, since)
+
+
+def life_at(story: Story, node: str, seq: int) -> Life:
+    """The one that the node was in at that row; an empty one where it had none yet."""
+    found = lives(story, node)
+    later = bisect_right(found, seq, lo=1, key=lambda life: life.rows[0].seq)
+    return found[later - 1]
+
+
+# Calls
+
+
+@remembered
+def handled_requests(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
     """The requests about the client that arrived at a node, with when (`seq`), and when they were answered, or the node
     stopped or started."""
     rows = story.by_node.get(node, [])
@@ -46,6 +148,6 @@ def handled_requests(story: Story, node: str) -> list[tuple[Row, int, int]]:
     ]
 
 
-def counts_not_all(own: list[Row]) -> bool:
+def counts_not_all(own: Sequence[Row]) -> bool:
     """Among these rows of owners one published something and left its revision as it was."""
     return any((one.node, one.revision) == (two.node, two.revision) for one, two in pairwise(own))

@@ -9,29 +9,33 @@
 
 from __future__ import annotations
 
-from distro_spark.story import GONE, OWN_CONNECTION, Story, Told
-from distro_spark.symptoms.look import CHANGES, lives
-from distro_traces.event import STATE_KINDS, Kind, Outcome
+from itertools import dropwhile
+
+from distro_spark.story import END, GONE, OWN_CONNECTION, Story, Told
+from distro_spark.symptoms.look import CHANGES, lives, remembered, states_of
+from distro_traces.event import Kind, Outcome
 
 
 def native_overwritten(story: Story, told: Told) -> bool:
     """B01. A node holds the client's connection, and between two starts applied to it what was sent for a copy."""
+    return _first_overwritten_ms(story) <= told.last.at_ms
+
+
+@remembered
+def _first_overwritten_ms(story: Story) -> int:
+    found = [END]
     for node in story.by_node:
-        for life in lives(story, node, None):
-            connected = False
-            for row in life:
-                connected = connected or row.kind in OWN_CONNECTION
-                if connected and row.kind == Kind.REPLICA_APPLIED and row.at_ms <= told.last.at_ms:
-                    return True
-    return False
+        for life in lives(story, node):
+            connected = dropwhile(lambda row: row.kind not in OWN_CONNECTION, life.rows)
+            found += [row.at_ms for row in connected if row.kind == Kind.REPLICA_APPLIED]
+    return min(found)
 
 
 def confirmed_unread(story: Story, told: Told) -> bool:
     """B02. What a client publishes that is still there is missing or old although what carried it was acknowledged, and
     a verify confirmed the copy. Who should hold something of it has not left, whatever it does in that millisecond."""
     seen = told.evidence
-    own = [row for row in story.by_node.get(str(seen["owner"]), []) if row.kind in STATE_KINDS]
-    before = [row for row in own if row.at_ms < told.last.at_ms]
+    before = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
     return (
         bool(before)
         and (seen["expected"] != "nothing" or before[-1].kind not in GONE)

@@ -13,10 +13,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
-from distro_spark.symptoms.look import CHANGES, counts_not_all, lives
+from distro_spark.symptoms.look import (
+    CHANGES,
+    Life,
+    before,
+    counts_not_all,
+    having,
+    life_at,
+    own_of,
+    remembered,
+    sent_messages,
+    states_of,
+)
 from distro_traces.content import digest
 from distro_traces.event import BATCH, EXPIRED, STATE_KINDS, Kind
 
@@ -31,43 +42,46 @@ def creation_stamp(story: Story, told: Told) -> bool:
         return _kept_its_stamp(story, told, told.last)
     stamped = [
         row
-        for row in story.rows
-        if row.kind in STATE_KINDS and not row.owned and row.at_ms <= told.last.at_ms and _is_what_was_sent(told, row)
+        for row in having(story, told.evidence["actual"])
+        if row.kind in STATE_KINDS
+        and not row.owned
+        and row.at_ms <= told.last.at_ms
+        and str(row.revision) == str(told.evidence["revision"])
     ]
     sender = _sender_of(story, told.last)
     return sender in stamped and any(_kept_its_stamp(story, told, row) for row in stamped)
 
 
-def _is_what_was_sent(told: Told, row: Row) -> bool:
-    return (str(row.revision), row.digest) == (str(told.evidence["revision"]), told.evidence["actual"])
-
-
 def _carried(story: Story, about: Row) -> set[int]:
     """The revisions that the message of this row is said to carry, where it leaves or where it arrives."""
-    requests = (row for row in story.rows if row.kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED))
-    return {
-        row.revision
-        for row in requests
-        if row.revision is not None and row.message is not None and row.message == about.message
-    }
+    return _carried_by_message(story).get(about.message or "", set())
+
+
+@remembered
+def _carried_by_message(story: Story) -> Mapping[str, set[int]]:
+    carried: defaultdict[str, set[int]] = defaultdict(set)
+    for row in story.rows:
+        is_request = row.kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED)
+        if is_request and row.message is not None and row.revision is not None:
+            carried[row.message].add(row.revision)
+    return carried
 
 
 def _sender_of(story: Story, message: Row) -> Row | None:
     """What the sender of this message held of the client when it sent it."""
-    for sent in story.rows:
-        if sent.kind == Kind.REQUEST_SENT and sent.message is not None and sent.message == message.message:
-            states = [row for row in story.by_node[sent.node] if row.kind in STATE_KINDS and row.seq < sent.seq]
-            return states[-1] if states else None
-    return None
+    sent = sent_messages(story).get(message.message or "")
+    states = before(states_of(story, sent.node), sent.seq) if sent is not None else ()
+    return states[-1] if states else None
 
 
 def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
     stamp = int(str(told.evidence["revision"]))
-    *_, life = lives(story, offence.node, offence.seq)
-    if not _is_of_creation_or_batch(story, life, stamp):
+    life = life_at(story, offence.node, offence.seq)
+    if not _is_of_creation_or_batch(story, life, offence.seq, stamp):
         return False
     if offence.kind == Kind.OBSERVED:  # what was only read then came before
-        came = [row for row in life if row.kind == Kind.REPLICA_APPLIED and row.digest == offence.digest]
+        rows = life.until(offence.seq)
+        came = [row for row in rows if row.kind == Kind.REPLICA_APPLIED and row.digest == offence.digest]
         offence = came[0] if came else offence
     carried = _carried(story, offence)
     if not all(_is_later(story, revision, stamp) for revision in carried):
@@ -76,11 +90,8 @@ def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
     if carried and sender is not None and sender.owned and sender.revision is None:
         return sender.digest == told.evidence["actual"]
     return any(
-        row.digest == told.evidence["actual"]
-        and row.revision is not None
-        and _is_later(story, row.revision, stamp)
-        and row.at_ms <= offence.at_ms
-        for row in story.rows
+        row.revision is not None and _is_later(story, row.revision, stamp) and row.at_ms <= offence.at_ms
+        for row in having(story, told.evidence["actual"])
         if row.owned or row.kind == Kind.REQUEST_SENT
     )
 
@@ -90,23 +101,19 @@ def _is_later(story: Story, revision: int, than: int) -> bool:
     return revision > than if story.has_connection else revision != than
 
 
-def _is_of_creation_or_batch(story: Story, life: Iterable[Row], stamp: int | None) -> bool:
+def _is_of_creation_or_batch(story: Story, life: Life, seq: int, stamp: int) -> bool:
     """The copy was created with this stamp, or has it since a batch came."""
-    stamped = [row for row in life if row.revision is not None]
-    before = [place for place, row in enumerate(stamped) if row.revision != stamp]
-    return bool(stamped) and (not before or _came_with_a_batch(story, stamped, before[-1] + 1))
+    there, brought_by = life.stamp_at(seq)
+    return there == stamp and (brought_by is None or _came_with_a_batch(story, brought_by))
 
 
-def _came_with_a_batch(story: Story, stamped: list[Row], place: int) -> bool:
+@remembered
+def _came_with_a_batch(story: Story, taken: Row) -> bool:
     """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of a client whose
     owner published something without counting it, and that was sent under this revision."""
-    if place == len(stamped):
-        return False
-    taken = stamped[place]
-    own = [row for row in story.rows if row.kind in OWN_CONNECTION and row.at_ms <= taken.at_ms]
+    own = [row for node in story.by_node for row in own_of(story, node) if row.at_ms <= taken.at_ms]
     return counts_not_all(own) and any(
-        row.kind == Kind.REQUEST_SENT and (row.revision, row.digest) == (taken.revision, taken.digest)
-        for row in story.rows
+        row.kind == Kind.REQUEST_SENT and row.revision == taken.revision for row in having(story, taken.digest)
     )
 
 
@@ -114,24 +121,42 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
     """B10. Content of an earlier revision came by a message that is none about this client alone, a snapshot; the copy
     was newer already, and its stamp is the one that it was created with, or that came with a batch."""
     actual = told.evidence["actual"]
-    *_, life = lives(story, told.node, told.last.seq)
-    calls = {row.message for row in story.rows if row.operation is not None}
-    loaded = [row for row in life[1:] if row.digest == actual and row.message not in (None, *calls)]
+    life = life_at(story, told.node, told.last.seq)
+    later = range(life.rows[1].seq, told.last.seq + 1) if len(life.rows) > 1 else ()
+    loaded = [
+        row
+        for row in having(story, actual)
+        if row.node == told.node and row.kind in STATE_KINDS and row.seq in later and _is_loaded(story, row)
+    ]
     stamp = loaded[-1].revision if loaded else None
-    if stamp is None or not _is_of_creation_or_batch(story, life, stamp):
+    if stamp is None or not _is_of_creation_or_batch(story, life, told.last.seq, stamp):
         return False
     return any(
-        row.kind in OWN_CONNECTION and row.digest == actual and row.revision is not None and row.revision < stamp
-        for row in story.rows
+        row.kind in OWN_CONNECTION and row.revision is not None and row.revision < stamp
+        for row in having(story, actual)
     )
+
+
+def _is_loaded(story: Story, row: Row) -> bool:
+    """It came with a message that is about no client alone."""
+    return row.message is not None and row.message not in _about_one(story)
+
+
+@remembered
+def _about_one(story: Story) -> frozenset[str | None]:
+    return frozenset(row.message for row in story.rows if row.operation is not None)
 
 
 def health_not_counted(story: Story, told: Told) -> bool:
     """B06. Neither health nor expiry moves the revision of a client without a connection on, and it is a sum: its owner
     published both contents under one, at that time or before."""
-    both = {told.evidence["expected"], told.evidence["actual"]}
-    until = [row for row in story.rows if row.at_ms <= told.last.at_ms]
-    return not story.has_connection and both <= _published(until).get(told.evidence["revision"], {}).keys()
+    published = {
+        content
+        for content in (told.evidence["expected"], told.evidence["actual"])
+        for row in having(story, content)
+        if row.kind in OWN_CONNECTION and row.revision == told.evidence["revision"] and row.at_ms <= told.last.at_ms
+    }
+    return not story.has_connection and published == {told.evidence["expected"], told.evidence["actual"]}
 
 
 def expired_at_its_owner(story: Story, told: Told) -> bool:
@@ -142,8 +167,7 @@ def expired_at_its_owner(story: Story, told: Told) -> bool:
         return False
     if sender.digest != told.evidence["actual"] or _carried(story, told.last) != {told.evidence["revision"]}:
         return False
-    own = [row for row in story.by_node[sender.node] if row.kind in OWN_CONNECTION and row.seq < sender.seq]
-    for row in reversed(own):
+    for row in reversed(before(own_of(story, sender.node), sender.seq)):
         if row.digest == told.evidence["expected"]:
             return True
         if not _is_by_beats(row, EXPIRED, "healthy"):
@@ -162,32 +186,40 @@ def not_counted(story: Story, told: Told) -> bool:
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
     if "nothing" in wanted and _holds_empty(story, told.node):
         wanted = wanted - {"nothing"} | {_EMPTY}
+    published = [_published(story, node) for node in story.by_node]
+    if "revision" in told.evidence:
+        revision = told.evidence["revision"]
+        of_revisions = [contents[revision] for contents in published if revision in contents]
+    else:
+        of_revisions = [each for contents in published for each in contents.values()]
     return story.has_connection and any(
-        wanted <= contents.keys()
-        and told.evidence.get("revision", revision) == revision
-        and _may_be_batches(story, contents)
-        for node in story.by_node.values()
-        for revision, contents in _published(node).items()
+        wanted <= contents.keys() and _may_be_batches(story, contents) for contents in of_revisions
     )
 
 
 def _may_be_batches(story: Story, contents: Iterable[str | None]) -> bool:
     """One of the contents after the first may hold a batch: a message says so, or no message has it."""
-    carriers = [row for row in story.rows if row.operation in CHANGES]
-    carried, batches = {row.digest for row in carriers}, {row.digest for row in carriers if row.detail == BATCH}
+    carried, batches = _carried_contents(story)
     return any(content in batches or content not in carried for content in [*contents][1:])
+
+
+@remembered
+def _carried_contents(story: Story) -> tuple[frozenset[str | None], frozenset[str | None]]:
+    """Those of all changes that a message has, and of those that hold a batch."""
+    carriers = [row for row in story.rows if row.operation in CHANGES]
+    return frozenset(row.digest for row in carriers), frozenset(row.digest for row in carriers if row.detail == BATCH)
 
 
 def _holds_empty(story: Story, node: str) -> bool:
     """The client is there, and publishes nothing."""
-    states = [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    states = states_of(story, node)
     return bool(states) and states[-1].kind not in GONE and states[-1].digest == _EMPTY
 
 
-def _published(rows: Iterable[Row]) -> dict[object, dict[str | None, None]]:
-    """By revision, what owners themselves held of the client and had from nobody, the first before the next."""
+@remembered
+def _published(story: Story, node: str) -> Mapping[object, Mapping[str | None, None]]:
+    """By revision, what the node itself held of the client and had from nobody, the first before the next."""
     published: defaultdict[object, dict[str | None, None]] = defaultdict(dict)
-    for row in rows:
-        if row.kind in OWN_CONNECTION:
-            published[row.revision][row.digest] = None
+    for row in own_of(story, node):
+        published[row.revision][row.digest] = None
     return published

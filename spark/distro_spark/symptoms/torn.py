@@ -10,8 +10,19 @@
 
 from __future__ import annotations
 
-from distro_spark.story import OWN_CONNECTION, SYNCS, Row, Story, Told
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, handled_requests
+from collections.abc import Mapping, Sequence
+
+from distro_spark.story import SYNCS, Row, Story, Told
+from distro_spark.symptoms.look import (
+    CHANGES,
+    CLOCK_SLACK_MS,
+    before,
+    handled_requests,
+    having,
+    own_of,
+    remembered,
+    sent_messages,
+)
 from distro_traces.event import Kind
 
 _ANSWERED_WITHIN_MS = 2000
@@ -22,9 +33,15 @@ def applied_among_others(story: Story, told: Told) -> bool:
     """B05. Another sync of the client was being applied at the same time as the one that the violation goes by, and
     what came of it is not what that one carried: the two were put together service by service."""
     message = told.last.message or told.after
-    arrived = next((row for row, _, _ in handled_requests(story, told.node) if row.message == message), None)
+    arrived = _arrived(story, told.node).get(message)
     is_mixed = arrived is not None and arrived.digest not in (None, told.evidence["actual"])
     return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
+
+
+@remembered
+def _arrived(story: Story, node: str) -> Mapping[str | None, Row]:
+    """The first request with each message."""
+    return {row.message: row for row, _, _ in reversed(handled_requests(story, node))}
 
 
 def given_while_applied(story: Story, told: Told) -> bool:
@@ -47,31 +64,28 @@ def read_while_it_changed(story: Story, told: Told) -> bool:
     """B05, at the sender. A message that the owner made in the moment of a change has the content of before, under the
     revision of after; it is the one that the violation goes by."""
     message = told.last.message or told.after
-    sent = next((row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message == message), None)
-    if sent is None or message is None or sent.digest != told.evidence["actual"]:
+    sent = sent_messages(story).get(message or "")
+    if sent is None or sent.digest != told.evidence["actual"]:
         return False
-    own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION and row.seq < sent.seq]
-    before, change = own[-2:] if len(own) > 1 else (None, None)
+    own = before(own_of(story, sent.node), sent.seq)
     return (
-        before is not None
-        and change is not None
-        and (before.digest, change.revision) == (sent.digest, sent.revision)
-        and sent.at_ms - change.at_ms <= CLOCK_SLACK_MS
+        len(own) > 1
+        and (own[-2].digest, own[-1].revision) == (sent.digest, sent.revision)
+        and sent.at_ms - own[-1].at_ms <= CLOCK_SLACK_MS
     )
 
 
 def sent_before_it_was_counted(story: Story, told: Told) -> bool:
     """B05, at the sender. A message that the owner made in the midst of a change: of the content of after, which it is
     known to hold a moment later, under the revision of before. The violation is about that content and revision."""
-    about = (told.evidence["actual"], str(told.evidence["revision"]))
-    for sent in story.rows:
-        if sent.kind != Kind.REQUEST_SENT or (sent.digest, str(sent.revision)) != about:
+    for sent in having(story, told.evidence["actual"]):
+        if sent.kind != Kind.REQUEST_SENT or str(sent.revision) != str(told.evidence["revision"]):
             continue
-        own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION]
-        before = [row for row in own if row.seq < sent.seq]
-        after = [row for row in own if row.seq > sent.seq]
-        if before and after and (before[-1].revision, after[0].digest) == (sent.revision, sent.digest):
-            return before[-1].digest != sent.digest and after[0].at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
+        own = own_of(story, sent.node)
+        earlier = before(own, sent.seq)
+        last, following = earlier[-1:], own[len(earlier) : len(earlier) + 1]
+        if last and following and (last[0].revision, following[0].digest) == (sent.revision, sent.digest):
+            return last[0].digest != sent.digest and following[0].at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
     return False
 
 
@@ -100,7 +114,8 @@ def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
     return [row for row, begin, end in handled if row.message != message and begin < own[1] and own[0] < end]
 
 
-def _handled(story: Story, node: str) -> list[tuple[Row, int, int]]:
+@remembered
+def _handled(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
     """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing tells that a
     request was still being handled when the next one came: of each only the moment is known."""
     answers = any(row.kind == Kind.REPLY_SENT and row.operation in SYNCS for row in story.by_node.get(node, []))
