@@ -57,10 +57,15 @@ def _mutants(level: str, minutes: float) -> Job:
     return Job(f"mutants {level}", f"every mutant is noticed at the level {level}", words, minutes)
 
 
+def _python(version: str) -> Job:
+    return Job(f"python {version}", f"`make test` on Python {version}", ("tools/pythons.py", "--json", version), 60)
+
+
 _SOAK = ("bench/soak.py", "--json")
 _BUSY = (*_SOAK, "--rounds", "20", "--busy", "2")
 
 JOBS: tuple[Job, ...] = (
+    *(_python(version) for version in ("3.12", "3.13")),
     _mutants("model", 60),
     Job("mutants node", "every mutant is noticed at the level node", ("tools/matrix.py", "--level", "node"), 120),
     Job(
