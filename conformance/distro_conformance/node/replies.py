@@ -5,6 +5,7 @@ The usual one is a success; the others are what the releases tell apart (docs/pr
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -55,10 +56,16 @@ NEVER = replace(SUCCESS, after_ms=FOR_EVER_MS)
 
 def snapshot_reply(*clients: Json) -> Reply:
     """A SNAPSHOT with these ClientSyncData objects."""
+    return _snapshot_of(pack({"clientSyncDataList": clients}))
+
+
+def _snapshot_of(content: str) -> Reply:
     key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
-    return Reply(
-        DISTRO_RESPONSE, {**OK, "distroData": {"distroKey": key, "content": pack({"clientSyncDataList": clients})}}
-    )
+    return Reply(DISTRO_RESPONSE, {**OK, "distroData": {"distroKey": key, "content": content}})
+
+
+HALF_A_SNAPSHOT = _snapshot_of(base64.b64encode(b'{"clientSyncDataList":[').decode())
+"""A success, with a content that ends in the middle."""
 
 
 Answer = Reply | Callable[[DistroCall], Reply]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.replies import ERROR, FAILURE, Reply, snapshot_reply
+from distro_conformance.node.replies import ERROR, FAILURE, HALF_A_SNAPSHOT, Reply, snapshot_reply
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
@@ -38,13 +38,19 @@ async def load_is_asked_at_once(kit: Kit) -> None:
 @requirement("DISTRO-LOAD-002", MUST, "#load-asks", since="2.2.1", own_node=True)
 async def next_member_is_asked(kit: Kit) -> None:
     """Where a member fails a SNAPSHOT the next one is asked at once."""
-    low, high = sorted(kit.peers, key=lambda peer: peer.address)
-    low.answer("SNAPSHOT", FAILURE)
-    client, service = kit.foreign_client(), kit.service()
-    high.answer("SNAPSHOT", snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
-    await kit.start_node()
-    await kit.eventually(_asked(high), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {high.address}")
-    await kit.eventually(kit.holds(client, service), within_ms=1_000, what=f"{client} at the node")
+    await _is_loaded_from_the_next(kit, FAILURE)
+
+
+@requirement("DISTRO-LOAD-010", MUST, "#load-takes", since="2.2.1", own_node=True)
+async def half_a_snapshot_is_no_load(kit: Kit) -> None:
+    """A SNAPSHOT that cannot be read completes no load, though it says success: the next member is asked at once."""
+    await _is_loaded_from_the_next(kit, HALF_A_SNAPSHOT)
+
+
+@requirement("DISTRO-LOAD-011", MUST, "#load-takes", since="2.2.1", own_node=True)
+async def snapshot_with_a_broken_client_is_no_load(kit: Kit) -> None:
+    """A SNAPSHOT of which one client cannot be taken completes no load: the next member is asked at once."""
+    await _is_loaded_from_the_next(kit, snapshot_reply({"clientId": kit.foreign_client(), "namespaces": "none"}))
 
 
 @requirement("DISTRO-LOAD-003", MUST, "#load-takes", own_node=True)
@@ -173,6 +179,17 @@ async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
     kit.require(
         given is None, "a refusal", f"a snapshot of {given}", observed={"given": None if given is None else len(given)}
     )
+
+
+async def _is_loaded_from_the_next(kit: Kit, reply: Reply) -> None:
+    """When the first member answers so."""
+    low, high = sorted(kit.peers, key=lambda peer: peer.address)
+    low.answer("SNAPSHOT", reply)
+    client, service = kit.foreign_client(), kit.service()
+    high.answer("SNAPSHOT", snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
+    await kit.start_node()
+    await kit.eventually(_asked(high), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {high.address}")
+    await kit.eventually(kit.holds(client, service), within_ms=1_000, what=f"{client} at the node")
 
 
 def _all_answer(kit: Kit, reply: Reply) -> None:

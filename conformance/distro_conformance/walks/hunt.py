@@ -135,6 +135,8 @@ class Hunt:
     """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
     runs_lost: int = 0
     """That ended where the model could not follow the nodes any more."""
+    clients_lost: int = 0
+    """Of the runs side by side: a client that may be in more states than the model keeps is looked at no more."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
@@ -258,8 +260,10 @@ def hunt(
 
 
 def lost_runs(result: Hunt) -> str:
-    """What is to be said of them, if anything."""
-    return f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
+    """What is to be said of what was not judged to its end, if anything."""
+    runs = f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
+    clients = f"; {result.clients_lost} clients could be in too many states to be followed"
+    return runs + (clients if result.clients_lost else "")
 
 
 @contextmanager
@@ -307,7 +311,16 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         failure = FoundFailure(*ours, *first, found.error, found.is_flaky, target=options.target)
     seconds = time.monotonic() - began_s
     over = steps_over({"grpc": runs.steps})
-    return Hunt(options, runs.steps, runs.runs, over, seconds, failure, coverage=of_walks(taken))
+    return Hunt(
+        options,
+        runs.steps,
+        runs.runs,
+        over,
+        seconds,
+        failure,
+        clients_lost=runs.undecided,
+        coverage=of_walks(taken),
+    )
 
 
 def _rounds(tally: _Tally, start: Callable[[], Stage | None]) -> None:

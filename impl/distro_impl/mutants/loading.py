@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant, swapped
+from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.remote.payloads import DataOperation
 
 
@@ -66,6 +69,23 @@ class _Ignorant:
 def _ends_at_a_refusal(_: Any, self: Any, elements: Any) -> None:
     """What comes in a snapshot after a client that is refused is not taken."""
     all(self.process_change(element, DataOperation.SNAPSHOT) for element in elements)
+
+
+@mutant("m-snapshot-skips-what-is-broken", DistroClientDataProcessor, "process_snapshot")
+def _skips_what_is_broken(old: Any, self: Any, elements: Any) -> None:
+    """A snapshot of which some clients cannot be taken completes the load without them."""
+    for element in elements:
+        with suppress(MalformedSyncDataError):
+            old(self, [element])
+
+
+@mutant("m-half-a-snapshot-loads", transport_agent, "decode_content")
+def _half_is_empty(old: Any, data: Any) -> Any:
+    """A snapshot that cannot be read counts as an empty one."""
+    try:
+        return old(data)
+    except ValueError:
+        return {"clientSyncDataList": []}
 
 
 @mutant("m-load-descends", LoadTask, "_round")
