@@ -68,3 +68,23 @@ def test_a_verify_from_before_a_change_may_be_under_way_for_longer_where_answers
     changed_twice(400).sent("v", "b", before, 5_950)
     with pytest.raises(Unexplained, match="VERIFY c1 revision 1"):
         changed_twice(2).sent("v", "b", before, 5_950)
+
+
+def away_for(ms: int, slack: Slack) -> NodeOutside:
+    """d cannot be reached for so long, and is back."""
+    outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), slack)
+    outside.sent("s", "b", Snapshot(), 0)
+    outside.ended("s", CallResult.SUCCESS, (), 10)
+    ask(outside, ClientConnected(0, "c1"), 1_000, takes_ms=2)
+    outside.peer_left("d", 20_000)
+    outside.peer_back("d", 20_000 + ms)
+    return outside
+
+
+def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_away() -> None:
+    """Three seconds each, before the turn of the one that left: 13.5 s from one report to it to the next were seen."""
+    verify = Verify("c1", 0)
+    away_for(16_000, Slack(late_ms=2_500, skew_ms=300)).sent("v", "d", verify, 36_100)
+    for slack, ms in ((Slack(), 16_000), (Slack(late_ms=2_500, skew_ms=300), 24_000)):
+        with pytest.raises(Unexplained, match="d is DOWN, SUSPICIOUS there"):
+            away_for(ms, slack).sent("v", "d", verify, 20_100 + ms)

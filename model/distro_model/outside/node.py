@@ -211,7 +211,10 @@ class NodeOutside:
 
     @property
     def _report_round_ms(self) -> int:
-        return self.profile.report_interval_ms * len(self.peers)
+        """A server reports to the next one two seconds after the one before has answered or kept it waiting until its
+        time-out, the model two seconds after it has begun (gap `report-waits`)."""
+        waits_ms = self.profile.call_timeout_ms if self.slack.skew_ms else 0
+        return (self.profile.report_interval_ms + waits_ms) * len(self.peers)
 
     def _lose_faith(self, now_ms: int) -> None:
         """Reports to who is away fail, at least one in each round; nobody observes them."""
