@@ -13,10 +13,12 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.oracle import Heard
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.played import ANSWERS
+from distro_conformance.drivers.reader import Reader
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, parse
+from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.targets.nacos_target import LEASE_MS
@@ -27,7 +29,7 @@ from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Among
-from distro_conformance.wire.connection import UNREGISTERED
+from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
@@ -255,11 +257,55 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
 
 def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_or_gone() -> None:
     clients = ConnectedClients(lambda node: node)
+    left = asyncio.CancelledError  # what a call that is under way comes to when its own channel is closed
     connections = [
-        Mock(is_mute=mute, is_closed=closed, ask=AsyncMock(side_effect=TargetError("it is gone")))
-        for mute, closed in ((False, False), (True, False), (False, True))
+        Mock(is_mute=mute, is_closed=closed, ask=AsyncMock(side_effect=error))
+        for mute, closed, error in (
+            (False, False, left),
+            (False, False, TargetError),
+            (True, False, None),
+            (False, True, None),
+        )
     ]
     clients.now = {f"c{number}": ConnectedClient("c", "a", each, {}) for number, each in enumerate(connections)}
     asyncio.run(clients.give_signs_of_life())
-    assert [each.ask.await_count for each in connections] == [1, 0, 0]
+    assert [each.ask.await_count for each in connections] == [1, 1, 0, 0]
     assert connections[0].ask.await_args.args[0] == "HealthCheckRequest"
+
+
+def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the place of one that the node has ended."""
+    ended, alive = Mock(close=AsyncMock()), Mock(close=AsyncMock())
+    ended.call, alive.call = (
+        AsyncMock(return_value=encode(name, {"errorCode": code}))
+        for name, code in (("ErrorResponse", UNREGISTERED), ("DistroDataResponse", 0))
+    )
+    left = [ended, alive]
+
+    async def opened(*_: object, **__: object) -> Mock:
+        await asyncio.sleep(0)
+        return left.pop(0)
+
+    monkeypatch.setattr(Connection, "open", opened)
+    reader = Reader(lambda node: node, lambda _: {}, ())
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(reader._ask("a", "DistroDataRequest", {}) for _ in range(3)))
+
+    asyncio.run(all_at_once())
+    assert (len(left), ended.close.await_count, alive.close.await_count) == (0, 1, 0)
+
+
+def test_a_member_that_is_dialled_for_twice_keeps_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    connections = [Mock(close=AsyncMock()) for _ in range(2)]
+    monkeypatch.setattr(Connection, "open", AsyncMock(side_effect=connections))
+    peer = PlayedPeer(7848, lambda: 0)
+
+    async def twice() -> None:
+        await asyncio.gather(*(peer.dial("127.0.0.1:8848") for _ in range(2)))
+
+    asyncio.run(twice())
+    assert sorted(each.close.await_count for each in connections) == [0, 1]
+    asyncio.run(peer.hang_up())
+    with pytest.raises(TargetError, match="has not dialled"):
+        asyncio.run(peer.report())

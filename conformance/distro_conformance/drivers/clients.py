@@ -7,7 +7,6 @@ The names of clients that are gone stay known, since nodes go on to speak of the
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -116,9 +115,9 @@ class ConnectedClients:
 
     async def give_signs_of_life(self, paused: Collection[str] = ()) -> None:
         """As SDKs do by themselves: a busy server gives up some that are asked for one and answer (docs/protocol
-        #ejector-answer). Who is at a node that stands still waits."""
+        #ejector-answer). Who is at a node that stands still waits; who leaves meanwhile ends nothing but its own."""
         here = (each.connection for each in self.now.values() if each.node not in paused)
-        await asyncio.gather(*map(_sign_of_life, here))
+        await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
 
     async def leave(self, name: str) -> ConnectedClient:
         gone = self.now.pop(name)
@@ -165,9 +164,9 @@ class ConnectedClients:
 
 
 async def _sign_of_life(connection: Connection) -> None:
+    """Whoever cannot be reached is seen by those who look."""
     if not connection.is_mute and not connection.is_closed:
-        with contextlib.suppress(Exception):  # whoever cannot be reached is seen by those who look
-            await connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        await connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
 from distro_conformance.drivers.lockstep import Watch
@@ -195,7 +196,8 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if not self._is_virtual:
-            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self.clients.stay)]
+            beside = (self._take_turns, self.clients.stay, self._stay)
+            self._beside = [asyncio.create_task(each()) for each in beside]
 
     async def stop(self) -> None:
         for task in self._beside:
@@ -210,6 +212,13 @@ class PeersCluster(WiredCluster):
             await asyncio.sleep(TURN_MS / 1000)
             now_ms = self.clock.now_ms()
             self.oracle.outside.slack.took(now_ms - began_ms - TURN_MS, now_ms)
+
+    async def _stay(self) -> None:
+        """The members' own connections to the node give signs of life too: else a server may end them, and take no
+        more of what they say."""
+        while True:
+            await asyncio.sleep(SIGN_OF_LIFE_S)
+            await asyncio.gather(*(peer.stay() for peer in self.peers.values()), return_exceptions=True)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""

@@ -50,6 +50,7 @@ class Reader:
         """What whoever asks as a member puts into its requests."""
         self.namespace = NAMESPACE
         self._connections: dict[str, Connection] = {}
+        self._turn = asyncio.Lock()  # of several who read at once one opens a connection for all
         self._snapshots: dict[str, tuple[bytes, Views]] = {}  # the last ones, as read
 
     async def held(self, node: str) -> Views:
@@ -121,22 +122,26 @@ class Reader:
         """On a connection that the node knows: it may have ended the one that there was."""
         asked = encode(type_name, body, headers=self.headers, client_ip="127.0.0.1")
         try:
-            reply = await (await self._connection(node)).call(asked)
+            connection = await self._connection(node)
+            reply = await connection.call(asked)
             if is_unregistered(reply):
-                await self.leave(node)
-                reply = await (await self._connection(node)).call(asked)
+                reply = await (await self._connection(node, unless=connection)).call(asked)
         except grpc.aio.AioRpcError as error:
             raise TargetError(f"{node} cannot be read: {error.details()}; is the node up?") from error
         if is_unregistered(reply):
             raise TargetError(f"{node} does not know the connection on which it is asked, although it took it")
         return reply
 
-    async def _connection(self, node: str) -> Connection:
-        if node not in self._connections:
-            self._connections[node] = await Connection.open(
-                self._address_of(node), labels=CLUSTER_LABELS, transport=self.transport, headers=self.headers
-            )
-        return self._connections[node]
+    async def _connection(self, node: str, unless: Connection | None = None) -> Connection:
+        """The one that there is, or a new one; `unless` is one that the node has ended."""
+        async with self._turn:
+            if unless is not None and self._connections.get(node) is unless:
+                await self.leave(node)
+            if node not in self._connections:
+                self._connections[node] = await Connection.open(
+                    self._address_of(node), labels=CLUSTER_LABELS, transport=self.transport, headers=self.headers
+                )
+            return self._connections[node]
 
 
 def is_unregistered(reply: Payload) -> bool:

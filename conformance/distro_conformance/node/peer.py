@@ -212,18 +212,19 @@ class PlayedPeer:
         await self.dial(node)
 
     async def dial(self, node: str) -> None:
-        """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
+        """Open the connection on which this member speaks to the node at host:port, in the place of one that there may
+        be. Raises TargetError."""
         self._node = node
         address = with_offset(node, CLUSTER_OFFSET)
-        self._to_node = await Connection.open(
-            address, labels=CLUSTER_LABELS, headers=self.headers, transport=self._transport
-        )
+        opened = await Connection.open(address, labels=CLUSTER_LABELS, headers=self.headers, transport=self._transport)
+        await self.hang_up()
+        self._to_node = opened
 
     async def hang_up(self) -> None:
         """Close what `dial` opened."""
-        if self._to_node is not None:
-            await self._to_node.close()
-            self._to_node = None
+        opened, self._to_node = self._to_node, None
+        if opened is not None:
+            await opened.close()
 
     # What the node hears from this member, when it asks.
 
@@ -276,9 +277,9 @@ class PlayedPeer:
         return read_query(await self._say("QUERY", client))
 
     async def report(self) -> Message:
-        """Say to the node that this member is UP."""
-        assert self._to_node is not None
-        return await self._to_node.ask(REPORT_REQUEST, {"headers": {}, "node": self.as_member(), "module": "cluster"})
+        """Say to the node that this member is UP. Raises TargetError."""
+        body = {"headers": {}, "node": self.as_member(), "module": "cluster"}
+        return await self._dialled().ask(REPORT_REQUEST, body)
 
     async def stay(self) -> None:
         """A member that has said nothing for a while checks its connection, else the node may give it up (2.4, 2.5)."""
@@ -288,12 +289,16 @@ class PlayedPeer:
 
     async def say(self, body: Json) -> Message:
         """A Distro request as it stands, also one that no member would send."""
-        if self._to_node is None:
-            raise TargetError("the played member has not dialled the node")
+        to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
             raise TargetError(f"{self._node} runs for somebody else: no {operation} is sent to it as by a member")
         self._said_ms = self.now_ms()
-        return await self._to_node.ask(DISTRO_REQUEST, body)
+        return await to_node.ask(DISTRO_REQUEST, body)
+
+    def _dialled(self) -> Connection:
+        if self._to_node is None:
+            raise TargetError("the played member has not dialled the node")
+        return self._to_node
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
         if client is not None and operation in ("CHANGE", "DELETE"):

@@ -22,7 +22,8 @@ CHANGES = ("ADD", "CHANGE")
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
 
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _SEQ = attrgetter("seq")
 
 
@@ -30,7 +31,7 @@ def remembered(look: Callable[Concatenate[Story, _P], _R]) -> Callable[Concatena
     """Made at the first question, and given again to each later one about the same. Nobody may change it."""
 
     @wraps(look)
-    def asked(story: Story, *arguments: _P.args, **named: _P.kwargs) -> _R:
+    def asked(story: Story, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
         about = (look, *arguments, *named.items())
         if about not in story.memory:
             story.memory[about] = look(story, *arguments, **named)
