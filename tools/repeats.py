@@ -74,7 +74,7 @@ def once(target: str, budget: str) -> dict[str, Any]:
         "seed": document.get("seed"),
         "code": gate.returncode,
         "headline": document.get("headline") or document.get("error"),
-        "why": [f"{each['name']} {each['verdict']}: {each['summary']}" for each in _stages(document)],
+        "why": list(_why(document)),
         "seconds": round(time.monotonic() - began),
         "load_per_core": round(sum(measured) / len(measured) / usable_cores(), 1),
         "commit": results.commit(),
@@ -82,9 +82,14 @@ def once(target: str, budget: str) -> dict[str, Any]:
     }
 
 
-def _stages(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those that do not conform."""
-    return [each for each in document.get("stages", ()) if each["verdict"] != "conforms"]
+def _why(document: Mapping[str, Any]) -> Iterator[str]:
+    """Each stage that does not conform, and each requirement or invariant that is violated or stays open."""
+    for stage in document.get("stages", ()):
+        if stage["verdict"] != "conforms":
+            yield f"{stage['name']} {stage['verdict']}: {stage['summary']}"
+    for found in document.get("findings", ()):
+        if found["verdict"] in ("violates", "not-judged"):
+            yield f"{found['id']} {found['verdict']}: {found['message']}"
 
 
 def missing(load: float) -> int:

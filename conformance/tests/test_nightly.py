@@ -372,3 +372,17 @@ def test_a_search_that_cannot_begin_is_tried_again_but_not_for_ever_and_kept_in_
     monkeypatch.setattr(hours, "once", lambda search: {**a_part(search[0], 7, 0, code=4), "coverage": {}})
     assert len(list(hours.run([], [("machine", "nacos:2.2.4")], 1, None))) == hours.REFUSED_MAX
     assert not results.PLACE.exists()
+
+
+def test_a_gate_that_does_not_conform_is_kept_with_what_it_found() -> None:
+    stage = {"name": "node", "verdict": "violates", "summary": "1 met, 1 violated"}
+    findings = [
+        {"id": f"DISTRO-SYNC-00{number}", "verdict": verdict, "message": "a CHANGE"}
+        for number, verdict in enumerate(("conforms", "violates", "known", "not-judged"))
+    ]
+    document = {"stages": [stage, {**stage, "verdict": "conforms"}], "findings": findings}
+    assert list(repeats._why(document)) == [
+        "node violates: 1 met, 1 violated",
+        "DISTRO-SYNC-001 violates: a CHANGE",
+        "DISTRO-SYNC-003 not-judged: a CHANGE",
+    ]

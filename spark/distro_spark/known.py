@@ -147,6 +147,15 @@ KNOWN: tuple[KnownFailure, ...] = (
         "alibaba/nacos #10809; seen on running 2.2.4 and 2.3.2; docs/protocol #defect-d2",
     ),
     KnownFailure(
+        "B27",
+        None,
+        _LAST_READ,
+        "INV-CONV",
+        receiving.came_back,
+        "A snapshot that comes late brings a client back that has left, until its lease ends.",
+        "seen on running 2.2.4; docs/protocol #receive-late",
+    ),
+    KnownFailure(
         "B31",
         None,
         "2.0.2",

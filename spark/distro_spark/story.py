@@ -30,6 +30,9 @@ LEASE = "lease"
 LEASE_MS = 180_000
 """Of such a copy."""
 
+LEASE_CHECK_MS = 6_000
+"""The cleaner goes round every 5 s, and a busy machine is late."""
+
 _ENDS = {"healed": "cut", "released": "held"}
 _MOVES_OWNERS = (Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED)
 _SEEMS_DEAD = ("cut", "held", "refusing", "paused")

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from distro_spark.encoding import EMPTY
 from distro_spark.story import GONE, RESETS, Row, Story
-from distro_traces.event import STATE_KINDS
+from distro_traces.event import STATE_KINDS, Kind
 
 _END = 2**62
 """Later than every sequence number and every time."""
@@ -29,8 +29,8 @@ _END = 2**62
 class Stretch:
     """`event` is the row with which it begins (None: before the node's first row), `ended_by` the next one's.
 
-    view (None: nothing), revision (the last one seen in it), native (the node said between the same two starts that it
-    holds it as its own).
+    view (None: nothing), revision (the last one seen in it), native (the node said between the same two starts, and
+    before the client's connection there ended, that it holds it as its own).
     """
 
     node: str
@@ -46,7 +46,7 @@ class Timelines:
     """The stretches of one client on every node, and the owner's stretches among them that are the truth."""
 
     def __init__(self, story: Story) -> None:
-        self._owner = story.owner
+        self._owner, self._resets = story.owner, story.resets
         nodes = {*story.resets, *story.checkpoints, *story.by_node}
         self._of = {node: tuple(_stretches(story, node)) for node in nodes}
 
@@ -54,6 +54,16 @@ class Timelines:
         """What the node held just before its row `seq`."""
         stretches = self._of[node]
         return stretches[bisect_left(stretches, seq, key=lambda stretch: stretch.seq) - 1]
+
+    def truth_at(self, seq: int) -> Stretch | None:
+        """What the owner held before its row `seq`, if it has not been started anew since: of a client whose connection
+        there has ended nothing, whatever of it came back."""
+        found = [each for each in self._of.get(self._owner or "", ()) if each.seq < seq and each.native]
+        if not found:
+            return None
+        since = found[-1].seq
+        restarted = any(since < row.seq < seq for row in self._resets.get(self._owner or "", ()))
+        return None if restarted else found[-1]
 
     def parted_since(self, node: str, held: Stretch, truth: Stretch | None, checkpoint: Row) -> Row:
         """The event with which a node came to hold something else than the truth."""
@@ -124,8 +134,9 @@ def _begun_ms(stretch: Stretch) -> int:
 def _stretches(story: Story, node: str) -> Iterator[Stretch]:
     resets = list(story.resets.get(node, ()))
     states = [row for row in story.by_node.get(node, ()) if row.kind in STATE_KINDS]
-    starts = [row.seq for row in resets]
-    natives = {bisect_right(starts, row.seq) for row in states if row.owned}
+    left = [row.seq for row in states if row.kind == Kind.CLIENT_DISCONNECTED] if story.has_connection else []
+    lives = sorted([*(row.seq for row in resets), *(seq + 1 for seq in left)])
+    natives = {bisect_right(lives, row.seq) for row in states if row.owned}
     rows = sorted([*states, *resets], key=lambda row: row.seq)
     seq, view, event, revision = 0, None, None, None
     life = 0
@@ -135,7 +146,7 @@ def _stretches(story: Story, node: str) -> Iterator[Stretch]:
             yield Stretch(node, seq, view, event, row, revision, life in natives)
             seq, view, event, revision = row.seq, new, row, None
         revision = row.revision if row.revision is not None else revision
-        life = bisect_right(starts, row.seq)
+        life = bisect_right(lives, row.seq)
     yield Stretch(node, seq, view, event, None, revision, life in natives)
 
 

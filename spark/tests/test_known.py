@@ -756,6 +756,60 @@ def a_verify_from_a_node_that_waits_for_its_snapshot(run: Told) -> None:
     run.row("a", Kind.REPLY_RECEIVED, peer="b", **call, outcome=Outcome.SUCCESS)
 
 
+# B27: a snapshot that comes late
+
+
+def loads(run: Told, node: str, giver: str) -> str:
+    call = {"operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
+    run.row(node, Kind.REQUEST_SENT, peer=giver, **call)
+    run.row(node, Kind.REPLY_RECEIVED, peer=giver, **call, outcome=Outcome.SUCCESS)
+    return call["message"]
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def an_owner_that_loads_late_what_has_left_it(run: Told) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A", loads(run, "a", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def a_node_that_loads_late_what_it_was_told_has_left(run: Told) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.leave()
+    run.send("c", "DELETE")
+    run.apply("c", 1, "A", loads(run, "c", "b"))
+    run.send("b", "DELETE")
+    run.removed("b")
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def an_owner_that_takes_back_what_has_left_it_with_no_snapshot(run: Told) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A")
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_copy_that_came_with_a_snapshot_while_its_client_was_there(run: Told) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.apply("c", 1, "A", loads(run, "c", "b"))
+    run.leave()
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("b")
+
+
 # B02: a verify that looks at nothing
 
 

@@ -209,6 +209,33 @@ def test_a_row_that_is_wrong_is_rejected_although_others_are_missing(tmp_path: P
     assert result.doubts == (missing(2),)
 
 
+@pytest.mark.parametrize(
+    ("starts", "at_ms", "is_accepted"), [(False, 11_000, True), (False, 90_000, False), (True, 11_000, False)]
+)
+def test_a_call_may_be_older_than_the_rows_of_a_node_that_did_not_start_in_them(
+    tmp_path: Path, starts: bool, at_ms: int, is_accepted: bool
+) -> None:
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+        recorder.record("a", Kind.NODE_STARTED if starts else Kind.LINK_FAULT, at_ms=0, peer="b", detail="cut")
+        call = {"message": "m1", "operation": "SNAPSHOT", "outcome": Outcome.UNREACHABLE}
+        recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", **call)  # type: ignore[arg-type]
+    assert judged(read_ndjson(recorder.path)).accepted == is_accepted
+
+
+@pytest.mark.parametrize(("fault", "is_accepted"), [("refusing", True), ("cut", False)])
+def test_a_link_that_refuses_answers_in_the_place_of_its_node(tmp_path: Path, fault: str, is_accepted: bool) -> None:
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+        for node in "ab":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
+        recorder.record("a", Kind.LINK_FAULT, at_ms=5, peer="b", detail=fault)
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=10, client="c1", owned=True, revision=0, digest=NOTHING)
+        asked = {"message": "m1", "operation": "VERIFY", "client": "c1"}
+        recorder.record("a", Kind.REQUEST_SENT, at_ms=5_000, peer="b", revision=0, **asked)  # type: ignore[arg-type]
+        fails = {**asked, "outcome": Outcome.FAIL}
+        recorder.record("a", Kind.REPLY_RECEIVED, at_ms=5_000, peer="b", **fails)  # type: ignore[arg-type]
+    assert judged(read_ndjson(recorder.path)).accepted == is_accepted
+
+
 def test_no_row_of_the_minimal_trace_can_be_left_out(tmp_path: Path) -> None:
     trace = recorded(tmp_path)
     wrong = at(Kind.REPLY_SENT, "VERIFY", FAIL)

@@ -23,16 +23,13 @@ import numpy as np
 from distro_spark.compiling import compiled, uncounted
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients, views
-from distro_spark.story import END, LEASE_MS, SYNCS, Finding, Row, Story, Told
+from distro_spark.story import END, LEASE_CHECK_MS, LEASE_MS, SYNCS, Finding, Row, Story, Told
 from distro_spark.stretches import Stretch, Timelines
 from distro_spark.violations import SIGNATURE
 from distro_traces.event import Kind, Outcome
 
 SWALLOWED = "DELETE swallowed"
 """Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
-
-LEASE_CHECK_MS = 6_000
-"""The cleaner goes round every 5 s, and a busy machine is late."""
 
 
 @compiled
@@ -167,8 +164,8 @@ def _divergences(story: Story, timelines: Timelines) -> Iterator[_Divergence]:
         views = {stretch.view for stretch in held.values()}
         if len(views) == 1:
             continue
-        truth = held.get(story.owner or "")
-        truth = truth if truth is not None and truth.native else None
+        there = at_once.get(story.owner or "")
+        truth = None if there is None else timelines.truth_at(there.seq)
         for node, stretch in held.items():
             if truth is None and story.owner is not None and _is_leased(story, at_once[node]):
                 continue
@@ -204,7 +201,12 @@ def _told(story: Story, divergences: list[_Divergence]) -> Told:
     holds = held.view or "nothing"
     if held.view is not None and held.revision is not None:
         holds += f" (revision {held.revision})"
-    others = f"its owner {story.owner} holds {expected}" if truth else "no live node owns it and others hold nothing"
+    if truth and node == story.owner:
+        others = "its connection there has ended"
+    else:
+        others = (
+            f"its owner {story.owner} holds {expected}" if truth else "no live node owns it and others hold nothing"
+        )
     after = ""
     if request:
         words = ", ".join(word for word in (request.operation, outcome) if word)

@@ -4,6 +4,7 @@
 |---|---|
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
+| B27 | the copy came with a snapshot after its client's connection had ended, less than a lease ago |
 | B33 | the node answered another one's load before it was loaded |
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, OWN_CONNECTION, Story, Told
-from distro_spark.symptoms.look import CHANGES, lives, remembered, states_of
+from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
+from distro_spark.symptoms.look import CHANGES, before, lives, remembered, states_of, succeeded
 from distro_traces.event import Kind, Outcome
 
 
@@ -35,14 +36,26 @@ def confirmed_unread(story: Story, told: Told) -> bool:
     """B02. What a client publishes that is still there is missing or old although what carried it was acknowledged, and
     a verify confirmed the copy. Who should hold something of it has not left, whatever it does in that millisecond."""
     seen = told.evidence
-    before = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
+    earlier = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
     return (
-        bool(before)
-        and (seen["expected"] != "nothing" or before[-1].kind not in GONE)
+        bool(earlier)
+        and (seen["expected"] != "nothing" or earlier[-1].kind not in GONE)
         and seen["last_operation"] in CHANGES
         and seen["last_outcome"] == Outcome.SUCCESS
         and seen["last_verify"] == Outcome.SUCCESS
     )
+
+
+def came_back(story: Story, told: Told) -> bool:
+    """B27. Whoever gave the snapshot had not heard by then that the client's connection has ended, and whoever took it
+    had, or never held the client: nobody tells it again, and the copy ends with its lease."""
+    states = before(states_of(story, told.node), told.last.seq)
+    if told.evidence["expected"] != "nothing" or not states or states[-1].kind != Kind.REPLICA_APPLIED:
+        return False
+    came = states[-1]
+    loads = {row.message for row in story.loads.get(told.node, ()) if succeeded(row)}
+    has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in story.rows)
+    return has_left and came.message in loads and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 
 def gave_a_snapshot(_: Story, told: Told) -> bool:

@@ -47,6 +47,7 @@ class ClusterRows:
         self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
         self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
         self._stopped_at: dict[str, int] = {}
+        self._began_ms: int | None = None
 
     def _shows_causes(self, node: str) -> bool:
         """Is there a row for everything that changes what the node holds?"""
@@ -59,6 +60,7 @@ class ClusterRows:
 
     def take(self, event: Event) -> Rejection | None:
         """What is wrong with a row wherever it came from, or None."""
+        self._began_ms = event.at_ms if self._began_ms is None else self._began_ms
         match event.kind:
             case Kind.NODE_STARTED | Kind.NODE_STOPPED:
                 self._life(event)
@@ -125,6 +127,8 @@ class ClusterRows:
         return self._same_subject(event, call)
 
     def _ended(self, event: Event, call: Call) -> Rejection | None:
+        if call.sent is None and self._may_be_older(event):
+            return None
         if call.sent is None or call.ended:
             return self._missing(rejected(event, "hear the answer", "the call is open", "no open call", _call(event)))
         call.ended = True
@@ -139,6 +143,11 @@ class ClusterRows:
         return self._missing(
             rejected(event, "hear the answer", "it is what was answered", answered, str(event.outcome))
         )
+
+    def _may_be_older(self, event: Event) -> bool:
+        """The node was there before its rows begin, and so may the call have been."""
+        within_ms = _ENDS_WITHIN_MS.get(event.operation or "", CALL_ENDS_WITHIN_MS)
+        return event.node not in self.started_ms and event.at_ms - (self._began_ms or 0) <= within_ms
 
     def _missing(self, rejection: Rejection) -> Rejection | None:
         """A rejection for want of a row, where rows may be missing."""
@@ -155,7 +164,7 @@ class ClusterRows:
         if event.outcome in _ENDED_BY_NETWORK:
             is_restarted = any(self.lives[node] > 1 for node in (event.node, event.peer or ""))
             return not call.answers or is_restarted or bool(self._faults.get(_link(event)))
-        is_swallowed = call.received == 0 and self._has_fault(event, "swallow")
+        is_swallowed = call.received == 0 and self._has_fault(event, "swallow", "refus")
         return is_swallowed or self._has_fault(event, "answer", "lose", "duplicate", "reply")
 
     def _has_fault(self, event: Event, *words: str) -> bool:
