@@ -51,6 +51,7 @@ UPSTREAM: Mapping[str, str] = {
     "B44": f"{_CODE}/3.0.3/{_IN_NAMING}/core/v2/index/ClientServiceIndexesManager.java",
     "D4": "https://github.com/alibaba/nacos/pull/14754",
     "D7": f"{_ISSUE}/14992",
+    "push-of-every-cluster": "https://github.com/alibaba/nacos/pull/9019",
     "native-connect-onto-synced": f"{_NAMING}/core/v2/client/manager/impl/ConnectionBasedClientManager.java",
     "revision-zero-wildcard": f"{_NAMING}/core/v2/client/manager/impl/ConnectionBasedClientManager.java",
 }

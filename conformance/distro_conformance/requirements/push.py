@@ -105,14 +105,21 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
     kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80", hosts)
 
 
-@requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests")
+@requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
 async def pushes_are_of_the_cluster(kit: Kit) -> None:
     """Who subscribes to one cluster is pushed the instances of that one alone."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.ask("SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": "blue"})
     await (await kit.client()).register(service, "10.0.0.1", 80)
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
-    await _pushed(kit, subscriber, service, 81)
+
+    async def otherwise() -> dict[str, object]:
+        pushes = subscriber.pushed(service)
+        return {"ports": sorted(host.port for host in read_hosts(pushes[-1])) if pushes else []}
+
+    what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
+    shown = _list(subscriber, service, 81)
+    await kit.eventually(shown, within_ms=kit.timings.push_ms, what=what, otherwise=otherwise)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:

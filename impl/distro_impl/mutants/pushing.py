@@ -39,12 +39,6 @@ def _once_more(old: Any, self: Any, service: Any, client: Any) -> None:
         old(self, service, client)
 
 
-@mutant("m-every-cluster-is-pushed", ServiceStorage, "written_info")
-def _every_cluster(old: Any, self: Any, service: Any, **_: Any) -> Any:
-    """Who subscribed to one cluster is pushed all."""
-    return old(self, service, clusters="")
-
-
 @mutant("m-lists-are-one-behind", ServiceStorage, "_see")
 def _one_behind(old: Any, self: Any, service: Any) -> Any:
     """A list shows a service as it was the time before."""

@@ -69,6 +69,11 @@ add(
         "D7", "A registration by version 2 of the HTTP API stays where it was made.", {"every_write_forwarded": False}
     ),
     Mutant(
+        "push-of-every-cluster",
+        "Who subscribed to one cluster is pushed the instances of all.",
+        switches={"push_of_subscribed_cluster": False},
+    ),
+    Mutant(
         "native-connect-onto-synced",
         "A client is created only if there is none of that id; a copy stays what it is, and takes what is registered.",
         {"connection_replaces_copy": False},

@@ -99,6 +99,7 @@ class PushService:
             connection = self._connections.get(client.id)
             if connection is None:
                 return
+            clusters = clusters if self._profile.push_of_subscribed_cluster else ""
             info = self._storage.written_info(service, clusters=clusters)
             body, ip = {"serviceInfo": info, "module": "naming"}, connection.meta.client_ip
             timeout_ms = self._profile.push_timeout_ms

@@ -226,6 +226,8 @@ class Profile:
     queries_read_pushed_view: bool = True
     """A query shows what the last push saw: the first change of a service at once, later ones after the push delay
     (docs/real-servers.md#a-played-member)."""
+    push_of_subscribed_cluster: bool = True
+    """Over gRPC; releases up to 2.1.1 push the instances of all clusters to who subscribed to one."""
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
 

@@ -41,6 +41,7 @@ NACOS_2_0_0 = Profile(
     waits_for_upgraded_members=True,
     reports_to_members_not_up=False,
     push_timeout_ms=3_000,
+    push_of_subscribed_cluster=False,
     revision_sent=False,
     verify_tests_revision=False,
     revision_taken_over=RevisionTakenOver.NEVER,
@@ -82,6 +83,7 @@ NACOS_2_1_2 = _next(
     revision_sent=True,
     verify_tests_revision=True,
     revision_taken_over=RevisionTakenOver.ON_CREATION,
+    push_of_subscribed_cluster=True,
     instance_response_has_type=True,
 )
 NACOS_2_2_0 = _next(
