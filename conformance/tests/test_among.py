@@ -309,3 +309,16 @@ def test_a_member_that_is_dialled_for_twice_keeps_one_connection(monkeypatch: py
     asyncio.run(peer.hang_up())
     with pytest.raises(TargetError, match="has not dialled"):
         asyncio.run(peer.report())
+
+
+def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
+    """What it sends meanwhile to who has just reported itself is no violation."""
+    cluster = PeersCluster()
+    cluster._is_virtual, cluster.oracle.outside = False, Mock()
+
+    async def report() -> None:
+        assert cluster.oracle.outside.reported_to.call_count == 1
+
+    cluster.peers = {"d": Mock(report=report)}
+    asyncio.run(cluster._say(Says("d", "REPORT")))
+    assert cluster.oracle.outside.reported_to.call_count == 2

@@ -94,7 +94,7 @@ def _of_one_length(_: Any, self: Any, other: Any, **__: Any) -> bool:
 @mutant("m-received-groups-are-default", data_processor, "read_sync_data")
 def _in_the_default_group(old: Any, data: Any, **named: Any) -> Any:
     """The group of what is received is lost."""
-    return old({**data, "groupNames": ["DEFAULT_GROUP" for _ in data["groupNames"]]}, **named)
+    return old({**data, "groupNames": ["DEFAULT_GROUP" for _ in data.get("groupNames", ())]}, **named)
 
 
 @mutant("m-snapshot-of-own-clients", Processor, "snapshot")
