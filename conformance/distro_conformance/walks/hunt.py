@@ -308,10 +308,9 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
     options = replace(options, profile=runs.profile)
     failure = None
     if found is not None:
-        rate = f"it failed {found.failures} of {found.attempts} times"
-        flaky = f"flaky, {rate}: " if found.is_flaky else ""
+        flaky = f"flaky, {found.rate}: " if found.is_flaky else ""
         message = f"{flaky}{found.error}"
-        comment = f"Found by the machine on {options.target}, seed {options.seed}; {rate}: {found.error}"
+        comment = f"Found by the machine on {options.target}, seed {options.seed}; {found.rate}: {found.error}"
         steps = [*found.actions, ExpectModel()]
         scenario = build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:])
         ours, first = (scenario, message, len(found.actions)), (found.steps, found.seconds)

@@ -58,7 +58,7 @@ def drawn(seed: int, runs: int = RUNS, steps: int = STEPS) -> list[tuple[Action,
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that failed: its own actions until then, and how often it did of how many times."""
+    """A run that failed: its own actions until then, how often it did of how many times, and as what the next times."""
 
     actions: tuple[Action, ...]
     error: DivergedError
@@ -66,6 +66,12 @@ class Failed:
     seconds: float
     failures: int = 1
     attempts: int = 1
+    again: tuple[str, ...] = ()
+
+    @property
+    def rate(self) -> str:
+        times = f"it failed {self.failures} of {self.attempts} times"
+        return f"{times}, then as {' and '.join(f'({each})' for each in self.again)}" if self.again else times
 
     @property
     def is_flaky(self) -> bool:
@@ -156,7 +162,8 @@ class SideBySide:
             await self._rest(cluster)
             failed = await self._lane(cluster, found.actions, until_s)
             failures = found.failures + (failed is not None)
-            found = replace(found, failures=failures, attempts=found.attempts + 1)
+            again = found.again if failed is None else (*found.again, str(failed[1]))
+            found = replace(found, failures=failures, attempts=found.attempts + 1, again=again)
         return found
 
     async def _rest(self, cluster: PeersCluster) -> None:
