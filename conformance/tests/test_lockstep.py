@@ -15,7 +15,7 @@ from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import REST_MS, DivergedError, LockstepCluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
-from distro_conformance.verdict import Verdict
+from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
 from distro_conformance.walks.hunt import HuntOptions, hunt, lost_runs, save_failure
 from distro_conformance.walks.shrink import OnModel
@@ -438,3 +438,17 @@ def test_the_end_of_a_run_is_as_long_as_there_is_something_to_repair() -> None:
         assert not lockstep.is_at_rest, "b waits for its snapshot"
         lockstep.perform(Advance(45_000))
         assert lockstep.is_at_rest
+
+
+@pytest.mark.parametrize("method", ["checkpoint", "close"])
+def test_what_ends_a_run_in_the_end_is_told_although_hypothesis_begins_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """That the recording of the first time is there is not what is wrong."""
+
+    def breaks(_: Lockstep) -> None:
+        raise KitError("the nodes do not come to rest")
+
+    monkeypatch.setattr(Lockstep, method, breaks)
+    with pytest.raises(KitError, match="do not come to rest"):
+        hunt(HuntOptions(runs_max=3, seed=3, record_into=tmp_path))

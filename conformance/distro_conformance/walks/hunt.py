@@ -226,21 +226,14 @@ def hunt(
     elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
     options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
     result = Hunt(options)
-    tally, starts = _Tally(result, began_s, on_progress, is_over), count()
+    tally = _Tally(result, began_s, on_progress, is_over)
 
     def start() -> Stage | None:
         if tally.is_enough():
             return None
-        try:
-            return begun()
-        except Exception as error:  # Hypothesis begins such a run once more, and tells only that it went otherwise
-            tally.broken = error
-            raise
-
-    def begun() -> Stage:
         if options.among_played:
             return Among(options.nodes, options.profile, options.mutant, tally.wire, tally.watch)
-        recorder = _recorder(options, next(starts)) if elsewhere is None or elsewhere.is_recorded else None
+        recorder = _recorder(options, result.runs) if elsewhere is None or elsewhere.is_recorded else None
         if elsewhere is not None:
             if recorder is not None:
                 elsewhere.record_anew(recorder)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from distro_conformance.drivers.lockstep import DivergedError, LostError
+from distro_conformance.drivers.lockstep import LostError
 from distro_conformance.walks.stage import Stage
 from distro_model.actions import Action, Advance, Disconnect
 
@@ -97,11 +97,20 @@ class Walk(RuleBasedStateMachine):
                 self.come_to_rest(self.stage)
             if self.failure is None:  # else it was lost on the way there, and has its rest when it is closed
                 self.stage.checkpoint()
-        except DivergedError as error:
+        except BaseException as error:
             self.failure = error
             raise
         finally:
-            self.stage.close()
+            self._close(self.stage)
+
+    def _close(self, stage: Stage) -> None:
+        """However that ends, the run is over, and who counts runs hears of it: Hypothesis may begin this one again."""
+        try:
+            stage.close()
+        except BaseException as error:
+            self.failure = self.failure or error
+            raise
+        finally:
             type(self).on_end(self.done, self.failure)
 
 
