@@ -279,7 +279,7 @@ class Tables:
     def step_table(self, functions: Ints) -> Indices:
         rows = self.steps.copy()
         bases, *shifts = functions[rows[:, FUNCTION]].T
-        rows[:, BASE] = np.where(bases >= 0, bases, HASHED)
+        rows[:, BASE] = np.where(bases >= 0, bases.astype(rows.dtype), rows.dtype.type(HASHED))
         rows[:, SHIFT_0], rows[:, SHIFT_1] = shifts
         return rows
 
