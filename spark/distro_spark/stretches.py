@@ -52,18 +52,20 @@ class Timelines:
 
     def at(self, node: str, seq: int) -> Stretch:
         """What the node held just before its row `seq`."""
-        stretches = self._of[node]
-        return stretches[bisect_left(stretches, seq, key=lambda stretch: stretch.seq) - 1]
+        return self._of[node][self._begun(node, seq) - 1]
 
     def truth_at(self, seq: int) -> Stretch | None:
         """What the owner held before its row `seq`, if it has not been started anew since: of a client whose connection
         there has ended nothing, whatever of it came back."""
-        found = [each for each in self._of.get(self._owner or "", ()) if each.seq < seq and each.native]
-        if not found:
-            return None
-        since = found[-1].seq
-        restarted = any(since < row.seq < seq for row in self._resets.get(self._owner or "", ()))
-        return None if restarted else found[-1]
+        owner = self._owner or ""
+        earlier = (self._of[owner][place] for place in reversed(range(self._begun(owner, seq))))
+        native = next((each for each in earlier if each.native), None)
+        resets = self._resets.get(owner, ())
+        return None if native is None or any(native.seq < row.seq < seq for row in resets) else native
+
+    def _begun(self, node: str, seq: int) -> int:
+        """How many of the node's stretches have begun before its row `seq`."""
+        return bisect_left(self._of[node], seq, key=lambda stretch: stretch.seq)
 
     def parted_since(self, node: str, held: Stretch, truth: Stretch | None, checkpoint: Row) -> Row:
         """The event with which a node came to hold something else than the truth."""
@@ -138,16 +140,15 @@ def _stretches(story: Story, node: str) -> Iterator[Stretch]:
     lives = sorted([*(row.seq for row in resets), *(seq + 1 for seq in left)])
     natives = {bisect_right(lives, row.seq) for row in states if row.owned}
     rows = sorted([*states, *resets], key=lambda row: row.seq)
-    seq, view, event, revision = 0, None, None, None
-    life = 0
+    seq, view, event, revision, native = 0, None, None, None, 0 in natives
     for row in rows:
-        new = _view(row)
+        new, is_native = _view(row), bisect_right(lives, row.seq) in natives
         if new != view:
-            yield Stretch(node, seq, view, event, row, revision, life in natives)
-            seq, view, event, revision = row.seq, new, row, None
+            yield Stretch(node, seq, view, event, row, revision, native)
+            seq, view, event, revision, native = row.seq, new, row, None, is_native
         revision = row.revision if row.revision is not None else revision
-        life = bisect_right(lives, row.seq)
-    yield Stretch(node, seq, view, event, None, revision, life in natives)
+        native = native or is_native
+    yield Stretch(node, seq, view, event, None, revision, native)
 
 
 def _view(row: Row) -> str | None:

@@ -810,6 +810,21 @@ def a_copy_that_came_with_a_snapshot_while_its_client_was_there(run: Told) -> No
     run.removed("b")
 
 
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_copy_that_stays_at_one_node_and_its_owner_is_started_anew_later(run: Told) -> None:
+    """What the owner holds at the checkpoint is nothing, whatever becomes of it afterwards."""
+    run.registered()
+    run.leave()
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("c")
+    run.after(20_000)
+    run.checkpoint()
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.is_over = True
+
+
 # B02: a verify that looks at nothing
 
 
