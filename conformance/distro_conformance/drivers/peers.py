@@ -196,8 +196,7 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if not self._is_virtual:
-            beside = (self._take_turns, self.clients.stay, self._stay)
-            self._beside = [asyncio.create_task(each()) for each in beside]
+            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self._stay)]
 
     async def stop(self) -> None:
         for task in self._beside:
@@ -214,11 +213,12 @@ class PeersCluster(WiredCluster):
             self.oracle.outside.slack.took(now_ms - began_ms - TURN_MS, now_ms)
 
     async def _stay(self) -> None:
-        """The members' own connections to the node give signs of life too: else a server may end them, and take no
-        more of what they say."""
+        """Clients give signs of life, and so do the members' own connections to the node: else a server may end them,
+        and take no more of what they say."""
         while True:
             await asyncio.sleep(SIGN_OF_LIFE_S)
-            await asyncio.gather(*(peer.stay() for peer in self.peers.values()), return_exceptions=True)
+            members = (peer.stay() for peer in self.peers.values())
+            await asyncio.gather(self.clients.give_signs_of_life(), *members, return_exceptions=True)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""

@@ -114,8 +114,7 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
 
     async def otherwise() -> dict[str, object]:
-        pushes = subscriber.pushed(service)
-        return {"ports": sorted(host.port for host in read_hosts(pushes[-1])) if pushes else []}
+        return {"ports": _ports(subscriber, service) or []}
 
     what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
     shown = _list(subscriber, service, 81)
@@ -132,12 +131,13 @@ _arrange_pushed = presupposed(_pushed)
 
 def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:
     """Looks until the last push of the service shows these ports."""
+    return known(lambda: _ports(client, service) == sorted(ports))
 
-    def find() -> bool:
-        pushes = client.pushed(service)
-        return bool(pushes) and sorted(host.port for host in read_hosts(pushes[-1])) == sorted(ports)
 
-    return known(find)
+def _ports(client: PlayedClient, service: str) -> list[int] | None:
+    """Those that the last push of the service shows; None where there was none."""
+    pushes = client.pushed(service)
+    return sorted(host.port for host in read_hosts(pushes[-1])) if pushes else None
 
 
 def _pushes(client: PlayedClient, service: str, count: int) -> Look[Message]:

@@ -64,9 +64,12 @@ class Failed:
     error: DivergedError
     steps: int
     seconds: float
-    failures: int = 1
     attempts: int = 1
     again: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> int:
+        return 1 + len(self.again)
 
     @property
     def rate(self) -> str:
@@ -161,9 +164,8 @@ class SideBySide:
                 break
             await self._rest(cluster)
             failed = await self._lane(cluster, found.actions, until_s)
-            failures = found.failures + (failed is not None)
             again = found.again if failed is None else (*found.again, str(failed[1]))
-            found = replace(found, failures=failures, attempts=found.attempts + 1, again=again)
+            found = replace(found, attempts=found.attempts + 1, again=again)
         return found
 
     async def _rest(self, cluster: PeersCluster) -> None:

@@ -124,8 +124,8 @@ def instead(owner: Any, name: str, method: Any) -> Change:
 
 @contextmanager
 def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """While it is entered the attribute has another value. Nobody may be awaited meanwhile: who enters it then keeps
-    that value for the original one."""
+    """While it is entered the attribute has another value. Where it is awaited meanwhile the owner has to be an object
+    that one task uses at a time: who enters it then keeps that value for the original one."""
     kept = getattr(owner, name)
     setattr(owner, name, value)
     try:

@@ -71,7 +71,7 @@ add(
     Mutant(
         "push-of-every-cluster",
         "Who subscribed to one cluster is pushed the instances of all.",
-        switches={"push_of_subscribed_cluster": False},
+        {"push_of_subscribed_cluster": False},
     ),
     Mutant(
         "native-connect-onto-synced",

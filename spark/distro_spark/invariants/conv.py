@@ -201,12 +201,12 @@ def _told(story: Story, divergences: list[_Divergence]) -> Told:
     holds = held.view or "nothing"
     if held.view is not None and held.revision is not None:
         holds += f" (revision {held.revision})"
-    if truth and node == story.owner:
+    if truth is None:
+        others = "no live node owns it and others hold nothing"
+    elif node == story.owner:
         others = "its connection there has ended"
     else:
-        others = (
-            f"its owner {story.owner} holds {expected}" if truth else "no live node owns it and others hold nothing"
-        )
+        others = f"its owner {story.owner} holds {expected}"
     after = ""
     if request:
         words = ", ".join(word for word in (request.operation, outcome) if word)

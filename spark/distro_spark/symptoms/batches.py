@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from distro_spark.story import END, LEASE, Row, Story, Told
 from distro_spark.symptoms.look import (
     CHANGES,
-    before,
+    count_before,
     counts_not_all,
     handled_requests,
     own_of,
@@ -78,7 +78,7 @@ def _left_out(story: Story, node: str) -> Sequence[Row]:
     states, found = states_of(story, node), []
     for request, begin, end in handled_requests(story, node):
         is_answered = request.operation in CHANGES and request.digest is not None and end != END
-        if is_answered and len(before(states, begin + 1)) == len(before(states, end)):
+        if is_answered and count_before(states, begin + 1) == count_before(states, end):
             found.append(request)
     return found
 

@@ -49,17 +49,16 @@ def succeeded(row: Row) -> bool:
 
 
 @remembered
-def by_digest(story: Story) -> Mapping[str | None, Sequence[Row]]:
-    """The rows with each content, in the order of the story."""
-    found: defaultdict[str | None, list[Row]] = defaultdict(list)
+def _by_digest(story: Story) -> Mapping[object, Sequence[Row]]:
+    found: defaultdict[object, list[Row]] = defaultdict(list)
     for row in story.rows:
         found[row.digest].append(row)
     return found
 
 
 def having(story: Story, content: object) -> Sequence[Row]:
-    """The rows with that content."""
-    return by_digest(story).get(content, ())  # type: ignore[call-overload, no-any-return]
+    """The rows with that content, in the order of the story."""
+    return _by_digest(story).get(content, ())
 
 
 @remembered
@@ -74,9 +73,9 @@ def own_of(story: Story, node: str) -> Sequence[Row]:
     return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
 
 
-def before(rows: Sequence[Row], seq: int) -> Sequence[Row]:
-    """Of rows of one node those before that one."""
-    return rows[: bisect_left(rows, seq, key=_SEQ)]
+def count_before(rows: Sequence[Row], seq: int) -> int:
+    """How many of these rows of one node come before that one."""
+    return bisect_left(rows, seq, key=_SEQ)
 
 
 @remembered
@@ -98,11 +97,11 @@ class Life(NamedTuple):
     since: Sequence[int]
 
     def until(self, seq: int) -> Sequence[Row]:
-        return self.rows[: bisect_right(self.rows, seq, key=_SEQ)]
+        return self.rows[: count_before(self.rows, seq + 1)]
 
     def stamp_at(self, seq: int) -> tuple[int | None, Row | None]:
         """The revision at that row, and the row that brought it; None for that when it was there from the beginning."""
-        count = bisect_right(self.stamped, seq, key=_SEQ)
+        count = count_before(self.stamped, seq + 1)
         if not count:
             return None, None
         first = self.since[count - 1]

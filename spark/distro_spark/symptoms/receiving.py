@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import dropwhile
 
 from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
-from distro_spark.symptoms.look import CHANGES, before, lives, remembered, states_of, succeeded
+from distro_spark.symptoms.look import CHANGES, count_before, lives, remembered, states_of, succeeded
 from distro_traces.event import Kind, Outcome
 
 
@@ -49,10 +49,11 @@ def confirmed_unread(story: Story, told: Told) -> bool:
 def came_back(story: Story, told: Told) -> bool:
     """B27. Whoever gave the snapshot had not heard by then that the client's connection has ended, and whoever took it
     had, or never held the client: nobody tells it again, and the copy ends with its lease."""
-    states = before(states_of(story, told.node), told.last.seq)
-    if told.evidence["expected"] != "nothing" or not states or states[-1].kind != Kind.REPLICA_APPLIED:
+    states = states_of(story, told.node)
+    count = count_before(states, told.last.seq)
+    if told.evidence["expected"] != "nothing" or not count or states[count - 1].kind != Kind.REPLICA_APPLIED:
         return False
-    came = states[-1]
+    came = states[count - 1]
     loads = {row.message for row in story.loads.get(told.node, ()) if succeeded(row)}
     has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in story.rows)
     return has_left and came.message in loads and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS

@@ -19,7 +19,7 @@ from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
 from distro_spark.symptoms.look import (
     CHANGES,
     Life,
-    before,
+    count_before,
     counts_not_all,
     having,
     life_at,
@@ -70,8 +70,11 @@ def _carried_by_message(story: Story) -> Mapping[str, set[int]]:
 def _sender_of(story: Story, message: Row) -> Row | None:
     """What the sender of this message held of the client when it sent it."""
     sent = sent_messages(story).get(message.message or "")
-    states = before(states_of(story, sent.node), sent.seq) if sent is not None else ()
-    return states[-1] if states else None
+    if sent is None:
+        return None
+    states = states_of(story, sent.node)
+    count = count_before(states, sent.seq)
+    return states[count - 1] if count else None
 
 
 def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
@@ -167,7 +170,8 @@ def expired_at_its_owner(story: Story, told: Told) -> bool:
         return False
     if sender.digest != told.evidence["actual"] or _carried(story, told.last) != {told.evidence["revision"]}:
         return False
-    for row in reversed(before(own_of(story, sender.node), sender.seq)):
+    own = own_of(story, sender.node)
+    for row in reversed(own[: count_before(own, sender.seq)]):
         if row.digest == told.evidence["expected"]:
             return True
         if not _is_by_beats(row, EXPIRED, "healthy"):

@@ -16,7 +16,7 @@ from distro_spark.story import SYNCS, Row, Story, Told
 from distro_spark.symptoms.look import (
     CHANGES,
     CLOCK_SLACK_MS,
-    before,
+    count_before,
     handled_requests,
     having,
     own_of,
@@ -67,11 +67,12 @@ def read_while_it_changed(story: Story, told: Told) -> bool:
     sent = sent_messages(story).get(message or "")
     if sent is None or sent.digest != told.evidence["actual"]:
         return False
-    own = before(own_of(story, sent.node), sent.seq)
+    own = own_of(story, sent.node)
+    count = count_before(own, sent.seq)
     return (
-        len(own) > 1
-        and (own[-2].digest, own[-1].revision) == (sent.digest, sent.revision)
-        and sent.at_ms - own[-1].at_ms <= CLOCK_SLACK_MS
+        count > 1
+        and (own[count - 2].digest, own[count - 1].revision) == (sent.digest, sent.revision)
+        and sent.at_ms - own[count - 1].at_ms <= CLOCK_SLACK_MS
     )
 
 
@@ -82,10 +83,12 @@ def sent_before_it_was_counted(story: Story, told: Told) -> bool:
         if sent.kind != Kind.REQUEST_SENT or str(sent.revision) != str(told.evidence["revision"]):
             continue
         own = own_of(story, sent.node)
-        earlier = before(own, sent.seq)
-        last, following = earlier[-1:], own[len(earlier) : len(earlier) + 1]
-        if last and following and (last[0].revision, following[0].digest) == (sent.revision, sent.digest):
-            return last[0].digest != sent.digest and following[0].at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
+        count = count_before(own, sent.seq)
+        if not 0 < count < len(own):
+            continue
+        last, following = own[count - 1], own[count]
+        if (last.revision, following.digest) == (sent.revision, sent.digest):
+            return last.digest != sent.digest and following.at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
     return False
 
 
