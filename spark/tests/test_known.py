@@ -254,6 +254,30 @@ def a_late_snapshot_under_the_stamp_of_a_newer_copy(run: Told) -> None:
     an_old_copy_over_a_new_one(run, "m-snapshot")
 
 
+def an_empty_copy_over_a_new_one(run: Told, also_sent: str | None = None) -> None:
+    """As embedded nodes record it, whose rows do not say which message brought them; c had missed the change."""
+    run.connect()
+    run.apply("c", 0, EMPTY)
+    run.change(1, "B")
+    run.send("b", "CHANGE", revision=1, digest="B")
+    run.apply("b", 1, "B")
+    if also_sent is not None:
+        run.send("b", "CHANGE", revision=0, digest=also_sent)
+    run.apply("b", 1, EMPTY)
+    run.leave()
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def a_late_snapshot_of_which_no_row_tells(run: Told) -> None:
+    an_empty_copy_over_a_new_one(run)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def a_late_change_of_which_only_its_arrival_tells(run: Told) -> None:
+    an_empty_copy_over_a_new_one(run, also_sent=EMPTY)
+
+
 @case("nacos-2.2.4", INV_REV=[None], INV_CONV=[None])
 def a_late_change_under_the_stamp_of_a_newer_copy(run: Told) -> None:
     run.connect()

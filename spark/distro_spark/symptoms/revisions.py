@@ -141,8 +141,16 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
 
 
 def _is_loaded(story: Story, row: Row) -> bool:
-    """It came with a message that is about no client alone."""
-    return row.message is not None and row.message not in _about_one(story)
+    """It came with a message that is about no client alone. Where the row does not say with which (embedded nodes), the
+    node was told changes of this client before, and never this content."""
+    if row.message is not None:
+        return row.message not in _about_one(story)
+    told = [each for each in story.by_node[row.node] if _tells_a_change(each) and each.seq < row.seq]
+    return bool(told) and all(each.digest != row.digest for each in told)
+
+
+def _tells_a_change(row: Row) -> bool:
+    return row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES
 
 
 @remembered
