@@ -17,9 +17,10 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
+from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.hunt import HuntOptions, hunt, lost_runs, save_failure
 from distro_conformance.walks.shrink import OnModel
-from distro_conformance.walks.stage import Lockstep
+from distro_conformance.walks.stage import Lockstep, Stage
 from distro_conformance.wire.transports import Carrier, Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
@@ -37,6 +38,7 @@ from distro_model.actions import (
     Drop,
     Heal,
     Hold,
+    HttpRegister,
     ListMembers,
     Refuse,
     Register,
@@ -126,6 +128,24 @@ def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
     result = hunt(replace(IN_MEMORY_ON_2_2_4, http=True, record_into=tmp_path))
     rested = [run for run in tmp_path.iterdir() if time_at_rest_ms(run) >= REST_MS]
     assert 0 < result.runs_lost == len(rested)
+
+
+class NeverAtRest(Stage):
+    """Paper on which nodes differ to the end."""
+
+    is_at_rest = False
+
+
+@pytest.mark.parametrize("leases", [0, 2], ids=["nodes agree", "nodes differ"])
+def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own_copy_ended(leases: int) -> None:
+    """One lease for the keeper, to which the client does not belong (D7), and one for whom it verified."""
+    stage = NeverAtRest() if leases else Stage()
+    members = {"start": staticmethod(lambda: stage), "on_end": staticmethod(lambda *_: None)}
+    machine = type("Walk", (HttpMachine,), members)()
+    machine.perform(HttpRegister("web", "10.0.1.1:80", "b", by_v2=True))
+    machine.come_to_rest(stage)
+    waited_ms = sum(action.ms for action in machine.done if isinstance(action, Advance))
+    assert waited_ms // 180_000 == leases
 
 
 def time_at_rest_ms(run: Path) -> int:

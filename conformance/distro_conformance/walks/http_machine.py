@@ -23,6 +23,10 @@ ADDRESSES = tuple(f"10.0.1.{number}:80" for number in range(1, 5))
 FORGOTTEN_MS = 75_000
 """After its last sign of life a client is unhealthy, expired, empty for half a minute, and gone everywhere."""
 
+LEASES_OF_KEPT = 2
+"""A node that keeps a client which the hash gives to another (D7) drops it when a lease has ended, and tells nobody;
+copies that it verified until then end a lease later."""
+
 _INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
 _ADDRESS, _NODE, _BY_V2 = st.sampled_from(ADDRESSES), st.integers(0, len(NODES) - 1), st.booleans()
 
@@ -87,6 +91,9 @@ class HttpMachine(LockstepMachine):
         if self.registered:
             self.perform(Advance(FORGOTTEN_MS))
         super().come_to_rest(stage)
+        if self.registered:
+            for _ in range(LEASES_OF_KEPT):
+                self.outlast_orphans(stage)
 
     def _asked(self, node: int) -> str:
         return self.up[node % len(self.up)]

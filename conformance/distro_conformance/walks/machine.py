@@ -220,7 +220,12 @@ class LockstepMachine(ClientRules):
             self.perform(Advance(CALM_MS))
             if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):
                 break
-        if self.orphans and not stage.is_at_rest:  # about clients that nobody owns any more, until their leases end
+        if self.orphans:
+            self.outlast_orphans(stage)
+
+    def outlast_orphans(self, stage: Stage) -> None:
+        """Where nodes differ about clients that nobody owns any more, until their leases end."""
+        if not stage.is_at_rest:
             self.perform(Advance(LEASES_MS[-1]))
 
     def repair(self) -> None:
