@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from distro_model import PossibleStates, View, start, with_mutant
-from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Register, Restart
+from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Hold, Register, Restart
+from distro_model.clock.cluster import observe, prologue
 from distro_model.events import CallEnded, LoadDue, RequestReceived, Send
 from distro_model.messages import FAIL, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Snapshot
 from distro_model.node import Client, Member, MemberState, fresh_node
@@ -171,3 +172,18 @@ class TestTogether:
         lab = cluster().do(Crash("a"), Crash("c"), Drop("a", "b", "SNAPSHOT"), Drop("c", "a", "SNAPSHOT"))
         possible = lab.do(Restart("a"), Restart("c")).possible.after(Advance(30_000))
         assert {loaded(state) for state in possible.states} == {"abc", "bc"}
+
+
+def test_two_that_lose_whom_they_asked_ask_each_other_in_either_order_or_at_once():
+    """The copy at b is older than what c1 has said since; a release writes that over it (B01)."""
+    possible = PossibleStates.of(start("abc", NACOS_2_2_4))
+    old, new = "10.0.0.1:80", "10.0.0.1:81"
+    for action in (
+        *prologue("abc", NACOS_2_2_4),
+        *(Crash("b"), Crash("c"), Hold("b", "a"), Hold("c", "a"), Restart("b"), Restart("c"), Connect("c1", "c")),
+        *(Register("c1", "web", old), Advance(1100), Register("c1", "web", new), Crash("a")),
+    ):
+        possible = possible.after(action)
+    views = [observe(state) for state in possible.states]
+    held = {tuple(dict(view[node]["c1"].content)["web"] for node in "bc") for view in views}
+    assert held == {(old, old), (new, new), (new, old)}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from distro_model.actions import Action, Advance, HttpDeregister, Restart, Resume
+from distro_model.actions import Action, Advance, Crash, HttpDeregister, Restart, Resume
 from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Since, Wires
-from distro_model.clock.environment import deregistered, guard_of, perform
+from distro_model.clock.environment import crashed, deregistered, guard_of, perform
 from distro_model.clock.instants import advanced, at_once, different, instant
 from distro_model.clock.plan import Plan
 from distro_model.clock.timers import LEASES, missed_timers
@@ -134,10 +134,15 @@ def _done(board: Board, action: Action) -> list[Board]:
     """What takes no time."""
     if isinstance(action, Resume):
         return _resumed(board, board.plan.index[action.node])
-    if isinstance(action, HttpDeregister):
-        return different([done for each in deregistered(board, action) for done in at_once(each, ticks=False)])
-    perform(board, action)
-    return at_once(board, ticks=False)
+    match action:
+        case HttpDeregister():
+            boards = deregistered(board, action)
+        case Crash():
+            boards = crashed(board, action)
+        case _:
+            boards = [board]
+            perform(board, action)
+    return different([done for each in boards for done in at_once(each, ticks=False)])
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:

@@ -5,8 +5,9 @@ An action is a transition whose choices somebody else has made: a scenario, a ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from distro_model.actions import (
     Action,
@@ -48,7 +49,7 @@ from distro_model.clock.board import Board
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
-from distro_model.messages import Content, subject_of
+from distro_model.messages import Content, Snapshot, subject_of
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 
@@ -113,8 +114,8 @@ def guard_of(board: Board, action: Action) -> str | None:
             return _link_guard(board, action)
 
 
-def perform(board: Board, action: Action) -> None:
-    """What takes no time and has one result; its guard is true."""
+def perform(board: Board, action: Action, told_first: Sequence[int] = ()) -> None:
+    """What takes no time and has one result; its guard is true. `told_first`: who is told first that a call failed."""
     index = board.plan.index
     match action:
         case Connect(client, node):
@@ -136,7 +137,7 @@ def perform(board: Board, action: Action) -> None:
         case Crash(node):
             board.take(crashes.CRASH, at=index[node])
             board.paused.pop(index[node], None)
-            board.fail_refused()
+            board.fail_refused(told_first)
         case Restart(node):
             board.take(crashes.RESTART, at=index[node])
         case Move(node, address):
@@ -163,6 +164,39 @@ def _answer_what_was_asked(board: Board, client: str) -> None:
     node = board.nodes[at]
     if node is not None and node.detections and all(each.recorded and each.counted for each in node.detections):
         board.take(connections.END_CHECK, at=at)
+
+
+def crashed(board: Board, action: Crash) -> list[Board]:
+    """Who loads and is told that the one it asked has gone asks the next one at once (docs/protocol #load-asks). Of
+    those that do nobody prescribes who is told first, nor whether they ask before they are given anything."""
+    gone, ends = board.plan.index[action.node], board.links
+    loading = [at for at in range(board.size) if any(map(_asks_all, ends[at * board.size + gone].calls))]
+    if len(loading) < 2:
+        perform(board, action)
+        return [board]
+    orders = list(permutations(loading))
+    boards = [board.fork() for _ in orders]
+    for each, order in zip(boards, orders, strict=True):
+        perform(each, action, order)
+    between = [(board.plan.names[one], board.plan.names[other]) for one, other in permutations(loading, 2)]
+    if not any(board.wire(*ends).held for ends in between):
+        boards.append(_asked_at_once(board, action, between))
+    return boards
+
+
+def _asked_at_once(board: Board, action: Action, between: Sequence[tuple[str, str]]) -> Board:
+    """Those that load have asked each other before any of them is given something."""
+    held = [Hold(*ends) for ends in between]
+    answered = [AnswerLate(*ends, "SNAPSHOT") for ends in between]
+    given = [Reply(*ends, "SNAPSHOT") for ends in between]
+    for each in (*held, action, *answered, *given, *(Release(*ends) for ends in between)):
+        if guard_of(board, each) is None:  # not each of them asks each other one
+            perform(board, each)
+    return board
+
+
+def _asks_all(call: Call) -> bool:
+    return isinstance(call.request, Snapshot)
 
 
 def deregistered(board: Board, action: HttpDeregister) -> list[Board]:
