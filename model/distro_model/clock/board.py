@@ -319,10 +319,9 @@ class Board(Named):
                 self._take_off(source, target, call)
                 self.take(calls.ARRIVE, source=source, target=target, call=call)
 
-    def fail_refused(self, first: Sequence[int] = ()) -> None:
-        """Who waited on a connection that has ended is told; those of `first` before others, in their order."""
-        place = {source: number for number, source in enumerate(first)}
-        for source, target in sorted(self.plan.pairs, key=lambda pair: place.get(pair[0], len(place))):
+    def fail_refused(self) -> None:
+        """Who waited on a connection that has ended is told."""
+        for source, target in self.plan.pairs:
             for call in self.links[source * self.size + target].calls:
                 if call.phase is Phase.REFUSED:
                     self.end(calls.FAIL, source, target, call)

@@ -5,7 +5,7 @@ An action is a transition whose choices somebody else has made: a scenario, a ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import permutations
 
@@ -114,8 +114,8 @@ def guard_of(board: Board, action: Action) -> str | None:
             return _link_guard(board, action)
 
 
-def perform(board: Board, action: Action, told_first: Sequence[int] = ()) -> None:
-    """What takes no time and has one result; its guard is true. `told_first`: who is told first that a call failed."""
+def perform(board: Board, action: Action) -> None:
+    """What takes no time and has one result; its guard is true."""
     index = board.plan.index
     match action:
         case Connect(client, node):
@@ -137,7 +137,7 @@ def perform(board: Board, action: Action, told_first: Sequence[int] = ()) -> Non
         case Crash(node):
             board.take(crashes.CRASH, at=index[node])
             board.paused.pop(index[node], None)
-            board.fail_refused(told_first)
+            board.fail_refused()
         case Restart(node):
             board.take(crashes.RESTART, at=index[node])
         case Move(node, address):
@@ -169,30 +169,31 @@ def _answer_what_was_asked(board: Board, client: str) -> None:
 def crashed(board: Board, action: Crash) -> list[Board]:
     """Who loads and is told that the one it asked has gone asks the next one at once (docs/protocol #load-asks). Of
     those that do nobody prescribes who is told first, nor whether they ask before they are given anything."""
-    gone, ends = board.plan.index[action.node], board.links
-    loading = [at for at in range(board.size) if any(map(_asks_all, ends[at * board.size + gone].calls))]
-    if len(loading) < 2:
-        perform(board, action)
-        return [board]
-    orders = list(permutations(loading))
-    boards = [board.fork() for _ in orders]
-    for each, order in zip(boards, orders, strict=True):
-        perform(each, action, order)
-    between = [(board.plan.names[one], board.plan.names[other]) for one, other in permutations(loading, 2)]
-    if not any(board.wire(*ends).held for ends in between):
-        boards.append(_asked_at_once(board, action, between))
+    gone, names = board.plan.index[action.node], board.plan.names
+    loading = [at for at in range(board.size) if any(map(_asks_all, board.links[at * board.size + gone].calls))]
+    between = [(names[one], names[other]) for one, other in permutations(loading, 2) if _flows(board, one, other)]
+    _perform_all(board, (*(Hold(*ends) for ends in between), action))
+    asked = [ends for ends in between if guard_of(board, Deliver(*ends, "SNAPSHOT")) is None]
+    ways: list[list[Action]] = [[Deliver(*ends, "SNAPSHOT") for ends in order] for order in permutations(asked)]
+    if len(asked) > 1:
+        ways.append([kind(*ends, "SNAPSHOT") for kind in (AnswerLate, Reply) for ends in asked])
+    boards = [board.fork() for _ in ways]
+    for each, way in zip(boards, ways, strict=True):
+        _perform_all(each, (*way, *(Release(*ends) for ends in between)))
     return boards
 
 
-def _asked_at_once(board: Board, action: Action, between: Sequence[tuple[str, str]]) -> Board:
-    """Those that load have asked each other before any of them is given something."""
-    held = [Hold(*ends) for ends in between]
-    answered = [AnswerLate(*ends, "SNAPSHOT") for ends in between]
-    given = [Reply(*ends, "SNAPSHOT") for ends in between]
-    for each in (*held, action, *answered, *given, *(Release(*ends) for ends in between)):
-        if guard_of(board, each) is None:  # not each of them asks each other one
+def _flows(board: Board, source: int, target: int) -> bool:
+    """What is asked there arrives at once, if the link works at all."""
+    at = source * board.size + target
+    return not (board.wires[at].held or board.links[at].half_open or target in board.paused)
+
+
+def _perform_all(board: Board, actions: Iterable[Action]) -> None:
+    """Those that make sense when it is their turn."""
+    for each in actions:
+        if guard_of(board, each) is None:
             perform(board, each)
-    return board
 
 
 def _asks_all(call: Call) -> bool:

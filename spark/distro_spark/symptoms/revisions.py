@@ -145,12 +145,15 @@ def _is_loaded(story: Story, row: Row) -> bool:
     node was told changes of this client before, and never this content."""
     if row.message is not None:
         return row.message not in _about_one(story)
-    told = [each for each in story.by_node[row.node] if _tells_a_change(each) and each.seq < row.seq]
-    return bool(told) and all(each.digest != row.digest for each in told)
+    told = _first_told(story, row.node)
+    return min(told.values(), default=row.seq) < row.seq <= told.get(row.digest, row.seq)
 
 
-def _tells_a_change(row: Row) -> bool:
-    return row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES
+@remembered
+def _first_told(story: Story, node: str) -> Mapping[str | None, int]:
+    """With which of its rows the node was told of each content first, by a change of this client."""
+    told = [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
+    return {row.digest: row.seq for row in reversed(told)}
 
 
 @remembered
