@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from distro_model.clock.cluster import View
 from distro_model.events import ClientConnected, InstanceRegistered
 from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
@@ -88,3 +89,26 @@ def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_awa
     for slack, ms in ((Slack(), 16_000), (Slack(late_ms=2_500, skew_ms=300), 24_000)):
         with pytest.raises(Unexplained, match="d is DOWN, SUSPICIOUS there"):
             away_for(ms, slack).sent("v", "d", verify, 20_100 + ms)
+
+
+def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_that_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was known of it before that explains nothing any more."""
+    outside = changed_twice(2)
+    monkeypatch.setattr("distro_model.outside.client.STATES_MAX", 0)
+    outside.shown({"c1": View(7, ())}, 6_000, 6_000, "it shows")
+    assert outside.undecided == 1
+
+
+def test_when_something_was_sent_that_nobody_has_seen_is_kept_once() -> None:
+    """A request is under way for a second while three tasks are due, and everybody looks again and again."""
+    outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), Slack(2_500, 300))
+    ask(outside, ClientConnected(0, "c1"), 1_000, 2)
+    ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[0]), 2_000, 2)
+    outside.begin("k", "c1", InstanceRegistered(0, "c1", "api", INSTANCES[0]), 3_100)
+    for now_ms in range(3_102, 4_100, 2):
+        outside.check(now_ms)
+    assert outside.undecided == 0
+    with pytest.raises(Unexplained, match=r"expects CHANGE c1 .* to b by"):
+        outside.shown({}, 9_000, 9_000, "it shows")

@@ -28,6 +28,7 @@ from distro_model.actions import (
     HttpBeat,
     HttpDeregister,
     HttpRegister,
+    HttpRequest,
     LinkAction,
     ListMembers,
     Move,
@@ -216,12 +217,16 @@ def _contents(board: Board, client: str) -> list[Content | None]:
 _HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}
 
 
-def _ask_over_http(board: Board, asked: int, action: HttpRegister | HttpDeregister | HttpBeat) -> None:
-    """The node that is asked handles it, or the one to which it forwards it. A forward goes to that one's main port and
-    over no link: it is lost only where the node is down or paused."""
+def asked_over_http(action: HttpRequest) -> HttpReceived:
     kind = _HTTP[type(action)]
     instance = "" if kind is HttpAction.DEREGISTER else action.instance
-    asking = HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
+    return HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
+
+
+def _ask_over_http(board: Board, asked: int, action: HttpRequest) -> None:
+    """The node that is asked handles it, or the one to which it forwards it. A forward goes to that one's main port and
+    over no link: it is lost only where the node is down or paused."""
+    asking = asked_over_http(action)
     for handling in (asked, *board.plan.other_positions[asked]):
         reached = board.nodes[handling] is not None and handling not in board.paused
         ends = {"asked": asked, "handling": handling}

@@ -15,10 +15,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from distro_model.clock.cluster import View
-from distro_model.events import Event, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
-from distro_model.messages import Answer, Request, Verify
-from distro_model.node import NodeState, Step
-from distro_model.outside.possible import Possible, Unseen, Waiting
+from distro_model.clock.traffic import compared_revision
+from distro_model.events import Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
+from distro_model.messages import FAIL, Answer, Request, Verify, shown
+from distro_model.node import Action, NodeState, Step, Task
+from distro_model.outside.ip_clients import (
+    Alive,
+    announced,
+    as_seen,
+    believing,
+    checked,
+    does_nothing,
+    is_publishing,
+)
+from distro_model.outside.possible import Possible, Unseen, Waiting, merged
 from distro_model.outside.slack import Slack
 from distro_model.outside.unexplained import Unexplained, request_text, view_text
 from distro_model.profile import Profile
@@ -45,6 +55,10 @@ class ClientOutside:
         self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
         self._states: frozenset[Possible] = frozenset(Possible(node) for node in nodes)
         self._before: list[tuple[int, frozenset[Possible]]] = []  # until when it may have been in these states
+        self._is_ip_client = is_ip_client(client)
+        self._alive: Alive = {}  # of a client of the HTTP API
+        self._believed_ms = 0  # since when
+        self._published_ms = 0  # when it may still have published something
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
@@ -80,18 +94,20 @@ class ClientOutside:
             return
         self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
         before = self._now(now_ms)
+        if self.is_undecided:
+            return
         if self._slack.skew_ms:
             self._before.append((now_ms, before))
         states = self._after(before, key, now_ms)
         self._touched_ms = now_ms
         if answer is None:
-            self._states = frozenset(each.without_answer(key) for each in states)
+            self._states = merged(each.without_answer(key) for each in states)
             return
         kept = [each for each in states if each.answer_to(key) == answer.result]
         if not kept:
             expected = " or ".join(sorted({str(each.answer_to(key)) for each in states})) or "another answer"
             raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
-        self._states = frozenset(each.without_answer(key) for each in kept)
+        self._states = merged(each.without_answer(key) for each in kept)
 
     def happens(self, key: str, event: Event, now_ms: int) -> None:
         """It happens now, or a skew later at most."""
@@ -99,14 +115,23 @@ class ClientOutside:
             return
         self._touched_ms = now_ms
         if not self._slack.skew_ms:
-            self._states = frozenset(self._applied(each, event, now_ms) for each in self._now(now_ms))
+            self._states = merged(self._applied(each, event, now_ms) for each in self._now(now_ms))
             return
         self._add(Waiting(key, event, now_ms, now_ms + self._slack.skew_ms), now_ms)
 
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
         """Something is known about the whole node: what it becomes, None where it cannot be so."""
         changed = ((each, change(each.node)) for each in self._states)
-        self._states = frozenset(replace(each, node=node) for each, node in changed if node is not None)
+        self._states = merged(replace(each, node=node) for each, node in changed if node is not None)
+
+    def believe(self, alive: Alive, now_ms: int) -> None:
+        """What the node may take its members for from now on. It says whose a client of the HTTP API is, and nothing of
+        any other."""
+        if self.is_undecided or not self._is_ip_client or alive == self._alive:
+            return
+        states = self._now(now_ms) if self._alive else self._states
+        self._alive, self._believed_ms, self._owned_ms = alive, now_ms, None
+        self._states = merged(after for each in states for after in self._believing(each, now_ms))
 
     def settle(self, now_ms: int) -> None:
         """Whatever must have happened by now has."""
@@ -120,6 +145,8 @@ class ClientOutside:
         if self.is_undecided:
             return
         states = self._now(now_ms)
+        if self.is_undecided:
+            return
         if isinstance(request, Verify):
             self._sent_verify(target, request, states, now_ms, gathered_ms)
             return
@@ -127,13 +154,15 @@ class ClientOutside:
         if not kept:
             expected = " or ".join(sorted({self._wanted(each.node, target) for each in states}))
             raise Unexplained("execute-a-task", self.client, f"it sends {request_text(request)} to {target}", expected)
-        self._states = frozenset(kept)
+        self._states = merged(kept)
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
         """The node has shown the client so, at some time since it was asked. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
+        if self.is_undecided:
+            return
         kept = [each for each in states if self._view(each.node) == view]
         if not kept and any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return
@@ -144,14 +173,14 @@ class ClientOutside:
             expected = " or ".join(sorted({view_text(self._view(each.node)) for each in states}))
             seen = f"{how} {self.client} as {view_text(view)}"
             raise Unexplained("take-a-copy", self.client, seen, expected)
-        self._states = frozenset(kept)
+        self._states = merged(kept)
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
         """What was due by now has been sent. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
-        owned = bool(states) and all(self._is_verified(each.node, now_ms) for each in states)
+        owned = not self.is_undecided and all(self._is_verified(each.node, now_ms) for each in states)
         if not owned:
             self._owned_ms = None
             return
@@ -175,22 +204,25 @@ class ClientOutside:
 
     def _now(self, now_ms: int) -> frozenset[Possible]:
         """Everything that may be so now, and nothing that is overdue. Raises Unexplained when all is."""
-        found: dict[Possible, None] = {}
+        found: dict[Possible, Possible] = {}
         frontier = list(self._states)
         while frontier:
             each = frontier.pop()
-            if each in found:
+            known = found.get(each)
+            if known is not None and not each.is_later(known):
                 continue
-            found[each] = None
+            found[each] = each if known is None else known.or_later(each)
             if len(found) > STATES_MAX:
                 self.is_undecided = True
                 return self._states
-            frontier += self._next(each, now_ms)
-        kept = frozenset(each for each in found if not self._is_passed(each, now_ms))
+            frontier += self._next(found[each], now_ms)
+        kept = frozenset(each for each in found.values() if not self._is_passed(each, now_ms))
         if not kept:
-            overdue = sorted({text for each in found for text in self._overdue(each, now_ms)})
+            overdue = sorted({text for each in found.values() for text in self._overdue(each, now_ms)})
             seen = f"by {now_ms} ms it has sent nothing"
             raise Unexplained("execute-a-task", self.client, seen, " or ".join(overdue) or "something")
+        if self._is_ip_client and any(is_publishing(each.node, self.client) for each in kept):
+            self._published_ms = now_ms
         self._states = kept
         return kept
 
@@ -202,9 +234,14 @@ class ClientOutside:
         for task in state.node.tasks:
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
-                if not _sends(after):
+                if not _sends(after) and after.node.task(task.client, task.target) is None:
                     yield replace(state, node=after.node)
-        if self._may_expire(state.node, now_ms):
+        if self._is_ip_client:
+            if not self._is_owner_known:
+                yield from self._believing(state, now_ms)
+            for _, node in checked(state.node, self.client, now_ms + self._slack.skew_ms, self._profile):
+                yield replace(state, node=node)
+        elif self._may_expire(state.node, now_ms):
             after = step(state.node, LeaseCheckDue(now_ms), self._profile)
             yield replace(state, node=after.node)
 
@@ -214,12 +251,15 @@ class ClientOutside:
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
-                unseen = tuple(Unseen(send.target, send.request, now_ms) for send in _sends(after))
-                if unseen:
-                    befores.append(replace(state, node=after.node, unseen=(*state.unseen, *unseen)))
+                if unseen := [Unseen(send.target, send.request, now_ms) for send in _sends(after)]:
+                    befores.append(replace(state, node=after.node).having_sent(unseen))
         for before in befores:
             left = tuple(each for each in before.waiting if each is not waiting)
-            yield self._applied(replace(before, waiting=left), waiting.event, waiting.from_ms, waiting.key)
+            still = replace(before, waiting=left)
+            done = self._applied(still, waiting.event, waiting.from_ms, waiting.key)
+            yield done
+            if does_nothing(waiting.event, before.node, done.node):
+                yield replace(done, node=before.node)
 
     def _is_passed(self, state: Possible, now_ms: int) -> bool:
         return any(True for _ in self._overdue(state, now_ms))
@@ -233,21 +273,54 @@ class ClientOutside:
             if now_ms > unseen.at_ms + self._slack.skew_ms + self._slack.late_ms:
                 yield f"{request_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
         for task in state.node.tasks:
-            by_ms = self._deadline_ms(task.target, task.due_ms)
+            by_ms = self._deadline_ms(state.node, task)
             if by_ms is not None and now_ms > by_ms:
                 yield f"{task.action} {task.client} to {task.target} by {by_ms} ms"
         by_ms = self._expired_by_ms(state.node)
         if by_ms is not None and now_ms > by_ms:
             yield f"the end of the lease of {self.client} by {by_ms} ms"
+        is_checked = self._is_ip_client and self._is_owner_known
+        for from_ms, _ in checked(state.node, self.client, now_ms, self._profile) if is_checked else ():
+            by_ms = max(from_ms, self._settled_ms(state.node)) + self._checks_ms
+            if now_ms > by_ms:
+                yield f"a check of the beats and the lease of {self.client} by {by_ms} ms"
 
-    def _deadline_ms(self, target: str, due_ms: int) -> int | None:
+    def _deadline_ms(self, node: NodeState, task: Task) -> int | None:
         """A task waits at most one tick; it may be due before it was queued, where it goes on for another. Who could
         not be reached before is tried again after the retry delay."""
-        reached_ms, profile = self._reach(target), self._profile
-        if reached_ms is None:
+        due_ms, reached_ms, profile = task.due_ms, self._reach(task.target), self._profile
+        if reached_ms is None or not self._is_owner_known:
+            return None
+        if self._slack.skew_ms and task.action is Action.DELETE and not self._is_safe(task, reached_ms):
             return None
         again_ms = reached_ms + profile.retry_delay_ms + profile.call_timeout_ms if reached_ms else 0
+        if self._is_ip_client:  # a check may have found it
+            due_ms = max(due_ms, self._settled_ms(node) + profile.sync_delay_ms) + self._checks_ms
         return max(due_ms, again_ms, self._touched_ms) + 2 * profile.tick_ms + self._slack.late_ms
+
+    def _is_safe(self, task: Task, reached_ms: int) -> bool:
+        """A request to a member that could not be reached fails unseen, and its retry may take the place of a DELETE
+        that was queued meanwhile (B24)."""
+        return not reached_ms or reached_ms < task.since_ms - self._profile.call_timeout_ms - self._slack.late_ms
+
+    def _believing(self, state: Possible, now_ms: int) -> Iterator[Possible]:
+        for node in believing(state.node, self.client, self._alive, now_ms, self._profile):
+            yield replace(state, node=node)
+
+    @property
+    def _is_owner_known(self) -> bool:
+        """Else what the owner does at once may come as late as its node finds out that it is the owner."""
+        return all(len(options) == 1 for options in self._alive.values())
+
+    def _settled_ms(self, node: NodeState) -> int:
+        """Since when nothing but time is needed for the next check to do something: who is left without instances is
+        forgotten by a check after the one that has removed the last."""
+        return self._believed_ms if is_publishing(node, self.client) else max(self._believed_ms, self._published_ms)
+
+    @property
+    def _checks_ms(self) -> int:
+        """So long after its time a check may come."""
+        return self._profile.lease_check_ms + self._profile.tick_ms + self._slack.late_ms
 
     def _may_expire(self, node: NodeState, now_ms: int) -> bool:
         lease_ms = self._profile.lease_ms - self._slack.skew_ms
@@ -257,10 +330,9 @@ class ClientOutside:
 
     def _expired_by_ms(self, node: NodeState) -> int | None:
         held = node.client(self.client)
-        if held is None or held.native or is_ip_client(self.client):
+        if held is None or held.native or self._is_ip_client:
             return None
-        profile = self._profile
-        return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._slack.late_ms
+        return held.renewed_ms + self._profile.lease_ms + self._checks_ms
 
     def _lately(self, since_ms: int) -> Iterator[Possible]:
         """The states before what has begun since then."""
@@ -273,7 +345,7 @@ class ClientOutside:
         if self._slack.skew_ms:
             self._before = [each for each in self._before if each[0] >= now_ms - REMEMBERED_MS]
             self._before.append((now_ms, states))
-        self._states = frozenset(replace(each, waiting=(*each.waiting, waiting)) for each in states)
+        self._states = merged(replace(each, waiting=(*each.waiting, waiting)) for each in states)
 
     def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
         """Those in which it has happened."""
@@ -285,8 +357,9 @@ class ClientOutside:
 
     def _applied(self, state: Possible, event: Event, at_ms: int, key: str = "") -> Possible:
         after = step(state.node, replace(event, at_ms=at_ms), self._profile)
-        answers = tuple((key, output.answer) for output in after.outputs if isinstance(output, Reply) and key)
-        return replace(state, node=after.node, answers=(*state.answers, *answers))
+        answers = tuple((key, _answer_in(output)) for output in after.outputs if key and not isinstance(output, Send))
+        node = announced(after.node, at_ms, self._profile)
+        return replace(state, node=node, answers=(*state.answers, *answers))
 
     # Observations
 
@@ -298,7 +371,7 @@ class ClientOutside:
         if task is None or task.due_ms - self._slack.skew_ms > now_ms:
             return None
         after = step(state.node, TaskDue(now_ms, self.client, target), self._profile)
-        return replace(state, node=after.node) if Send(target, request) in after.outputs else None
+        return replace(state, node=after.node) if Send(target, request) in _sends(after) else None
 
     def _sent_verify(
         self, target: str, request: Verify, states: Iterable[Possible], now_ms: int, gathered_ms: int
@@ -312,7 +385,7 @@ class ClientOutside:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
         kept = [each for each in states if wanted in self._verifies(each.node, now_ms)]
         if kept:
-            self._states = frozenset(kept)
+            self._states = merged(kept)
             return
         if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(gathered_ms - self._slack.skew_ms)):
             return
@@ -324,13 +397,14 @@ class ClientOutside:
 
     def _is_verified(self, node: NodeState, now_ms: int) -> bool:
         held = node.client(self.client)
-        return held is not None and held.native and bool(self._verifies(node, now_ms))
+        return held is not None and (held.native or self._is_ip_client) and bool(self._verifies(node, now_ms))
 
     def _view(self, node: NodeState) -> View | None:
         held = node.client(self.client)
         if held is None:
             return None
-        return View(held.revision if self._profile.revisions_travel else 0, held.content)
+        revision = held.revision if self._profile.revisions_travel else 0
+        return View(compared_revision(self.client, revision) or 0, shown(held.content))
 
     def _wanted(self, node: NodeState, target: str) -> str:
         task = node.task(self.client, target)
@@ -358,4 +432,9 @@ class ClientOutside:
 
 
 def _sends(after: Step) -> tuple[Send, ...]:
-    return tuple(output for output in after.outputs if isinstance(output, Send))
+    return tuple(Send(each.target, as_seen(each.request)) for each in after.outputs if isinstance(each, Send))
+
+
+def _answer_in(output: Reply | Forward) -> Answer:
+    """What is passed on is not done here."""
+    return FAIL if isinstance(output, Forward) else output.answer

@@ -14,6 +14,7 @@ from distro_model.events import CallEnded, Event, LoadDue, RequestReceived
 from distro_model.messages import Answer, CallResult, Change, Operation, Request, Snapshot, subject_of
 from distro_model.node import Member, MemberState, NodeState, fresh_node
 from distro_model.outside.client import ClientOutside
+from distro_model.outside.ip_clients import Alive
 from distro_model.outside.slack import Slack
 from distro_model.outside.unexplained import Unexplained
 from distro_model.profile import Profile
@@ -33,6 +34,8 @@ class _Peer:
     is_held: bool = False
     sure_since_ms: int | None = 0
     """Since when it certainly gets what is sent to it; None: perhaps not."""
+    is_doubtful: bool = False
+    """Something has come in between since it last answered a report with success."""
     reported_ms: int | None = None
     left_ms: int | None = None
     open_verifies: set[str] = field(default_factory=set)
@@ -44,6 +47,12 @@ class _Peer:
     @property
     def may_be_up(self) -> bool:
         return any(each.state is MemberState.UP for each in self.believed)
+
+    def may_be_alive(self, slack: Slack) -> frozenset[bool]:
+        """In real time nobody sees all the reports that fail."""
+        if slack.skew_ms and self.is_doubtful:
+            return frozenset((True, False))
+        return frozenset(each.state is not MemberState.DOWN for each in self.believed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,11 @@ class NodeOutside:
     # What happens to the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
+        self._lose_faith(now_ms)
         self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
+        self._lose_faith(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
@@ -126,6 +137,7 @@ class NodeOutside:
         member = self._members[peer]
         if member.can_answer:
             member.can_answer, member.left_ms, member.sure_since_ms = False, now_ms, None
+            member.is_doubtful = True
 
     def peer_back(self, peer: str, now_ms: int) -> None:
         """The node's connection to it works again, as far as can be told."""
@@ -137,13 +149,15 @@ class NodeOutside:
     def peer_waits(self, peer: str, now_ms: int, *, waits: bool) -> None:
         """What is sent to it is kept back under way, reports too; or no longer."""
         member = self._members[peer]
-        member.is_held, member.reported_ms = waits, now_ms
+        member.is_held, member.reported_ms, member.is_doubtful = waits, now_ms, True
+        self._tell_owners(now_ms)
 
     def reported(self, peer: str, result: CallResult | None, now_ms: int) -> None:
         """The node has reported itself to this peer and was answered so; None: with something that says nothing."""
         member = self._members[peer]
         member.reported_ms = now_ms
         member.can_answer, member.left_ms = True, None  # what gets through is no longer away
+        member.is_doubtful = member.is_held or result is not CallResult.SUCCESS
         if result is not None:
             self._believe(peer, (judged(each, result, self.profile) for each in member.believed), now_ms)
 
@@ -182,6 +196,7 @@ class NodeOutside:
 
     def shown(self, held: Mapping[str, View], asked_ms: int, now_ms: int, how: str) -> None:
         """The node has shown everything that it holds, at some time since it was asked."""
+        self._lose_faith(now_ms)
         for client in sorted({*held, *self._clients}):
             self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
@@ -204,10 +219,20 @@ class NodeOutside:
         member = self._members[peer]
         was_up = member.is_up
         member.believed = frozenset(members)
+        self._tell_owners(now_ms)
         if not member.is_up:
             member.sure_since_ms = None
         elif member.can_answer and (not was_up or member.sure_since_ms is None):
             member.sure_since_ms = now_ms
+
+    def _alive(self) -> Alive:
+        return {peer: member.may_be_alive(self.slack) for peer, member in self._members.items()}
+
+    def _tell_owners(self, now_ms: int) -> None:
+        """What the node believes of its members says whose the clients of the HTTP API are."""
+        alive = self._alive()
+        for client in self._clients.values():
+            client.believe(alive, now_ms)
 
     @property
     def _report_round_ms(self) -> int:
@@ -224,10 +249,15 @@ class NodeOutside:
             after = set(member.believed)
             while more := {judged(each, CallResult.UNREACHABLE, self.profile) for each in after} - after:
                 after |= more
-            sure = now_ms - member.left_ms > self._report_round_ms + self.profile.report_first_ms + self.slack.late_ms
+            gone_ms = now_ms - member.left_ms - self.profile.report_first_ms - self.slack.late_ms
+            sure = gone_ms > self._report_round_ms
+            is_down = gone_ms > self._report_round_ms * (self.profile.failures_until_down + 1)
             if sure:
                 after = {each for each in after if each.state is not MemberState.UP}
+            if is_down:
+                after = {each for each in after if each.state is MemberState.DOWN}
             member.believed = frozenset(after)
+        self._tell_owners(now_ms)
 
     def _sends_only_to_up(self, target: str) -> bool:
         node = next(iter(self._blank.nodes))
@@ -286,6 +316,7 @@ class NodeOutside:
         if found is None:
             self._blank.settle(now_ms)
             found = self._clients[client] = self._watch(client, self._blank.nodes)
+            found.believe(self._alive(), now_ms)
             if loaded is not None:
                 found.happens(f"load {client}", RequestReceived(now_ms, *loaded), now_ms)
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Request
@@ -25,7 +27,12 @@ class Unseen:
 
     target: str
     request: Request
-    at_ms: int
+    at_ms: int = field(compare=False)
+    """When at the latest. Of states that differ in nothing else one is enough, with the latest times."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.target, str(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class Possible:
     answers: tuple[tuple[str, Answer], ...] = ()
     """Of what has happened and whose answer is not observed yet."""
     unseen: tuple[Unseen, ...] = ()
+    """In the order of their targets."""
 
     def waiting_for(self, key: str) -> Waiting | None:
         return next((each for each in self.waiting if each.key == key), None)
@@ -42,5 +50,26 @@ class Possible:
     def answer_to(self, key: str) -> CallResult | None:
         return next((answer.result for name, answer in self.answers if name == key), None)
 
+    def having_sent(self, unseen: Iterable[Unseen]) -> Possible:
+        return replace(self, unseen=tuple(sorted((*self.unseen, *unseen), key=attrgetter("place"))))
+
+    def is_later(self, other: Possible) -> bool:
+        """Equal to the other, but for something that may have been sent later."""
+        return any(mine.at_ms > theirs.at_ms for mine, theirs in zip(self.unseen, other.unseen, strict=True))
+
+    def or_later(self, other: Possible) -> Possible:
+        """For both, which are equal."""
+        pairs = zip(self.unseen, other.unseen, strict=True)
+        return replace(self, unseen=tuple(max(pair, key=attrgetter("at_ms")) for pair in pairs))
+
     def without_answer(self, key: str) -> Possible:
         return replace(self, answers=tuple(answer for answer in self.answers if answer[0] != key))
+
+
+def merged(states: Iterable[Possible]) -> frozenset[Possible]:
+    """Each once, with the latest times."""
+    found: dict[Possible, Possible] = {}
+    for each in states:
+        known = found.get(each)
+        found[each] = each if known is None else known.or_later(each)
+    return frozenset(found.values())

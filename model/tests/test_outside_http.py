@@ -1,0 +1,129 @@
+"""A client of the HTTP API at a node seen from outside: whose it is, when its beats are missed, how it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from distro_model.clock.cluster import View
+from distro_model.events import HttpAction, HttpReceived
+from distro_model.messages import Answer, CallResult, Change, Delete, Snapshot, Verify
+from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.profiles import beside_nodes, profile_named
+
+OWN, OF_B, OF_D = "10.0.1.4:80", "10.0.1.3:80", "10.0.1.1:80"
+"""Whose they are while all four are there; without d, that of b is of a, and the others are of b."""
+HEALTHY, UNHEALTHY = (("web", OWN),), (("web", f"{OWN} (unhealthy)"),)
+
+
+def node(profile: str = "nacos-2.2.4", slack: Slack | None = None) -> NodeOutside:
+    """a, which has loaded from b at 10 ms."""
+    outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named(profile)), slack or Slack())
+    outside.sent("s", "b", Snapshot(), 0)
+    outside.ended("s", CallResult.SUCCESS, (), 10)
+    return outside
+
+
+def ask(
+    outside: NodeOutside, action: HttpAction, address: str, now_ms: int, *, is_done: bool = True, by_v2: bool = False
+) -> None:
+    client, key = f"{address}#true", f"k{now_ms}"
+    outside.begin(key, client, HttpReceived(0, client, action, "web", address, by_v2=by_v2), now_ms)
+    outside.finish(key, client, Answer(CallResult.SUCCESS if is_done else CallResult.FAIL), now_ms, "it answers")
+
+
+def show(outside: NodeOutside, content: Iterable[tuple[str, str]] | None, now_ms: int, address: str = OWN) -> None:
+    held = {} if content is None else {f"{address}#true": View(0, tuple(content))}
+    outside.shown(held, now_ms, now_ms, "it shows")
+
+
+def hear(outside: NodeOutside, request: Change | Delete | Verify, now_ms: int, peers: str = "bcd") -> None:
+    for peer in peers:
+        call = f"{request} {peer} {now_ms}"
+        outside.sent(call, peer, request, now_ms)
+        outside.ended(call, CallResult.SUCCESS, (), now_ms)
+
+
+def registered() -> NodeOutside:
+    """At 1,000 ms, and announced."""
+    outside = node()
+    ask(outside, HttpAction.REGISTER, OWN, 1_000)
+    hear(outside, Change(f"{OWN}#true", 0, HEALTHY), 2_000)
+    return outside
+
+
+def test_the_owner_carries_a_request_out_and_whoever_is_not_passes_it_on() -> None:
+    outside = node()
+    ask(outside, HttpAction.REGISTER, OF_D, 1_000, is_done=False)
+    show(outside, None, 1_000, OF_D)
+    with pytest.raises(Unexplained, match="route-a-request"):
+        ask(outside, HttpAction.REGISTER, OWN, 2_000, is_done=False)
+
+
+def test_a_release_keeps_what_version_2_asks_it_for_and_announces_nothing_of_it() -> None:
+    outside = node()
+    ask(outside, HttpAction.REGISTER, OF_D, 1_000, by_v2=True)
+    show(outside, [("web", OF_D)], 1_000, OF_D)
+    with pytest.raises(Unexplained, match="no CHANGE and no DELETE"):
+        hear(outside, Change(f"{OF_D}#true", 0, (("web", OF_D),)), 2_000)
+
+
+def test_a_missed_beat_is_found_between_its_time_and_the_next_check() -> None:
+    early, late = registered(), registered()
+    with pytest.raises(Unexplained, match="unhealthy"):
+        show(early, UNHEALTHY, 15_900)
+    show(early, HEALTHY, 16_100)
+    show(early, UNHEALTHY, 19_000)
+    hear(early, Change(f"{OWN}#true", 0, UNHEALTHY), 20_000)
+    with pytest.raises(Unexplained, match="unhealthy"):
+        show(late, HEALTHY, 21_500)
+
+
+def test_a_beat_in_time_keeps_it_healthy() -> None:
+    outside = registered()
+    ask(outside, HttpAction.BEAT, OWN, 14_000)
+    show(outside, HEALTHY, 28_000)
+    with pytest.raises(Unexplained, match="unhealthy"):
+        show(outside, UNHEALTHY, 28_900)
+
+
+def test_what_nobody_beats_for_is_removed_forgotten_and_deleted() -> None:
+    outside = registered()
+    hear(outside, Change(f"{OWN}#true", 0, UNHEALTHY), 19_000)
+    hear(outside, Change(f"{OWN}#true", 0, ()), 34_000)
+    show(outside, (), 34_000)
+    show(outside, None, 36_000)
+    hear(outside, Delete(f"{OWN}#true"), 37_000)
+
+
+def test_who_is_known_to_be_gone_leaves_its_clients_to_others_and_until_then_either_may_be_so() -> None:
+    """Nobody sees which reports have failed."""
+    gone, unsure = node(), node()
+    for each in (gone, unsure):
+        each.peer_left("d", 1_000)
+    gone.shown({}, 50_000, 50_000, "it shows")
+    assert [_is_done(gone, each, 50_000) for each in (OWN, OF_D, OF_B)] == [False, False, True]
+    assert [_is_done(unsure, each, 8_000) for each in (OWN, OF_D, OF_B)] == [True, False, True]
+
+
+def _is_done(outside: NodeOutside, address: str, now_ms: int) -> bool:
+    try:
+        ask(outside, HttpAction.BEAT, address, now_ms)
+    except Unexplained:
+        return False
+    return True
+
+
+def test_nobody_else_can_tell_the_hash_that_is_its_revision() -> None:
+    outside = registered()
+    hear(outside, Verify(f"{OWN}#true", 0), 5_000)
+    with pytest.raises(Unexplained, match="VERIFY"):
+        outside.sent("v", "b", Verify(f"{OF_D}#true", 0), 5_000)
+
+
+def test_an_owner_that_says_no_verify_is_found_out() -> None:
+    outside = registered()
+    outside.check(2_500)
+    with pytest.raises(Unexplained, match="it has sent no VERIFY to b"):
+        outside.check(7_700)
