@@ -18,6 +18,7 @@ from distro_model.actions import Action, Advance
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Unexplained
+from distro_model.outside.ip_clients import as_seen
 from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
@@ -88,14 +89,20 @@ class Oracle:
         self.note(lambda: self.outside.ended(call, result, copies, self.now_ms()))
 
     async def in_window(
-        self, client: str, event: Event, ask: Callable[[], Awaitable[Answer | None]], what: str
+        self,
+        client: str,
+        event: Event,
+        ask: Callable[[], Awaitable[Answer | None]],
+        what: str,
+        said: Sequence[str] = (),
     ) -> None:
-        """Somewhere between question and answer it has handled the event. None: nothing is answered."""
+        """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
+        words, once that is known."""
         self._keys += 1
         key = f"k{self._keys}"
         self.outside.begin(key, client, event, self.now_ms())
         answer = await ask()
-        told = what if answer is None else f"{what} {answer.result}"
+        told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
         self.outside.finish(key, client, answer, self.now_ms(), told)
 
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
@@ -128,6 +135,10 @@ class Oracle:
 
 
 def _request(carried: Carried) -> Request:
+    return as_seen(_as_sent(carried))
+
+
+def _as_sent(carried: Carried) -> Request:
     call = carried.call
     match call.operation:
         case "VERIFY":

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.cluster import VirtualTime
@@ -21,6 +22,8 @@ from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
 from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.node.http_member import ANSWER as NOT_DONE
+from distro_conformance.node.http_player import HTTP_OK
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
@@ -47,6 +50,7 @@ from distro_model.actions import (
     FallSilent,
     Heal,
     Hold,
+    HttpRequest,
     ListMembers,
     Move,
     OverHttp,
@@ -59,6 +63,7 @@ from distro_model.actions import (
     Says,
 )
 from distro_model.clock.cluster import View
+from distro_model.clock.environment import asked_over_http, unknown_to
 from distro_model.events import (
     BatchRegistered,
     ClientConnected,
@@ -70,11 +75,12 @@ from distro_model.events import (
     RequestReceived,
     UnknownReceived,
 )
-from distro_model.messages import Answer, CallResult, Snapshot
+from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Snapshot
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profiles import Profile as ModelProfile
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
+from distro_model.rules.owners import is_ip_client
 from distro_model.rules.sync import calls_back
 from distro_protos import Json, Message
 from distro_traces.ndjson import Recorder
@@ -105,8 +111,10 @@ class PeersCluster(WiredCluster):
         recorder: Recorder | None = None,
         on_progress: OnProgress = lambda _: None,
         watch: Watch = lambda profile: profile,
+        serves_http: bool = False,
     ) -> None:
         super().__init__(recorder)
+        self._serves_http = serves_http or target is not None
         self.kind = "peers" if target is None else f"peers of {target.spec}"
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
@@ -116,6 +124,8 @@ class PeersCluster(WiredCluster):
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
+        self._foreign = count(1_600_000_000_001)
+        """Of the ids of their clients: one that is forgotten here may still be held by the node."""
         self._beside: list[asyncio.Task[None]] = []
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else RealClock()
         self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
@@ -131,11 +141,16 @@ class PeersCluster(WiredCluster):
         match action:
             case Says() | Answers():
                 return None
-            case Pause() | Resume() | FallSilent() | AnswerAgain() | OverHttp() | ListMembers() | Move():
+            case Pause() | Resume() | FallSilent() | AnswerAgain() | ListMembers() | Move():
                 return "not among played members"
+            case OverHttp() if not self._serves_http:
+                return "this node was started without its HTTP API"
+            case OverHttp(node=node) if self.names and node != self.under_test:
+                return f"{node} is played, and takes no clients"
             case Crash(node) | Restart(node) if self.names and node == self.under_test:
                 return "the node under test lives through the run"
-        return super().cannot(action)
+        unknown = unknown_to(self.oracle.outside.profile, action) if self.names else None
+        return unknown or super().cannot(action)
 
     def forbidden(self, action: Action) -> str | None:
         """Why the action makes no sense now, or None."""
@@ -305,6 +320,19 @@ class PeersCluster(WiredCluster):
 
         await self.oracle.in_window(client, event, ask, f"it answers {type_name} of {client} with")
 
+    async def _over_http(self, action: HttpRequest) -> None:
+        """What the node passes on is not done there; played members do nothing with it."""
+
+        said: list[str] = []
+
+        async def ask() -> Answer:
+            reply = await self._ask_over_http(action)
+            await self._settle()
+            said.append(f"({reply})")
+            return SUCCESS if reply.status == HTTP_OK and reply.text != NOT_DONE else FAIL
+
+        await self.oracle.in_window(action.client, asked_over_http(action), ask, f"it answers '{action}' with", said)
+
     async def _disconnect(self, client: str) -> None:
         leave = super()._disconnect
 
@@ -386,10 +414,11 @@ class PeersCluster(WiredCluster):
         """A client that nobody has connected is one of the member that speaks of it first."""
         if action.client is None:
             return ""
+        if is_ip_client(action.client):
+            self.clients.names[action.client] = action.client
         known = next((key for key, name in self.clients.names.items() if name == action.client), None)
         if known is None:
-            number = len(self.clients.names) + 1
-            known = f"{1_600_000_000_000 + number}_127.0.0.1_{self.peers[action.peer].port}"
+            known = f"{next(self._foreign)}_127.0.0.1_{self.peers[action.peer].port}"
             self.clients.names[known] = action.client
         return known
 
@@ -413,13 +442,14 @@ class PeersCluster(WiredCluster):
         lease_ms = self._target.lease_ms  # a shorter one, where it was told one
         return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
 
-    def _ports(self, count: int) -> list[int]:
+    def _ports(self, number: int) -> list[int]:
         if self._is_virtual:
-            return self._wire.main_ports(count)
+            return self._wire.main_ports(number)
         from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
 
         assert self._target is not None
-        return [int(self._target.address.rpartition(":")[2]), *sorted(free_base_ports(count - 1))]
+        own = int(self._target.address.rpartition(":")[2])
+        return [own, *sorted(free_base_ports(number - 1, beside=(own,), above=own))]
 
     def _server(self, ports: Sequence[int], profile: str) -> NodeServer | LentServer:
         members = tuple(f"127.0.0.1:{port}" for port in ports)
@@ -427,7 +457,7 @@ class PeersCluster(WiredCluster):
             begin = partial(self._target.start, members[1:], self._on_progress)
             return LentServer(self._target.address, self._target.stop, begin)
         chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
-        config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=False)
+        config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=self._serves_http)
         observer = node_events_into(self) if self.journal is not None else None
         links = partial(self.link_to, self.under_test)
         return NodeServer(config, self.virtual, observer, links, self._transport)

@@ -102,7 +102,7 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
 def _among_played(target: str, wishes: Wishes) -> Resolved:
     """Any target of `test node`."""
     if target == EMBEDDED:
-        cluster = PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder)
+        cluster = PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder, serves_http=wishes.over_http)
         return Resolved(cluster, wishes.behaviour)
     node = require_own(resolve_target(target, wishes.profile, wishes.mutant))
     return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)

@@ -21,7 +21,7 @@ from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.service_lists import published_of
-from distro_conformance.node.http_player import PlayedHttpClient, later_api
+from distro_conformance.node.http_player import HTTP_OK, HttpReply, PlayedHttpClient, later_api
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
@@ -332,6 +332,11 @@ class WiredCluster:
             self.journal.client_disconnected(gone.node, client)
 
     async def _over_http(self, action: HttpRequest) -> None:
+        reply = await self._ask_over_http(action)
+        if reply.status != HTTP_OK:
+            raise RefusedError(f"{action.node} answers '{action}' with {reply}")
+
+    async def _ask_over_http(self, action: HttpRequest) -> HttpReply:
         self.clients.services[action.service] = None
         self.clients.names[action.client] = action.client
         ip, port, metadata = read_instance(action.instance)
@@ -339,13 +344,11 @@ class WiredCluster:
         client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)
         match action:
             case HttpRegister():
-                reply = await client.register(action.service, metadata)
+                return await client.register(action.service, metadata)
             case HttpDeregister():
-                reply = await client.deregister(action.service)
+                return await client.deregister(action.service)
             case HttpBeat():
-                reply = await client.beat(action.service, metadata)
-        if reply.status != 200:
-            raise RefusedError(f"{action.node} answers '{action}' with {reply}")
+                return await client.beat(action.service, metadata)
 
     async def _fault(self, action: LinkAction) -> None:
         link = self.links[action.source, action.target]

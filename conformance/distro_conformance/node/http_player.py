@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from distro_conformance.node.player import CLUSTER, without_cluster
+from distro_conformance.node.player import CLUSTER, GROUP, without_cluster
 from distro_conformance.release import Span
 from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
 
+HTTP_OK = 200
 _TIMEOUT_S = 10.0
 _SPREAD = 37
 """Of addresses next to each other the hashes have one sign."""
@@ -66,10 +67,12 @@ class PlayedHttpClient:
         return await self._ask("DELETE", "", service)
 
     async def beat(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
-        """The whole beat, so that a node that has forgotten the instance registers it again."""
+        """The whole beat, so that a node that has forgotten the instance registers it again. It names the service with
+        its group, as SDKs do: version 2 of the API refuses a beat without it."""
         known = metadata or {}
-        info = {"ip": self.ip, "port": self.port, "serviceName": service, "cluster": known.get("cluster", CLUSTER)}
-        return await self._ask("PUT", "/beat", service, beat=json.dumps({**info, "metadata": without_cluster(known)}))
+        grouped = f"{GROUP}@@{service}"
+        info = {"ip": self.ip, "port": self.port, "serviceName": grouped, "cluster": known.get("cluster", CLUSTER)}
+        return await self._ask("PUT", "/beat", grouped, beat=json.dumps({**info, "metadata": without_cluster(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
         """Only where, not what: of no use to a node that does not know the instance."""

@@ -28,13 +28,14 @@ from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
 from distro_conformance.walks.client_rules import NODES
+from distro_conformance.walks.http_among_machine import HttpAmongMachine
 from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import Among, Elsewhere, Lockstep, Stage, expected_after
-from distro_conformance.walks.walk import draw
+from distro_conformance.walks.walk import Walk, draw
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
@@ -47,6 +48,14 @@ RUNS_PER_ROUND = 10
 
 HTTP_EVERY, HTTP_ROUND = 2, 1
 """Of so many rounds, from 0, which one walks with clients of the HTTP API where nothing else is asked for."""
+
+MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
+    (False, False): LockstepMachine,
+    (False, True): HttpMachine,
+    (True, False): AmongMachine,
+    (True, True): HttpAmongMachine,
+}
+"""(one node among played members, with clients of the HTTP API) -> what walks there."""
 
 STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
@@ -75,7 +84,8 @@ class HuntOptions:
     among_played: bool = False
     """One node, and members that are played, instead of nodes only."""
     http: bool | None = None
-    """Clients of the HTTP API, beside those that connect; None: in some rounds of runs. On embedded nodes only."""
+    """Clients of the HTTP API, beside those that connect; None: in some rounds of runs. On embedded nodes only:
+    one real node among played members always has some."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -87,7 +97,7 @@ class HuntOptions:
 
     def has_http(self, round_number: int) -> bool:
         """The runs of that round, from 0, have clients of the HTTP API."""
-        if self.among_played or self.is_elsewhere:
+        if self.is_elsewhere:
             return False
         return round_number % HTTP_EVERY == HTTP_ROUND if self.http is None else self.http
 
@@ -232,7 +242,9 @@ def hunt(
         if tally.is_enough():
             return None
         if options.among_played:
-            return Among(options.nodes, options.profile, options.mutant, tally.wire, tally.watch)
+            return Among(
+                options.nodes, options.profile, options.mutant, tally.wire, tally.watch, serves_http=tally.http
+            )
         recorder = _recorder(options, result.runs) if elsewhere is None or elsewhere.is_recorded else None
         if elsewhere is not None:
             if recorder is not None:
@@ -329,7 +341,7 @@ def _rounds(tally: _Tally, start: Callable[[], Stage | None]) -> None:
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
         tally.http = options.has_http(round_number)
-        machine = AmongMachine if options.among_played else HttpMachine if tally.http else LockstepMachine
+        machine = MACHINES[options.among_played, tally.http]
         runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.hunt.runs)
         reports = {"start": staticmethod(start), "on_end": staticmethod(tally.ended)}
         try:
@@ -394,7 +406,7 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         ours = (scenario, str(error), len(actions))
         return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)
     run = Run(options.nodes, tuple(actions))
-    stage = Among if options.among_played else partial(Lockstep, serves_http=tally.http)
+    stage = partial(Among if options.among_played else Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(
         options.profile, options.mutant, tally.wire, tally.tried, stage, model_first=not options.among_played
     )

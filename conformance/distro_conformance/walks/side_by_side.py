@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
 from typing import Any, cast
 
 from distro_conformance.drivers.lockstep import DivergedError, Watch
@@ -22,17 +23,22 @@ from distro_conformance.event_loop import event_loop
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
+from distro_conformance.walks.http_among_machine import HttpAmongMachine
 from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
-from distro_conformance.walks.walk import draw
+from distro_conformance.walks.walk import Walk, draw
 from distro_model.actions import Action, Restart
+from distro_model.rules.owners import is_ip_client, place
 
-RUNS, STEPS = 24, 60
+STEPS = 60
+RUNS: Mapping[type[Walk], int] = {AmongMachine: 16, HttpAmongMachine: 8}
 MISSED_MAX = 50
 """Actions that a member could not do any more; more of them means that it is the node that does not answer."""
 AGAIN = 2
 """A failing run is done so often again."""
 
 _NAMES = re.compile(r"^[cf]\d+$")
+_ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
+"""Of a client of the HTTP API."""
 
 
 class _Paper(Stage):
@@ -42,18 +48,18 @@ class _Paper(Stage):
         return in_real_time(action)
 
 
-def drawn(seed: int, runs: int = RUNS, steps: int = STEPS) -> list[tuple[Action, ...]]:
-    """Runs of the machine, the same for the same seed; none ends with the wait for leases."""
+def drawn(seed: int) -> list[tuple[Action, ...]]:
+    """Runs of both machines, the same for the same seed; none ends with the wait for leases."""
     found: list[tuple[Action, ...]] = []
+    for machine, runs in RUNS.items():
+        ended: list[tuple[Action, ...]] = []
+        draw(machine, seed, runs, STEPS, start=staticmethod(_Paper), on_end=staticmethod(partial(_note, ended)))
+        found += ended[:runs]
+    return found
 
-    def start() -> Stage:
-        return _Paper()
 
-    def on_end(actions: list[Action], _failure: BaseException | None) -> None:
-        found.append(tuple(actions))
-
-    draw(AmongMachine, seed, runs, steps, start=staticmethod(start), on_end=staticmethod(on_end))
-    return found[:runs]
+def _note(ended: list[tuple[Action, ...]], actions: list[Action], _: BaseException | None) -> None:
+    ended.append(tuple(actions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +190,32 @@ class SideBySide:
 def _lane_of(error: DivergedError) -> int | None:
     """The run whose client it is about; whoever looks first finds it."""
     client = getattr(error.__cause__, "client", None) or ""
-    number = client.rpartition("-")[2]
+    number = client.split(".")[2] if is_ip_client(client) else client.rpartition("-")[2]
     return int(number) if number.isdecimal() else None
 
 
 def _of_lane(action: Action, number: int) -> Action:
-    """The same about clients of this run, whose names and services nobody else has."""
+    """The same about clients of this run, whose names, addresses and services nobody else has."""
+
+    def here(text: str) -> str:
+        named = f"{text}-{number}" if _NAMES.match(text) else text
+        return _ADDRESS.sub(lambda found: _address_of_lane(found[0], number), named)
+
     changes: dict[str, Any] = {}
-    client = getattr(action, "client", None)
-    if isinstance(client, str) and _NAMES.match(client):
-        changes["client"] = f"{client}-{number}"
-    if hasattr(action, "service"):
-        changes["service"] = f"{action.service}-{number}"
-    if content := getattr(action, "content", ()):
-        changes["content"] = tuple((f"{service}-{number}", instance) for service, instance in content)
+    for each in fields(cast("Any", action)):
+        value = getattr(action, each.name)
+        if each.name in ("client", "instance") and value is not None:
+            changes[each.name] = here(value)
+        elif each.name == "service":
+            changes["service"] = f"{value}-{number}"
+        elif each.name == "content":
+            changes["content"] = tuple((f"{service}-{number}", here(instance)) for service, instance in value)
     return cast("Action", replace(cast("Any", action), **changes)) if changes else action
+
+
+@cache
+def _address_of_lane(address: str, number: int) -> str:
+    """With the run in its third part, and the same owner."""
+    last, nodes = address.rpartition(".")[2], 1 + len(PEERS)
+    candidates = (f"10.{each}.{number}.{last}" for each in range(1, 256))
+    return next(each for each in candidates if place(each, nodes) == place(address, nodes))

@@ -169,8 +169,10 @@ class Among(_OnCluster):
         mutant: str | None = None,
         wire: Wire = IN_MEMORY,
         watch: Watch = lambda profile: profile,
+        *,
+        serves_http: bool = False,
     ) -> None:
-        self.cluster = PeersCluster(mutant=mutant, wire=wire, watch=watch)
+        self.cluster = PeersCluster(mutant=mutant, wire=wire, watch=watch, serves_http=serves_http)
         super().__init__(self.cluster, nodes, profile)
 
     def forbidden(self, action: Action) -> str | None:

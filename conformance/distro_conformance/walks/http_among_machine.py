@@ -1,0 +1,155 @@
+"""The machine of one node among played members, with clients of the HTTP API besides.
+
+They register, beat and fall silent at the node under test, whoever owns them. Played members own some, speak of all,
+and fail at what they are sent of them; while one of them is gone, others inherit. All that the other machine does is
+done here too; as with the walks of nodes, a machine of its own keeps what a seed means there.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from distro_conformance.walks.among_machine import NODE, PEERS, SYNCED, AmongMachine
+from distro_conformance.walks.client_rules import SERVICES
+from distro_conformance.walks.http_machine import FORGOTTEN_MS
+from distro_conformance.walks.stage import Stage
+from distro_conformance.walks.walk import SYNC_MS, pick
+from distro_model.actions import (
+    RESULTS,
+    Action,
+    Advance,
+    Answers,
+    Crash,
+    Drop,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
+    Says,
+    Swallow,
+)
+
+ADDRESSES = tuple(f"10.0.1.{number}:80" for number in (4, 8, 3, 2, 1))
+"""The node under test owns two, each member one, while all are there."""
+
+SILENCES_MS = ((4_000,) * 3, (4_000,) * 4, (4_000,) * 8)
+"""Too short to be noticed, unhealthy, removed; in real time a single wait is never longer than five seconds."""
+UNTIL_DOWN_MS = (4_000,) * 8
+"""Four reports to a member, of three in turn."""
+
+_ADDRESS, _SERVICE, _PEER, _BY_V2 = map(st.sampled_from, (ADDRESSES, SERVICES, PEERS, (False, True)))
+_INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
+
+
+class HttpAmongMachine(AmongMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.over_http: dict[tuple[str, str], str] = {}  # (service, address) -> the instance, as it was last
+        self.ever_over_http = False
+        self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODE, by_v2=True))
+        self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODE, by_v2=True))
+
+    def note(self, action: Action) -> None:
+        super().note(action)
+        match action:
+            case HttpRegister(service, instance) | HttpBeat(service, instance):
+                self.over_http[service, instance.split()[0]], self.ever_over_http = instance, True
+            case HttpDeregister(service, instance):
+                self.over_http.pop((service, instance.split()[0]), None)
+
+    @rule(address=_ADDRESS, service=_SERVICE, version=st.integers(1, 2), by_v2=_BY_V2)
+    def register_over_http(self, address: str, service: str, version: int, by_v2: bool) -> None:
+        self.perform(HttpRegister(service, f"{address} version={version}", NODE, by_v2 and self.has_v2))
+
+    @precondition(lambda self: self.over_http)
+    @rule(index=_INDEX, by_v2=_BY_V2)
+    def beat(self, index: int, by_v2: bool) -> None:
+        """Of one that is long gone, too: it is registered again."""
+        service, instance = self._one(index)
+        self.perform(HttpBeat(service, instance, NODE, by_v2 and self.beats_by_v2))
+
+    @precondition(lambda self: self.over_http)
+    @rule(index=_INDEX, by_v2=_BY_V2)
+    def deregister_over_http(self, index: int, by_v2: bool) -> None:
+        service, instance = self._one(index)
+        self.perform(HttpDeregister(service, instance, NODE, by_v2 and self.has_v2))
+
+    @precondition(lambda self: self.over_http)
+    @rule(silence=st.sampled_from(SILENCES_MS))
+    def fall_silent(self, silence: tuple[int, ...]) -> None:
+        self._wait(silence)
+
+    @precondition(lambda self: self.over_http and self.up)
+    @rule(patience=st.integers(0, 2), peer=st.integers(0, 2))
+    def inherit(self, patience: int, peer: int) -> None:
+        """A member is gone for as long as it takes to be found DOWN; the clients that are there give signs of life."""
+        if patience:
+            return
+        self.perform(Crash(pick(self.up, peer)))
+        for ms in UNTIL_DOWN_MS:
+            self.perform(Advance(ms))
+            for (service, _), instance in sorted(self.over_http.items()):
+                self.perform(HttpBeat(service, instance, NODE))
+
+    # What members make of them
+
+    @precondition(lambda self: self.over_http)
+    @rule(index=_INDEX, peer=_PEER, operation=st.sampled_from(SYNCED), result=st.sampled_from(("fail", *RESULTS)))
+    def fail_at_it(self, index: int, peer: str, operation: str, result: str) -> None:
+        self.perform(Answers(peer, operation, result, self._client(index)))
+
+    @precondition(lambda self: self.over_http)
+    @rule(index=_INDEX, peer=_PEER, operation=st.sampled_from(SYNCED), kind=st.sampled_from((Drop, Swallow)))
+    def lose_it(self, index: int, peer: str, operation: str, kind: type[Drop | Swallow]) -> None:
+        self.perform(kind(NODE, peer, operation, self._client(index)))
+
+    @precondition(lambda self: self.over_http and self.up)
+    @rule(index=_INDEX, peer=_PEER, result=st.sampled_from(RESULTS))
+    def fail_a_change_over_http(self, index: int, peer: str, result: str) -> None:
+        service, instance = self._one(index)
+        self.perform(Answers(peer, "CHANGE", result, self._client(index)))
+        self.perform(HttpRegister(service, instance, NODE))
+        self.perform(Advance(SYNC_MS))
+
+    @precondition(lambda self: self.up)
+    @rule(
+        peer=st.integers(0, 2),
+        address=_ADDRESS,
+        operation=st.sampled_from((*SYNCED, "QUERY")),
+        revision=st.integers(0, 2),
+        services=st.integers(0, 3),
+    )
+    def say_of_http_client(self, peer: int, address: str, operation: str, revision: int, services: int) -> None:
+        """True or not."""
+        revision = revision if operation in ("CHANGE", "VERIFY") else 0
+        chosen = [service for bit, service in enumerate(sorted(SERVICES)) if services >> bit & 1]
+        content = tuple((service, address) for service in chosen) if operation == "CHANGE" else ()
+        self.has_copies = self.ever_over_http = True
+        self.perform(Says(pick(self.up, peer), operation, f"{address}#true", revision, content))
+
+    @precondition(lambda self: self.up)
+    @rule(peer=st.integers(0, 2), address=_ADDRESS, silence=st.sampled_from(SILENCES_MS))
+    def vouch(self, peer: int, address: str, silence: tuple[int, ...]) -> None:
+        """A member says what it holds and that it is still so: a beat, for whoever is not the owner."""
+        speaker, client = pick(self.up, peer), f"{address}#true"
+        self.has_copies = self.ever_over_http = True
+        self.perform(Says(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))
+        self._wait(silence)
+        self.perform(Says(speaker, "VERIFY", client, 1))
+
+    def come_to_rest(self, stage: Stage) -> None:
+        super().come_to_rest(stage)
+        if self.ever_over_http:
+            self.perform(Advance(FORGOTTEN_MS))
+
+    def _wait(self, times_ms: tuple[int, ...]) -> None:
+        for ms in times_ms:
+            self.perform(Advance(ms))
+
+    def _one(self, index: int) -> tuple[str, str]:
+        """A service, and what was registered there."""
+        (service, _), instance = pick(tuple(self.over_http.items()), index)
+        return service, instance
+
+    def _client(self, index: int) -> str:
+        return f"{self._one(index)[1].split()[0]}#true"
