@@ -12,7 +12,7 @@ from hypothesis.stateful import precondition, rule
 
 from distro_conformance.walks.among_machine import NODE, PEERS, SYNCED, AmongMachine
 from distro_conformance.walks.client_rules import SERVICES
-from distro_conformance.walks.http_machine import FORGOTTEN_MS
+from distro_conformance.walks.http_machine import FORGOTTEN_MS, HttpClients
 from distro_conformance.walks.stage import Stage
 from distro_conformance.walks.walk import SYNC_MS, pick
 from distro_model.actions import (
@@ -25,6 +25,7 @@ from distro_model.actions import (
     HttpBeat,
     HttpDeregister,
     HttpRegister,
+    OverHttp,
     Says,
     Swallow,
 )
@@ -41,45 +42,38 @@ _ADDRESS, _SERVICE, _PEER, _BY_V2 = map(st.sampled_from, (ADDRESSES, SERVICES, P
 _INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
 
 
-class HttpAmongMachine(AmongMachine):
+class HttpAmongMachine(HttpClients, AmongMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.over_http: dict[tuple[str, str], str] = {}  # (service, address) -> the instance, as it was last
         self.ever_over_http = False
-        self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODE, by_v2=True))
-        self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODE, by_v2=True))
 
     def note(self, action: Action) -> None:
         super().note(action)
-        match action:
-            case HttpRegister(service, instance) | HttpBeat(service, instance):
-                self.over_http[service, instance.split()[0]], self.ever_over_http = instance, True
-            case HttpDeregister(service, instance):
-                self.over_http.pop((service, instance.split()[0]), None)
+        self.ever_over_http |= isinstance(action, OverHttp)
 
     @rule(address=_ADDRESS, service=_SERVICE, version=st.integers(1, 2), by_v2=_BY_V2)
     def register_over_http(self, address: str, service: str, version: int, by_v2: bool) -> None:
         self.perform(HttpRegister(service, f"{address} version={version}", NODE, by_v2 and self.has_v2))
 
-    @precondition(lambda self: self.over_http)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, by_v2=_BY_V2)
     def beat(self, index: int, by_v2: bool) -> None:
         """Of one that is long gone, too: it is registered again."""
         service, instance = self._one(index)
         self.perform(HttpBeat(service, instance, NODE, by_v2 and self.beats_by_v2))
 
-    @precondition(lambda self: self.over_http)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, by_v2=_BY_V2)
     def deregister_over_http(self, index: int, by_v2: bool) -> None:
         service, instance = self._one(index)
         self.perform(HttpDeregister(service, instance, NODE, by_v2 and self.has_v2))
 
-    @precondition(lambda self: self.over_http)
+    @precondition(lambda self: self.registered)
     @rule(silence=st.sampled_from(SILENCES_MS))
     def fall_silent(self, silence: tuple[int, ...]) -> None:
         self._wait(silence)
 
-    @precondition(lambda self: self.over_http and self.up)
+    @precondition(lambda self: self.registered and self.up)
     @rule(patience=st.integers(0, 2), peer=st.integers(0, 2))
     def inherit(self, patience: int, peer: int) -> None:
         """A member is gone for as long as it takes to be found DOWN; the clients that are there give signs of life."""
@@ -88,22 +82,22 @@ class HttpAmongMachine(AmongMachine):
         self.perform(Crash(pick(self.up, peer)))
         for ms in UNTIL_DOWN_MS:
             self.perform(Advance(ms))
-            for (service, _), instance in sorted(self.over_http.items()):
+            for (service, _), instance in sorted(self.registered.items()):
                 self.perform(HttpBeat(service, instance, NODE))
 
     # What members make of them
 
-    @precondition(lambda self: self.over_http)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, peer=_PEER, operation=st.sampled_from(SYNCED), result=st.sampled_from(("fail", *RESULTS)))
     def fail_at_it(self, index: int, peer: str, operation: str, result: str) -> None:
         self.perform(Answers(peer, operation, result, self._client(index)))
 
-    @precondition(lambda self: self.over_http)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, peer=_PEER, operation=st.sampled_from(SYNCED), kind=st.sampled_from((Drop, Swallow)))
     def lose_it(self, index: int, peer: str, operation: str, kind: type[Drop | Swallow]) -> None:
         self.perform(kind(NODE, peer, operation, self._client(index)))
 
-    @precondition(lambda self: self.over_http and self.up)
+    @precondition(lambda self: self.registered and self.up)
     @rule(index=_INDEX, peer=_PEER, result=st.sampled_from(RESULTS))
     def fail_a_change_over_http(self, index: int, peer: str, result: str) -> None:
         service, instance = self._one(index)
@@ -145,11 +139,6 @@ class HttpAmongMachine(AmongMachine):
     def _wait(self, times_ms: tuple[int, ...]) -> None:
         for ms in times_ms:
             self.perform(Advance(ms))
-
-    def _one(self, index: int) -> tuple[str, str]:
-        """A service, and what was registered there."""
-        (service, _), instance = pick(tuple(self.over_http.items()), index)
-        return service, instance
 
     def _client(self, index: int) -> str:
         return f"{self._one(index)[1].split()[0]}#true"

@@ -13,7 +13,7 @@ from hypothesis.stateful import precondition, rule
 from distro_conformance.walks.client_rules import NODES, SERVICES
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.stage import Stage
-from distro_conformance.walks.walk import pick
+from distro_conformance.walks.walk import Walk, pick
 from distro_model.actions import Action, Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
 from distro_model.rules.owners import place
 
@@ -40,7 +40,9 @@ def _address(instance: str) -> str:
     return instance.split(maxsplit=1)[0]
 
 
-class HttpMachine(LockstepMachine):
+class HttpClients(Walk):
+    """What is known of them in a run, whatever else walks there."""
+
     def __init__(self) -> None:
         super().__init__()
         self.registered: dict[tuple[str, str], str] = {}  # (service, address) -> the instance, as it was last
@@ -56,6 +58,13 @@ class HttpMachine(LockstepMachine):
             case HttpDeregister(service, instance):
                 self.registered.pop((service, _address(instance)), None)
 
+    def _one(self, index: int) -> tuple[str, str]:
+        """A service, and what was registered there."""
+        (service, _), instance = pick(tuple(self.registered.items()), index)
+        return service, instance
+
+
+class HttpMachine(HttpClients, LockstepMachine):
     @rule(address=_ADDRESS, service=st.sampled_from(SERVICES), version=st.integers(1, 2), node=_NODE, by_v2=_BY_V2)
     def register_over_http(self, address: str, service: str, version: int, node: int, by_v2: bool) -> None:
         """By version 2 of the API where the release has it; there the node that is asked keeps the client (D7)."""
@@ -97,8 +106,3 @@ class HttpMachine(LockstepMachine):
 
     def _asked(self, node: int) -> str:
         return self.up[node % len(self.up)]
-
-    def _one(self, index: int) -> tuple[str, str]:
-        """A service, and what was registered there."""
-        (service, _), instance = pick(tuple(self.registered.items()), index)
-        return service, instance

@@ -80,6 +80,7 @@ class NodeOutside:
         loading = step(node, LoadDue(now_ms), self.profile).node
         self._blank = self._watch(NOBODY, (loading,))
         self._clients: dict[str, ClientOutside] = {}
+        self._told: Alive = self._alive()
 
     def joined(self, now_ms: int) -> None:
         """It serves, and is connected to everybody: how long that took is nobody's fault."""
@@ -230,7 +231,9 @@ class NodeOutside:
 
     def _tell_owners(self, now_ms: int) -> None:
         """What the node believes of its members says whose the clients of the HTTP API are."""
-        alive = self._alive()
+        if (alive := self._alive()) == self._told:
+            return
+        self._told = alive
         for client in self._clients.values():
             client.believe(alive, now_ms)
 
@@ -316,7 +319,7 @@ class NodeOutside:
         if found is None:
             self._blank.settle(now_ms)
             found = self._clients[client] = self._watch(client, self._blank.nodes)
-            found.believe(self._alive(), now_ms)
+            found.believe(self._told, now_ms)
             if loaded is not None:
                 found.happens(f"load {client}", RequestReceived(now_ms, *loaded), now_ms)
         return found
