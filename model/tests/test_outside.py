@@ -91,6 +91,24 @@ def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_awa
             away_for(ms, slack).sent("v", "d", verify, 20_100 + ms)
 
 
+def test_what_was_sent_before_a_report_failed_may_arrive_after_it() -> None:
+    """The member answers the report while something else is on its way to it, and the server has not heard it yet."""
+    verify = Verify("c1", 0)
+    for slack, later_ms in ((Slack(), 0), (Slack(late_ms=2_500, skew_ms=300), 400)):
+        refused = reported_in_vain(slack)
+        with pytest.raises(Unexplained, match="d is SUSPICIOUS there"):
+            refused.sent("v", "d", verify, 20_000 + later_ms)
+    reported_in_vain(Slack(late_ms=2_500, skew_ms=300)).sent("v", "d", verify, 20_004)
+
+
+def reported_in_vain(slack: Slack) -> NodeOutside:
+    """d has answered a report with failure at 20,000 ms."""
+    outside = away_for(0, slack)
+    outside.reported("d", CallResult.SUCCESS, 20_000)
+    outside.reported("d", CallResult.FAIL, 20_000)
+    return outside
+
+
 def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_that_shows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

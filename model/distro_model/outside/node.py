@@ -36,6 +36,8 @@ class _Peer:
     """Since when it certainly gets what is sent to it; None: perhaps not."""
     is_doubtful: bool = False
     """Something has come in between since it last answered a report with success."""
+    up_until_ms: int | None = None
+    """When it may last have been taken for UP, if it is no longer."""
     reported_ms: int | None = None
     left_ms: int | None = None
     open_verifies: set[str] = field(default_factory=set)
@@ -47,6 +49,9 @@ class _Peer:
     @property
     def may_be_up(self) -> bool:
         return any(each.state is MemberState.UP for each in self.believed)
+
+    def may_be_up_after(self, since_ms: int) -> bool:
+        return self.may_be_up or (self.up_until_ms is not None and self.up_until_ms > since_ms)
 
     def may_be_alive(self, slack: Slack) -> frozenset[bool]:
         """In real time nobody sees all the reports that fail."""
@@ -176,7 +181,7 @@ class NodeOutside:
         self._calls[call] = _Call(target, request, now_ms)
         member = self._members[target]
         self._lose_faith(now_ms)
-        if not member.may_be_up and self._sends_only_to_up(target):
+        if not member.may_be_up_after(now_ms - self.slack.skew_ms) and self._sends_only_to_up(target):
             believed = ", ".join(sorted({each.state for each in member.believed}))
             seen = f"it sends {request} to {target} at {now_ms} ms"
             raise Unexplained("is_reachable", subject_of(request), seen, f"nothing: {target} is {believed} there")
@@ -219,6 +224,8 @@ class NodeOutside:
     def _believe(self, peer: str, members: Iterable[Member], now_ms: int) -> None:
         member = self._members[peer]
         was_up = member.is_up
+        if member.may_be_up:
+            member.up_until_ms = now_ms
         member.believed = frozenset(members)
         self._tell_owners(now_ms)
         if not member.is_up:
