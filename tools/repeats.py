@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import results
@@ -37,7 +37,8 @@ CONFORMS, OPEN = 0, 3
 _LOOK_S = 5.0
 """So often the kernel is asked how many programs want to run; it tells the average of a minute."""
 BUSY_LOAD = 2.0
-"""A machine is busy when so many programs want each of its cores."""
+"""A machine is busy when so many other programs want each of its cores."""
+_CALM_WITHIN_S = 180.0
 
 
 def left(rows: Sequence[Row], wanted: Mapping[str, int]) -> list[tuple[str, bool]]:
@@ -52,7 +53,8 @@ def left(rows: Sequence[Row], wanted: Mapping[str, int]) -> list[tuple[str, bool
 
 
 def is_busy(row: Row) -> bool:
-    return bool(row["load_per_core"] >= BUSY_LOAD)
+    """Older runs do not say so themselves, and were made beside each other. A gate's own servers are no others."""
+    return bool(row.get("busy", row["load_per_core"] >= BUSY_LOAD))
 
 
 def once(target: str, budget: str) -> dict[str, Any]:
@@ -92,9 +94,14 @@ def _why(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{found['id']} {found['verdict']}: {found['message']}"
 
 
-def missing(load: float) -> int:
-    """How many programs a busy machine lacks, beside those that keep it busy already."""
-    return max(0, math.ceil(BUSY_LOAD * usable_cores() - load))
+def is_calm(within_s: float, look: Callable[[], float] = lambda: os.getloadavg()[0], look_s: float = _LOOK_S) -> bool:
+    """Whether the machine comes to rest in time: the run before may just have ended."""
+    until = time.monotonic() + within_s
+    while look() >= BUSY_LOAD * usable_cores():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(look_s)
+    return True
 
 
 def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) -> Iterator[Row]:
@@ -103,8 +110,9 @@ def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) ->
     for target, busy in todo:
         if seconds is not None and time.monotonic() - began > seconds:
             return
-        with others(missing(os.getloadavg()[0]) if busy else 0):
-            row = once(target, budget)
+        is_beside_others = busy or not is_calm(_CALM_WITHIN_S)
+        with others(math.ceil(BUSY_LOAD * usable_cores()) if busy else 0):
+            row = {**once(target, budget), "busy": is_beside_others}
         results.keep(TABLE, f"{row['target']} {row['seed']}", row)
         yield row
 
@@ -131,8 +139,8 @@ _HEAD = """\
 # Again and again
 
 The gate on real servers, each time with a fresh seed (`python tools/repeats.py`): a server that conforms has to
-conform every time. Busy is a machine on which at least two programs want each core while the gate runs. What a
-run found that did not conform is written below the table.
+conform every time. Busy is a machine on which at least two other programs want each core while the gate runs; at
+leisure nothing runs beside it. What a run found that did not conform is written below the table.
 """
 
 

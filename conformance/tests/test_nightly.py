@@ -297,6 +297,17 @@ def test_half_of_the_repeated_runs_are_on_a_busy_machine_and_each_target_gets_it
     ]
 
 
+def test_a_run_beside_nothing_is_at_leisure_however_busy_its_own_servers_are() -> None:
+    rows = [{**a_run("nacos:2.2.4", 1, 4.4), "busy": False}, {**a_run("nacos:2.2.4", 2, 1.9), "busy": True}]
+    assert [repeats.is_busy(row) for row in rows] == [False, True]
+
+
+def test_a_run_at_leisure_waits_until_the_one_before_no_longer_counts() -> None:
+    loads = iter((1_000.0, 0.1))
+    assert repeats.is_calm(1, lambda: next(loads), look_s=0)
+    assert not repeats.is_calm(0, lambda: 1_000.0, look_s=0)
+
+
 def test_the_table_of_repeated_runs_tells_of_each_that_does_not_conform() -> None:
     for row in (a_run("nacos:2.2.4", 1, 0.4), a_run("nacos:2.2.4", 2, 2.5, code=1), a_run("nacos:2.2.4", 3, 0.1)):
         results.keep(repeats.TABLE, f"{row['target']} {row['seed']}", row)
