@@ -79,7 +79,7 @@ def lived(**about: str) -> Verdict:
     return replay(parse(LIFE), target="embedded", **about).verdict
 
 
-@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.5.1"])
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.5.1", "nacos-3.0.3"])
 def test_a_life_among_members_that_fail_is_explained(profile: str) -> None:
     assert lived(profile=profile) is Verdict.CONFORMS
 

@@ -27,6 +27,7 @@ from distro_conformance.node.http_player import HTTP_OK
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, known
@@ -189,8 +190,9 @@ class PeersCluster(WiredCluster):
         clock = self.virtual if self._is_virtual else None
         self.links = {(node, peer): Link(node, peer, self.traffic, clock) for peer in played}
         version = profile_named(profile).version if self._is_virtual else profile.removeprefix("nacos-")
+        self.reader.headers = self._member_headers(profile)
         self.peers = {
-            peer: PlayedPeer(port, self.clock.now_ms, version=version)
+            peer: PlayedPeer(port, self.clock.now_ms, version=version, headers=self.reader.headers)
             for peer, port in zip(played, ports[1:], strict=True)
         }
         if self._recorder is not None:
@@ -442,6 +444,9 @@ class PeersCluster(WiredCluster):
         lease_ms = self._target.lease_ms  # a shorter one, where it was told one
         return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
 
+    def _member_headers(self, profile: str) -> Mapping[str, str]:
+        return headers_of(options_for(profile_named(profile))) if self._target is None else self._target.member_headers
+
     def _ports(self, number: int) -> list[int]:
         if self._is_virtual:
             return self._wire.main_ports(number)
@@ -457,7 +462,10 @@ class PeersCluster(WiredCluster):
             begin = partial(self._target.start, members[1:], self._on_progress)
             return LentServer(self._target.address, self._target.stop, begin)
         chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
-        config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=self._serves_http)
+        options = options_for(chosen)
+        config = NodeConfig(
+            port=ports[0], members=members, profile=chosen, options=options, serves_http=self._serves_http
+        )
         observer = node_events_into(self) if self.journal is not None else None
         links = partial(self.link_to, self.under_test)
         return NodeServer(config, self.virtual, observer, links, self._transport)
