@@ -147,6 +147,7 @@ def test_a_near_miss_is_news(requirement: str, observed: dict[str, object], what
     judged = against_the_list(violation(requirement, observed), EARLIER.get(requirement, PROFILE), "nacos")
     assert judged.judgement is Judgement.VIOLATES, what
     assert "this is not " in judged.message
+    assert all(f"{name} {value}" in judged.message for name, value in observed.items())
 
 
 def test_a_violation_of_which_nothing_is_known_to_have_been_seen_is_news() -> None:

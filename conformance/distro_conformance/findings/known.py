@@ -339,7 +339,8 @@ def against_the_list(finding: Finding, profile: str, target_kind: str) -> Findin
         message = f"{entry.bug} is listed as a failure of {profile}, and it passes: remove the entry"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
     if not entry.symptom(finding.observed):
-        message = f"{finding.message} (this is not {entry.bug}, which is known of {profile}: {entry.reason})"
-        return replace(finding, message=message)
+        seen = ", ".join(f"{name} {value}" for name, value in finding.observed.items()) or "nothing more"
+        why = f"this is not {entry.bug}, which is known of {profile}: {entry.reason}; seen: {seen}"
+        return replace(finding, message=f"{finding.message} ({why})")
     message = f"known, {entry.bug} ({entry.reason}): {finding.message}"
     return replace(finding, judgement=Judgement.KNOWN, known=entry.bug, link=entry.link, message=message)

@@ -146,7 +146,7 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
     async def otherwise() -> Observed:
         held = services(await kit.peer.query(client))
         sent = [str(each) for each in kit.arrivals(client)]
-        return {"both": held == sorted((copied, own)), "published": held, "sent": sent}
+        return {"both": held == sorted((copied, own)), "published": held, "sent": sent, "reply": str(reply)}
 
     what = f"a CHANGE of {client} with {own} and nothing else"
     await kit.eventually(own_alone, within_ms=kit.timings.sync_ms, what=what, otherwise=otherwise)
