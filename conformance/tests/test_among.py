@@ -262,7 +262,7 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
     clients = ConnectedClients(lambda node: node)
     left = asyncio.CancelledError  # what a call that is under way comes to when its own channel is closed
     connections = [
-        Mock(is_mute=mute, is_closed=closed, ask=AsyncMock(side_effect=error))
+        Mock(is_mute=mute, is_closed=closed, check_health=AsyncMock(side_effect=error))
         for mute, closed, error in (
             (False, False, left),
             (False, False, TargetError),
@@ -272,8 +272,7 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
     ]
     clients.now = {f"c{number}": ConnectedClient("c", "a", each, {}) for number, each in enumerate(connections)}
     asyncio.run(clients.give_signs_of_life())
-    assert [each.ask.await_count for each in connections] == [1, 1, 0, 0]
-    assert connections[0].ask.await_args.args[0] == "HealthCheckRequest"
+    assert [each.check_health.await_count for each in connections] == [1, 1, 0, 0]
 
 
 def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

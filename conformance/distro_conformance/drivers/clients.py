@@ -166,7 +166,7 @@ class ConnectedClients:
 async def _sign_of_life(connection: Connection) -> None:
     """Whoever cannot be reached is seen by those who look."""
     if not connection.is_mute and not connection.is_closed:
-        await connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        await connection.check_health()
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:

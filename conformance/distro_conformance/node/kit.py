@@ -459,7 +459,7 @@ class Kit:
         for client in (each for each in due if not each.is_silent):
             self._alive_at_ms[client] = now_ms
             with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # whoever is gone is seen by the check
-                await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+                await client.check_health()
 
     def _window(self, within_ms: int) -> str:
         slack_ms = self.target.clock.slack_ms

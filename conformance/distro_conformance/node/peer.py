@@ -285,7 +285,7 @@ class PlayedPeer:
         """A member that has said nothing for a while checks its connection, else the node may give it up (2.4, 2.5)."""
         if self._to_node is not None and self.now_ms() - self._said_ms >= _KEEP_ALIVE_MS:
             self._said_ms = self.now_ms()
-            await self._to_node.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+            await self._to_node.check_health()
 
     async def say(self, body: Json) -> Message:
         """A Distro request as it stands, also one that no member would send."""

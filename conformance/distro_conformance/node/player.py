@@ -99,6 +99,9 @@ class PlayedClient:
     async def close(self) -> None:
         await self._connection.close()
 
+    async def check_health(self) -> Message:
+        return await self._connection.check_health()
+
     async def ask(self, type_name: str, body: Json) -> Message:
         """Any request as it stands; the answer whatever it says."""
         return await self._connection.ask(type_name, body)

@@ -61,7 +61,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
     client, idle = await kit.client(idle=True), await kit.client(idle=True)
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
-        reply = await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        reply = await client.check_health()
         kit.require(reply.succeeded, "a connection that lives", reply)
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)

@@ -56,7 +56,7 @@ class Connection:
 
     async def fall_mute(self) -> None:
         """After one last sign of life."""
-        await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        await self.check_health()
         self.is_mute = True
 
     async def answer_again(self) -> None:
@@ -117,6 +117,10 @@ class Connection:
             body = {**body, "namespace": self.namespace}
         return decode(await self.call(encode(type_name, body, headers=shown, client_ip="127.0.0.1")))
 
+    async def check_health(self) -> Message:
+        """A sign of life, which changes nothing."""
+        return await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+
     async def call(self, payload: Payload) -> Payload:
         """The same for a payload as it stands, also one that nobody would send."""
         return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
@@ -154,7 +158,7 @@ class Connection:
     async def _registered(self) -> None:
         """Set-up has no reply below 2.3; a health check answers 301 until it has been handled."""
         while True:
-            health = await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+            health = await self.check_health()
             code = health.body.get("errorCode", 0)
             if code not in (UNREGISTERED, _STARTING):
                 return
