@@ -29,13 +29,19 @@ def test_virtual_time_knows_no_lag() -> None:
     assert (slack.late_ms, slack.skew_ms) == (0, 0)
 
 
-def changed_twice(answers_take_ms: int) -> NodeOutside:
-    """c1 at a, which has sent its first change to b, has just been changed again."""
+def changed_once(answers_take_ms: int) -> NodeOutside:
+    """c1 has registered at a, which has sent nothing of it so far."""
     outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), Slack(late_ms=2_500, skew_ms=300))
     outside.sent("s", "b", Snapshot(), 0)
     outside.ended("s", CallResult.SUCCESS, (), 10)
     ask(outside, ClientConnected(0, "c1"), 1_000, answers_take_ms)
     ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[0]), 2_000, answers_take_ms)
+    return outside
+
+
+def changed_twice(answers_take_ms: int) -> NodeOutside:
+    """c1 at a, which has sent its first change to b, has just been changed again."""
+    outside = changed_once(answers_take_ms)
     outside.sent("c", "b", Change("c1", 1, (("web", INSTANCES[0]),)), 3_200)
     outside.ended("c", CallResult.SUCCESS, (), 3_210)
     ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[1]), 5_000, answers_take_ms)
@@ -107,6 +113,24 @@ def reported_in_vain(slack: Slack) -> NodeOutside:
     outside.reported("d", CallResult.SUCCESS, 20_000)
     outside.reported("d", CallResult.FAIL, 20_000)
     return outside
+
+
+@pytest.mark.parametrize("answered_ms", [3_210, 6_150])
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_an_answer_that_takes_as_long_as_the_node_waits_may_come_too_late(
+    answered_ms: int, *, is_repeated: bool
+) -> None:
+    outside = changed_once(2)
+    change = Change("c1", 1, (("web", INSTANCES[0]),))
+    outside.sent("c", "b", change, 3_200)
+    outside.ended("c", CallResult.SUCCESS, (), answered_ms)
+    if not is_repeated:
+        outside.clients["c1"].settle(20_000)
+    elif answered_ms == 6_150:
+        outside.sent("c", "b", change, 9_200)
+    else:
+        with pytest.raises(Unexplained, match="expects no CHANGE and no DELETE"):
+            outside.sent("c", "b", change, 9_200)
 
 
 def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_that_shows_it(

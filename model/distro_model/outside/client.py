@@ -86,7 +86,7 @@ class ClientOutside:
         if self.is_undecided:
             return
         self._began_ms[key] = self._touched_ms = now_ms
-        self._add(Waiting(key, event, now_ms, None), now_ms)
+        self._add(now_ms, Waiting(key, event, now_ms, None))
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
@@ -109,15 +109,16 @@ class ClientOutside:
             raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
         self._states = merged(each.without_answer(key) for each in kept)
 
-    def happens(self, key: str, event: Event, now_ms: int) -> None:
-        """It happens now, or a skew later at most."""
+    def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
+        """It happens now, or a skew later at most; in real time perhaps something else in its place."""
         if self.is_undecided:
             return
         self._touched_ms = now_ms
         if not self._slack.skew_ms:
             self._states = merged(self._applied(each, event, now_ms) for each in self._now(now_ms))
             return
-        self._add(Waiting(key, event, now_ms, now_ms + self._slack.skew_ms), now_ms)
+        events = (event,) if or_else is None else (event, or_else)
+        self._add(now_ms, *(Waiting(key, each, now_ms, now_ms + self._slack.skew_ms) for each in events))
 
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
         """Something is known about the whole node: what it becomes, None where it cannot be so."""
@@ -340,12 +341,12 @@ class ClientOutside:
 
     # Steps
 
-    def _add(self, waiting: Waiting, now_ms: int) -> None:
+    def _add(self, now_ms: int, *one_of: Waiting) -> None:
         states = self._now(now_ms)
         if self._slack.skew_ms:
             self._before = [each for each in self._before if each[0] >= now_ms - REMEMBERED_MS]
             self._before.append((now_ms, states))
-        self._states = merged(replace(each, waiting=(*each.waiting, waiting)) for each in states)
+        self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
 
     def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
         """Those in which it has happened."""

@@ -136,7 +136,16 @@ class NodeOutside:
         client = self._of(subject_of(sent.request) or NOBODY, now_ms)
         if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
             client.excuse_verify(sent.target, now_ms)
-        client.happens(call, CallEnded(now_ms, sent.target, sent.request, answer), now_ms)
+        ended = CallEnded(now_ms, sent.target, sent.request, answer)
+        client.happens(call, ended, now_ms, or_else=self._given_up(ended, sent.sent_ms))
+
+    def _given_up(self, ended: CallEnded, sent_ms: int) -> CallEnded | None:
+        """In real time an answer that takes about as long as the node waits may find nobody who waits any more."""
+        longest_ms = self.profile.call_timeout_ms - self.slack.skew_ms
+        if not self.slack.skew_ms or ended.answer.result is not CallResult.SUCCESS:
+            return None
+        is_late = ended.at_ms - sent_ms > longest_ms
+        return replace(ended, answer=Answer(CallResult.TIMEOUT)) if is_late else None
 
     def peer_left(self, peer: str, now_ms: int) -> None:
         """From now on nothing gets through to it, or perhaps not."""
