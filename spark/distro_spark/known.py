@@ -309,6 +309,16 @@ KNOWN: tuple[KnownFailure, ...] = (
         "A late snapshot or CHANGE is applied to a client that is connected here.",
         "alibaba/nacos #15857; docs/protocol #receive-native",
     ),
+    KnownFailure(
+        "B01",
+        "2.1.2",
+        _LAST_READ,
+        "INV-CONV",
+        receiving.confirmed_as_before,
+        "A late snapshot or CHANGE is applied to a client that is connected here, under the revision that it has: a "
+        "verify confirms the copy that misses it.",
+        "alibaba/nacos #15857; docs/protocol #receive-native",
+    ),
 )
 
 

@@ -730,6 +730,31 @@ def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: Teller) -
 
 
 @whole_story()
+def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+    deleted(run, "b")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"])]
+
+
+@whole_story()
+def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    deleted(run, "b")
+    run.wait(10_000)
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"]), Expected("INV-DELETE", "c", left, checks["a"])]
+
+
+@whole_story()
 def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

@@ -273,6 +273,36 @@ def a_late_snapshot_of_which_no_row_tells(run: Told) -> None:
     an_empty_copy_over_a_new_one(run)
 
 
+def an_earlier_copy_over_a_new_one(run: Told, told_before_start: bool) -> None:
+    """b was told both contents, the one or both of them since it was started."""
+    run.connect()
+    run.change(1, "A")
+    if told_before_start:
+        run.send("b", "CHANGE", revision=1, digest="A")
+        run.apply("b", 1, "A")
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.apply("c", 1, "A")
+    run.change(2, "B")
+    run.send("b", "CHANGE", revision=2, digest="B")
+    run.apply("b", 2, "B")
+    if not told_before_start:
+        run.send("b", "CHANGE", revision=1, digest="A")
+    run.apply("b", 2, "A")
+    run.leave()
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def a_late_snapshot_with_what_was_told_to_the_node_before_it_started(run: Told) -> None:
+    an_earlier_copy_over_a_new_one(run, told_before_start=True)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def a_late_change_of_which_its_arrival_tells_after_the_node_started(run: Told) -> None:
+    an_earlier_copy_over_a_new_one(run, told_before_start=False)
+
+
 @case("nacos-2.2.4", INV_REV=[None])
 def a_late_change_of_which_only_its_arrival_tells(run: Told) -> None:
     an_empty_copy_over_a_new_one(run, also_sent=EMPTY)
@@ -1350,6 +1380,33 @@ def a_revision_used_twice_before_the_snapshot_came(run: Told) -> None:
     run.change(2, "C")
     run.apply("bc", 2, "B")
     run.apply("a", 2, "B", owned=True)
+
+
+def an_owner_that_takes_the_content_of_before(run: Told, revision: int, *, is_verified: bool = True) -> None:
+    """By a snapshot, and what it sends of that b acknowledges without having got it."""
+    run.registered()
+    run.change(2, "B")
+    run.apply("bc", 2, "B")
+    run.apply("a", revision, "A", owned=True)
+    run.apply("c", revision, "A")
+    run.send("b", "CHANGE", revision=revision, digest="A")
+    if is_verified:
+        run.send("b", "VERIFY", revision=revision)
+
+
+@case("nacos-2.5.1", INV_CONV=["B01"])
+def a_copy_that_is_confirmed_since_its_owner_took_another_under_the_same_revision(run: Told) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2)
+
+
+@case("nacos-2.5.1", INV_CONV=[None])
+def a_copy_that_is_confirmed_although_its_owner_took_another_revision(run: Told) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=1)
+
+
+@case("nacos-2.5.1", INV_CONV=[None])
+def a_copy_that_nobody_verified_since_its_owner_took_another(run: Told) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2, is_verified=False)
 
 
 def silent_for_a_minute(run: Told) -> None:

@@ -1,9 +1,9 @@
 """INV-DELETE: the end of a client is told to everybody who holds it.
 
 Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: whoever still holds
-a copy, and was in the owner's list when the client left, must have answered a DELETE with SUCCESS (what it is worth
-then is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25, B28: the DELETE was swallowed
-before it was sent.
+a copy, and was in the owner's list from when the client left until a DELETE could be sent, must have answered one with
+SUCCESS (what it is worth then is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25, B28:
+the DELETE was swallowed before it was sent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
                 stop += 1
             holding = held_at(rows, facts, past, i, stop, ordinal)
             may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
-            is_owed = may_have and is_listed(rows, facts, left, rows.node[i])
+            is_owed = may_have and is_listed(rows, facts, left, rows.node[i], last_try(rows, left, end, rows.node[i]))
             if is_owed and not is_told(rows, left, end, rows.node[i], check_ms):
                 first[found], last[found] = left, holding
                 found += 1
@@ -103,14 +103,31 @@ def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal:
 
 
 @uncounted
-def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
-    """Is the peer in the node's list before and after the instant of this row? It sends to nobody else."""
-    listed = True
-    begin, end = faults_of(facts, rows.node[i], peer)
-    for at in range(begin, end):
-        if facts.fault_at_ms[at] > rows.at_ms[i]:
+def last_try(rows: Rows, left: int, end: int, peer: int) -> int:
+    """The row in which the last DELETE to the peer ended; that with which the client left where there was none."""
+    last = left
+    for i in range(left + 1, end):
+        if rows.node[i] != rows.node[left]:
             break
-        is_back = facts.fault_back[at] and facts.fault_at_ms[at] < rows.at_ms[i]
+        if rows.kind[i] == ENDED and rows.operation[i] == DELETE and rows.peer[i] == peer:
+            last = i
+    return last
+
+
+@uncounted
+def is_listed(rows: Rows, facts: Facts, left: int, peer: int, tried: int) -> bool:
+    """Is the peer in the node's list before and after the instant in which the client left, and until the next DELETE
+    was due after the last try? It sends to nobody else, and what waits for who is not listed is dropped."""
+    listed = True
+    due_ms = rows.at_ms[tried] + REPEATED_WITHIN_MS
+    begin, end = faults_of(facts, rows.node[left], peer)
+    for at in range(begin, end):
+        if facts.fault_at_ms[at] > due_ms:
+            break
+        if facts.fault_at_ms[at] > rows.at_ms[left]:
+            listed = listed and not facts.fault_left[at]
+            continue
+        is_back = facts.fault_back[at] and facts.fault_at_ms[at] < rows.at_ms[left]
         listed = (listed or is_back) and not facts.fault_left[at]
     return listed
 

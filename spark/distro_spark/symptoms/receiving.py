@@ -3,6 +3,7 @@
 | bug | what has to be seen |
 |---|---|
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
+| B01 | or that left the revision as it was there, and a verify confirmed the copy that missed what was sent of it |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
 | B27 | the copy came with a snapshot after its client's connection had ended, less than a lease ago |
 | B33 | the node answered another one's load before it was loaded |
@@ -30,6 +31,21 @@ def _first_overwritten_ms(story: Story) -> int:
             connected = dropwhile(lambda row: row.kind not in OWN_CONNECTION, life.rows)
             found += [row.at_ms for row in connected if row.kind == Kind.REPLICA_APPLIED]
     return min(found)
+
+
+def confirmed_as_before(story: Story, told: Told) -> bool:
+    """B01. What was sent for a copy replaced the content at the node that holds the client's connection, and left the
+    revision that others have the content of before under: a verify confirms them, and nothing repairs who missed what
+    was sent of it."""
+    states = states_of(story, told.first.node)
+    count = count_before(states, told.first.seq)
+    return (
+        told.first.kind == Kind.REPLICA_APPLIED
+        and count > 0
+        and states[count - 1].revision == told.first.revision
+        and told.evidence["last_verify"] == Outcome.SUCCESS
+        and native_overwritten(story, told)
+    )
 
 
 def confirmed_unread(story: Story, told: Told) -> bool:

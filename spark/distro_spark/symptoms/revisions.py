@@ -142,17 +142,19 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
 
 def _is_loaded(story: Story, row: Row) -> bool:
     """It came with a message that is about no client alone. Where the row does not say with which (embedded nodes), the
-    node was told changes of this client before, and never this content."""
+    node was told changes of this client since it started, and never this content."""
     if row.message is not None:
         return row.message not in _about_one(story)
-    told = _first_told(story, row.node)
+    starts = [reset.seq for reset in story.resets.get(row.node, ()) if reset.seq < row.seq]
+    told = _first_told(story, row.node, max(starts, default=0))
     return min(told.values(), default=row.seq) < row.seq <= told.get(row.digest, row.seq)
 
 
 @remembered
-def _first_told(story: Story, node: str) -> Mapping[str | None, int]:
-    """With which of its rows the node was told of each content first, by a change of this client."""
-    told = [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
+def _first_told(story: Story, node: str, since_seq: int) -> Mapping[str | None, int]:
+    """With which of its rows since that one the node was told of each content first, by a change of this client."""
+    rows = (row for row in story.by_node[node] if row.seq > since_seq)
+    told = [row for row in rows if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
     return {row.digest: row.seq for row in reversed(told)}
 
 
