@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distro_model.clock.cluster import View
-from distro_model.events import ClientConnected, InstanceRegistered
+from distro_model.events import ClientConnected, ClientDisconnected, InstanceRegistered
 from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.outside.slack import LAG_COUNTS_MS
@@ -29,9 +29,10 @@ def test_virtual_time_knows_no_lag() -> None:
     assert (slack.late_ms, slack.skew_ms) == (0, 0)
 
 
-def changed_once(answers_take_ms: int) -> NodeOutside:
+def changed_once(answers_take_ms: int, slack: Slack | None = None) -> NodeOutside:
     """c1 has registered at a, which has sent nothing of it so far."""
-    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), Slack(late_ms=2_500, skew_ms=300))
+    slack = slack or Slack(late_ms=2_500, skew_ms=300)
+    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), slack)
     outside.sent("s", "b", Snapshot(), 0)
     outside.ended("s", CallResult.SUCCESS, (), 10)
     ask(outside, ClientConnected(0, "c1"), 1_000, answers_take_ms)
@@ -131,6 +132,25 @@ def test_an_answer_that_takes_as_long_as_the_node_waits_may_come_too_late(
     else:
         with pytest.raises(Unexplained, match="expects no CHANGE and no DELETE"):
             outside.sent("c", "b", change, 9_200)
+
+
+def left_at_3000(slack: Slack) -> NodeOutside:
+    """c1 closes its connection, 2 s after it has registered; b has been sent nothing of it so far."""
+    outside = changed_once(2, slack)
+    outside.begin("k", "c1", ClientDisconnected(0, "c1"), 3_000)
+    outside.notice("k", "c1", 3_005)
+    return outside
+
+
+def test_a_server_finds_out_later_that_a_client_has_left() -> None:
+    """What it published was seen to be sent 357 ms after that, on a busy 2.3.2."""
+    change = Change("c1", 1, (("web", INSTANCES[0]),))
+    left_at_3000(Slack(late_ms=2_500, skew_ms=300)).sent("c", "b", change, 3_500)
+    with pytest.raises(Unexplained, match="expects DELETE c1 to b by 3205 ms"):
+        left_at_3000(Slack()).sent("c", "b", change, 3_500)
+    never = left_at_3000(Slack(late_ms=2_500, skew_ms=300))
+    with pytest.raises(Unexplained, match="DELETE c1 to b by"):
+        never.shown({"c1": View(1, (("web", INSTANCES[0]),))}, 20_000, 20_000, "it shows")
 
 
 def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_that_shows_it(

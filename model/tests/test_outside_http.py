@@ -127,3 +127,20 @@ def test_an_owner_that_says_no_verify_is_found_out() -> None:
     outside.check(2_500)
     with pytest.raises(Unexplained, match="it has sent no VERIFY to b"):
         outside.check(7_700)
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_a_check_that_goes_from_service_to_service_may_be_seen_on_its_way(*, is_real: bool) -> None:
+    """Seen on a busy 2.3.2: of two services whose beats stayed out together one was still healthy."""
+    outside = node(slack=Slack(late_ms=2_500, skew_ms=300) if is_real else None)
+    client = f"{OWN}#true"
+    for service in ("api", "web"):
+        outside.begin(service, client, HttpReceived(0, client, HttpAction.REGISTER, service, OWN), 1_000)
+        outside.finish(service, client, Answer(CallResult.SUCCESS), 1_000, "it answers")
+    hear(outside, Change(client, 0, (("api", OWN), ("web", OWN))), 2_000)
+    one_of_two = (("api", OWN), ("web", f"{OWN} (unhealthy)"))
+    if is_real:
+        show(outside, one_of_two, 17_000)
+        show(outside, [(service, f"{OWN} (unhealthy)") for service in ("api", "web")], 18_000)
+    with pytest.raises(Unexplained, match="unhealthy"):
+        show(outside, one_of_two, 18_500)

@@ -105,6 +105,14 @@ class Oracle:
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
         self.outside.finish(key, client, answer, self.now_ms(), told)
 
+    async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
+        """The node finds out by itself, and a server later than it is done."""
+        self._keys += 1
+        key = f"k{self._keys}"
+        self.outside.begin(key, client, event, self.now_ms())
+        await act()
+        self.outside.notice(key, client, self.now_ms())
+
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 

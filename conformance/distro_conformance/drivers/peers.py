@@ -342,7 +342,7 @@ class PeersCluster(WiredCluster):
             await leave(client)
             await self._settle()
 
-        await self.oracle.in_window(client, ClientDisconnected(0, client), leaves, f"{client} leaves")
+        await self.oracle.noticed_after(client, ClientDisconnected(0, client), leaves)
 
     async def _say(self, action: Says) -> None:
         peer = self.peers[action.peer]

@@ -109,6 +109,17 @@ class ClientOutside:
             raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
         self._states = merged(each.without_answer(key) for each in kept)
 
+    def notice(self, key: str, now_ms: int) -> None:
+        """From now on it happens without anybody, within what the node may be late."""
+        if self.is_undecided or not self._slack.skew_ms:
+            self.finish(key, None, now_ms, "")
+            return
+        self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
+        states, until_ms = self._now(now_ms), now_ms + self._slack.late_ms
+        if not self.is_undecided:
+            self._touched_ms = now_ms
+            self._states = merged(each.happening_by(key, until_ms) for each in states)
+
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
         """It happens now, or a skew later at most; in real time perhaps something else in its place."""
         if self.is_undecided:
@@ -168,6 +179,9 @@ class ClientOutside:
         if not kept and any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return
         if not kept and self._slack.skew_ms and (self._began_ms or self._touched_ms >= asked_ms):
+            self.in_parts += 1
+            return
+        if not kept and self._slack.skew_ms and self._is_ip_client and self._is_of_several(view, states):
             self.in_parts += 1
             return
         if not kept:
@@ -406,6 +420,16 @@ class ClientOutside:
             return None
         revision = held.revision if self._profile.revisions_travel else 0
         return View(compared_revision(self.client, revision) or 0, shown(held.content))
+
+    def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
+        """A check goes from service to service: some are shown as after it, and others as before."""
+        known = [each for state in states if (each := self._view(state.node)) is not None]
+        if view is None or view.revision not in {each.revision for each in known}:
+            return False
+        shown_as = dict(view.content)
+        contents = [dict(each.content) for each in known]
+        services = {service for each in (shown_as, *contents) for service in each}
+        return all(any(each.get(service) == shown_as.get(service) for each in contents) for service in services)
 
     def _wanted(self, node: NodeState, target: str) -> str:
         task = node.task(self.client, target)

@@ -119,6 +119,11 @@ class NodeOutside:
         self._lose_faith(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
+    def notice(self, key: str, client: str, now_ms: int) -> None:
+        """It was done to the node, which finds out by itself."""
+        self._lose_faith(now_ms)
+        self._of(client, now_ms).notice(key, now_ms)
+
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
         """A request of the node was answered, or given up: from now on the node knows."""
         sent = self._calls.pop(call, None)

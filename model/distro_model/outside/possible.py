@@ -47,6 +47,10 @@ class Possible:
     def waiting_for(self, key: str) -> Waiting | None:
         return next((each for each in self.waiting if each.key == key), None)
 
+    def happening_by(self, key: str, until_ms: int) -> Possible:
+        waiting = tuple(replace(each, until_ms=until_ms) if each.key == key else each for each in self.waiting)
+        return replace(self, waiting=waiting)
+
     def answer_to(self, key: str) -> CallResult | None:
         return next((answer.result for name, answer in self.answers if name == key), None)
 
