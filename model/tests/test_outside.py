@@ -108,6 +108,15 @@ def test_what_was_sent_before_a_report_failed_may_arrive_after_it() -> None:
     reported_in_vain(Slack(late_ms=2_500, skew_ms=300)).sent("v", "d", verify, 20_004)
 
 
+def test_a_report_that_is_answered_after_a_long_stall_may_have_been_given_up() -> None:
+    """Five seconds in which nothing ran: the server kept the member for UP."""
+    slack = Slack(late_ms=2_500, skew_ms=300)
+    slack.took(5_000, 20_000)
+    stalled = reported_in_vain(slack)
+    slack.took(1, 20_001 + LAG_COUNTS_MS)
+    stalled.sent("v", "d", Verify("c1", 0), 20_001 + LAG_COUNTS_MS)
+
+
 def reported_in_vain(slack: Slack) -> NodeOutside:
     """d has answered a report with failure at 20,000 ms."""
     outside = away_for(0, slack)

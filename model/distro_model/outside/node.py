@@ -179,7 +179,9 @@ class NodeOutside:
         member.can_answer, member.left_ms = True, None  # what gets through is no longer away
         member.is_doubtful = member.is_held or result is not CallResult.SUCCESS
         if result is not None:
-            self._believe(peer, (judged(each, result, self.profile) for each in member.believed), now_ms)
+            after = [judged(each, result, self.profile) for each in member.believed]
+            is_late = self.slack.skew_ms >= self.profile.call_timeout_ms  # the node may not have waited so long
+            self._believe(peer, (*after, *(member.believed if is_late else ())), now_ms)
 
     def reported_to(self, peer: str, now_ms: int) -> None:
         """This peer has reported itself to the node."""
