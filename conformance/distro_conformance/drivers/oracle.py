@@ -98,20 +98,22 @@ class Oracle:
     ) -> None:
         """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
         words, once that is known."""
-        self._keys += 1
-        key = f"k{self._keys}"
-        self.outside.begin(key, client, event, self.now_ms())
+        key = self._begin(client, event)
         answer = await ask()
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
         self.outside.finish(key, client, answer, self.now_ms(), told)
 
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node finds out by itself, and a server later than it is done."""
+        key = self._begin(client, event)
+        await act()
+        self.outside.notice(key, client, self.now_ms())
+
+    def _begin(self, client: str, event: Event) -> str:
         self._keys += 1
         key = f"k{self._keys}"
         self.outside.begin(key, client, event, self.now_ms())
-        await act()
-        self.outside.notice(key, client, self.now_ms())
+        return key
 
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)

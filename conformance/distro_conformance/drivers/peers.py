@@ -324,7 +324,6 @@ class PeersCluster(WiredCluster):
 
     async def _over_http(self, action: HttpRequest) -> None:
         """What the node passes on is not done there; played members do nothing with it."""
-
         said: list[str] = []
 
         async def ask() -> Answer:

@@ -178,10 +178,7 @@ class ClientOutside:
         kept = [each for each in states if self._view(each.node) == view]
         if not kept and any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return
-        if not kept and self._slack.skew_ms and (self._began_ms or self._touched_ms >= asked_ms):
-            self.in_parts += 1
-            return
-        if not kept and self._slack.skew_ms and self._is_ip_client and self._is_of_several(view, states):
+        if not kept and self._slack.skew_ms and self._is_in_parts(view, states, asked_ms):
             self.in_parts += 1
             return
         if not kept:
@@ -420,6 +417,10 @@ class ClientOutside:
             return None
         revision = held.revision if self._profile.revisions_travel else 0
         return View(compared_revision(self.client, revision) or 0, shown(held.content))
+
+    def _is_in_parts(self, view: View | None, states: Iterable[Possible], asked_ms: int) -> bool:
+        is_being_changed = bool(self._began_ms) or self._touched_ms >= asked_ms
+        return is_being_changed or (self._is_ip_client and self._is_of_several(view, states))
 
     def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
         """A check goes from service to service: some are shown as after it, and others as before."""

@@ -124,9 +124,6 @@ def is_listed(rows: Rows, facts: Facts, left: int, peer: int, tried: int) -> boo
     for at in range(begin, end):
         if facts.fault_at_ms[at] > due_ms:
             break
-        if facts.fault_at_ms[at] > rows.at_ms[left]:
-            listed = listed and not facts.fault_left[at]
-            continue
         is_back = facts.fault_back[at] and facts.fault_at_ms[at] < rows.at_ms[left]
         listed = (listed or is_back) and not facts.fault_left[at]
     return listed
