@@ -3,7 +3,8 @@
 A conforming server must conform every time, also where other programs want the cores: whatever else a run says is a
 false alarm, or it is news. A run that stays open is neither, and does not count. Each run is kept in docs/results as
 soon as it is there, with its seed, its commit and how much the machine had to do, and not made again; docs/repeats.md
-is the table. Exit codes as everywhere: 1 a run violates, 3 runs are left, 0 neither.
+is the table. Whoever mends a false alarm counts from there (`--anew`): the runs before were judged by another kit, and
+are kept as that. Exit codes as everywhere: 1 a run violates, 3 runs are left, 0 neither.
 """
 
 from __future__ import annotations
@@ -50,6 +51,17 @@ def left(rows: Sequence[Row], wanted: Mapping[str, int]) -> list[tuple[str, bool
             there = sum(is_busy(row) == busy for row in done)
             found += [(number, target, busy) for number in range(there, of_these)]
     return [(target, busy) for _, target, busy in sorted(found, key=lambda each: each[0])]
+
+
+def counts(row: Row) -> bool:
+    """Whether the kit that judged the run is the one of today, as far as false alarms go."""
+    return not row.get("before_mending")
+
+
+def begin_anew() -> None:
+    """The kit has been mended: no run until now counts any more, and none is lost."""
+    for name, row in results.kept(TABLE).items():
+        results.keep(TABLE, name, {**row, "before_mending": True})
 
 
 def is_busy(row: Row) -> bool:
@@ -118,21 +130,31 @@ def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) ->
 
 
 def page() -> str:
-    """The table: of each target how many runs conform at leisure and on a busy machine, and every run that does not."""
+    """Of each target how many runs conform at leisure and on a busy machine, and every run that does not; then the
+    same of the runs before the kit was mended."""
     rows = list(results.kept(TABLE).values())
-    told = []
+    told = [_HEAD, _table([row for row in rows if counts(row)])]
+    if before := [row for row in rows if not counts(row)]:
+        told += ["", _BEFORE, _table(before)]
+    return "\n".join(told) + "\n"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    cells = []
     for target in sorted({row["target"] for row in rows}):
-        cells = [target]
-        for busy in (False, True):
-            these = [row for row in rows if row["target"] == target and is_busy(row) == busy]
-            conform, stay_open = (sum(row["code"] == code for row in these) for code in (CONFORMS, OPEN))
-            cells.append(f"{conform} of {len(these)}" + (f", {stay_open} open" if stay_open else ""))
-        told.append([*cells, results.dates(row for row in rows if row["target"] == target)])
-    lines = [_HEAD, table("target | at leisure | busy | when", told)]
+        of_target = [row for row in rows if row["target"] == target]
+        leisure, busy = (_conform([row for row in of_target if is_busy(row) == busy]) for busy in (False, True))
+        cells.append([target, leisure, busy, results.dates(of_target)])
+    lines = [table("target | at leisure | busy | when", cells)]
     for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], row["target"])):
         why = "; ".join(row["why"]) or row["headline"]
         lines += ["", f"* {row['target']}, seed {row['seed']}, load {row['load_per_core']}, {row['commit']}: {why}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def _conform(rows: Sequence[Row]) -> str:
+    conform, stay_open = (sum(row["code"] == code for row in rows) for code in (CONFORMS, OPEN))
+    return f"{conform} of {len(rows)}" + (f", {stay_open} open" if stay_open else "")
 
 
 _HEAD = """\
@@ -142,6 +164,11 @@ The gate on real servers, each time with a fresh seed (`python tools/repeats.py`
 conform every time. Busy is a machine on which at least two other programs want each core while the gate runs; at
 leisure nothing runs beside it. What a run found that did not conform is written below the table.
 """
+_BEFORE = """\
+## Before the kit was last mended
+
+These runs do not count for the kit of today: some of them are how its false alarms were found.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,11 +176,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", action="append", choices=sorted(WANTED), help="may be given several times")
     parser.add_argument("--budget", default="quick")
     parser.add_argument("--seconds", type=float, help="begin no further run after so long; the next time goes on")
+    parser.add_argument("--anew", action="store_true", help="the kit was mended: count from here, and run nothing")
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
     wanted = {target: WANTED[target] for target in options.target or WANTED}
-    rows: list[Row] = list(results.kept(TABLE).values())
-    for row in run(left(rows, wanted), options.budget, options.seconds):
+    if options.anew:
+        begin_anew()
+    rows: list[Row] = [row for row in results.kept(TABLE).values() if counts(row)]
+    todo = [] if options.anew else left(rows, wanted)
+    for row in run(todo, options.budget, options.seconds):
         print(f"{row['headline']} ({row['seconds']} s, load {row['load_per_core']})", file=sys.stderr, flush=True)
         rows.append(row)
     return told([row for row in rows if row["target"] in wanted], len(left(rows, wanted)), as_json=options.json)

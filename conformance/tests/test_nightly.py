@@ -316,6 +316,20 @@ def test_the_table_of_repeated_runs_tells_of_each_that_does_not_conform() -> Non
     assert "* nacos:2.2.4, seed 2, load 2.5, abc: nacos:2.2.4: it says" in page
 
 
+def test_runs_before_the_kit_was_mended_do_not_count_and_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    results.keep(repeats.TABLE, "nacos:2.2.4 2", a_run("nacos:2.2.4", 2, 2.5, code=1))
+    assert repeats.main(["--anew", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out) == {
+        "headline": "0 of 0 runs conform, 0 stay open; 44 left",
+        "wrong": [],
+    }
+    results.keep(repeats.TABLE, "nacos:2.2.4 3", a_run("nacos:2.2.4", 3, 0.1))
+    now, before = repeats.page().split("## Before the kit was last mended")
+    assert "| nacos:2.2.4 | 1 of 1 | 0 of 0 | 2026-11-03 to 2026-11-03 |" in now
+    assert "| nacos:2.2.4 | 0 of 0 | 0 of 1 | 2026-11-02 to 2026-11-02 |" in before
+    assert "* nacos:2.2.4, seed 2, load 2.5, abc: nacos:2.2.4: it says" in before
+
+
 @pytest.mark.parametrize(("code", "left", "expected"), [(1, 0, 1), (0, 2, 3), (3, 2, 3), (0, 0, 0)])
 def test_a_run_that_violates_fails_the_job(code: int, left: int, expected: int) -> None:
     assert repeats.told([a_run("nacos:2.2.4", 1, 0.4, code)], left, as_json=True) == expected
