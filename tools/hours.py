@@ -67,6 +67,7 @@ def once(search: Search) -> dict[str, Any]:
         "steps": document.get("steps", 0),
         "runs": document.get("runs", 0),
         "found": failure.get("message") or document.get("error", ""),
+        "known": sorted({each["known"] for each in document.get("findings", ()) if each.get("known")}),
         "decided": "",
         "coverage": document.get("coverage", {}),
         "commit": results.commit(),
@@ -120,6 +121,9 @@ def page() -> str:
         totals = [str(sum(row[name] for row in these)) for name in ("runs", "steps")]
         told.append((kind, target, f"{minutes:.0f}", str(len(these)), *totals, str(found), results.dates(these)))
     lines = [_HEAD, table("search | target | minutes | parts | runs | steps | not conforming | when", told)]
+    known = Counter((row["target"], bug) for row in rows for bug in row.get("known", ()))
+    for (target, bug), parts in sorted(known.items()):
+        lines += ["", f"* {target}: {bug}, which is listed, in {parts} part{'s' * (parts > 1)}"]
     for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], key_of(row))):
         decided = row["decided"] or "**not decided yet**"
         lines += ["", f"* {key_of(row)}, {row['commit']}: {_one_line(row['found'])}", "", f"    {decided}"]

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis.stateful import initialize
 
+from distro_conformance.cli.checking import checker
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.findings import Judgement
@@ -17,11 +19,13 @@ from distro_conformance.language.text import parse
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.walks import hunt as walks
 from distro_conformance.walks import stage
 from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.walks.machine import LockstepMachine
-from distro_conformance.walks.stage import expected_after
+from distro_conformance.walks.stage import Stage, expected_after
+from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
 from distro_model.actions import Action
 from distro_model.clock.cluster import View
@@ -74,6 +78,45 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
     assert "the nodes differ: c" in found.message
     assert "expect within 0.5s: all agree" in found.scenario.render()
     assert replay(found.scenario, target="embedded").verdict is Verdict.CONFORMS, "other nodes do agree"
+
+
+class LosesAChange(Walk):
+    """Each run is the same: what is acknowledged and lost stays lost where a verify asks for existence only (B02)."""
+
+    @initialize()
+    def lose_a_change(self) -> None:
+        run = parse("""
+        nodes a b c
+        connect c1 a
+        register c1 web 10.0.0.1:80 version=1
+        advance 3s
+        swallow a->b CHANGE c1
+        register c1 web 10.0.0.1:80 version=2
+        advance 3s
+        """)
+        for action in run.steps:
+            assert isinstance(action, Action)
+            self.perform(action)
+
+    def come_to_rest(self, stage: Stage) -> None:
+        """Nothing is broken any more."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("profile", "bug"), [("nacos-2.0.4", "B02"), ("strict", None)])
+def test_a_run_that_a_listed_defect_explains_is_told_and_does_not_end_the_search(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, bug: str | None
+) -> None:
+    nodes = Silent(real_time=True) if bug is None else EmbeddedCluster(real_time=True)
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(nodes, profile))
+    monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 3_000)
+    monkeypatch.setattr(walks, "MACHINES", {(False, False): LosesAChange})
+    options = HuntOptions(target="x", seconds=60, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
+    result = hunt(options, check=checker())
+    assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
+    assert (result.failure is None, result.runs) == ((True, 2) if bug else (False, 1))
+    assert len(list(tmp_path.iterdir())) == result.runs, "what a finding was told from is kept"
 
 
 def test_nobody_need_agree_about_clients_of_whose_end_nobody_is_told() -> None:

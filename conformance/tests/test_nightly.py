@@ -362,6 +362,8 @@ def test_the_hours_add_up_and_each_finding_says_what_it_was() -> None:
     page = hours.page()
     assert "| machine | nacos:2.2.4 | 4 | 2 | 48 | 200 | 1 | 2026-11-24 to 2026-11-24 |" in page
     assert "* machine nacos:2.2.4 2, abc: `a: it sends 'CHANGE' nearest 1`\n\n    **not decided yet**\n" in page
+    results.keep(hours.TABLE, "walks nacos:2.2.4 4", {**a_part("walks", 4, 300), "known": ["B24"]})
+    assert "* nacos:2.2.4: B24, which is listed, in 1 part\n" in hours.page()
     assert hours.main(["--decide", "machine nacos:2.2.4 2", "a false alarm, mended"]) == 3, "minutes are left"
     assert "    a false alarm, mended\n" in hours.page()
     with pytest.raises(SystemExit):

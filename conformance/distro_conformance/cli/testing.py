@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from distro_conformance.cli import test
+from distro_conformance.cli.checking import checker, told_of
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     AllowDisruptionOption,
@@ -143,7 +144,7 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
-        result = hunt_on(jobs, options, on_progress)
+        result = hunt_on(jobs, options, on_progress, checker() if options.record_into else None)
     text = f", seed {options.seed}{_covered(result)}"
     _tell(result, options.name, text, result.runs, result.options.seed, out, html, verb=verb, json=json)
 
@@ -170,7 +171,8 @@ def cluster(
     json: JsonOption = False,
 ) -> None:
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
-    said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run.
+    said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run; where its
+    recording shows that defects listed for the release are why they do not, these are told, and the search goes on.
     """
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
@@ -256,19 +258,20 @@ def _tell(
         from distro_conformance.report import write_page
 
         write_page(report_of_hunt(result, finding, shown), html)
+    checked = result.checked if isinstance(result, Hunt) else []
     counts = f"{result.steps} steps in {runs} runs"
     if json:
         figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage")}
         figures |= {"headline": f"{target}: {counts}", "mutant": options.mutant, "runs": runs, "seed": seed}
-        judged = Judged(target, options.profile, (finding,), result.seconds, figures)
+        judged = Judged(target, options.profile, (finding, *checked), result.seconds, figures)
         print_judged(verb, judged, requirements=[], failure=failure, **more)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        told = []
+        told = list(told_of(checked))
         if found and failure and shown:
             say(found.scenario.render())
             ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
-            told = [Told(result.verdict, found.message, ways)]
+            told.append(Told(result.verdict, found.message, ways))
         summary(told, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
     raise typer.Exit(result.verdict.exit_code)
 

@@ -66,7 +66,7 @@ def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Rep
         verdict=hunt.verdict,
         seconds=hunt.seconds,
         stages=(Stage(options.name, hunt.verdict, hunt.seconds, summary),),
-        findings=(finding,),
+        findings=(finding, *hunt.checked),
         failures=(failure,) if failure else (),
         coverage=hunt.coverage,
     )

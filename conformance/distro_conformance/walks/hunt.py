@@ -10,7 +10,7 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +22,7 @@ from hypothesis.errors import Flaky
 
 from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError, LostError
+from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import Scenario, Step, build
@@ -56,6 +57,12 @@ MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
     (True, True): HttpAmongMachine,
 }
 """(one node among played members, with clients of the HTTP API) -> what walks there."""
+
+Check = Callable[[Path], Iterable[Finding]]
+"""What the invariants say of the recording of a run."""
+
+CONVERGENCE = "INV-CONV"
+"""The invariant that a run violates whose nodes hold different things in the end."""
 
 STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
@@ -150,6 +157,9 @@ class Hunt:
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
+    checked: list[Finding] = field(default_factory=list)
+    """What the invariants say of the recordings of runs whose nodes did not come to agree: of those that ended the
+    search, and of those that show nothing but listed defects."""
 
     @property
     def verdict(self) -> Verdict:
@@ -166,6 +176,7 @@ class _Tally:
     began_s: float
     on_progress: Callable[[str], None]
     is_over: Callable[[], bool]
+    check: Check | None = None
     wire: Wire = OVER_GRPC
     http: bool = False
     actions: Counter[str] = field(default_factory=Counter)
@@ -196,6 +207,20 @@ class _Tally:
             self.recording.unlink()
         self._tell("they part" if self.failing else "nodes and model agree")
 
+    def is_known(self, error: DivergedError) -> bool:
+        """Whether the recording of a run says that listed defects alone are why its nodes differ. Then it is kept."""
+        if self.check is None or self.recording is None:
+            return False
+        self._tell(f"checking the recording, {error}")
+        wrong = (Judgement.KNOWN, Judgement.VIOLATES)
+        found = [finding for finding in self.check(self.recording) if finding.judgement in wrong]
+        self.hunt.checked += found
+        is_news = any(finding.violates for finding in found)
+        if is_news or not any(finding.about == CONVERGENCE for finding in found):
+            return False
+        self.recording = None
+        return True
+
     def tried(self, run: Run) -> None:
         """A smaller run, on the nodes."""
         self._count(run.actions)
@@ -222,10 +247,13 @@ def hunt(
     options: HuntOptions,
     on_progress: Callable[[str], None] = lambda _: None,
     is_over: Callable[[], bool] = lambda: False,
+    check: Check | None = None,
 ) -> Hunt:
     """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
 
-    `is_over`: somebody else has found one. What is no divergence is raised as it is.
+    `is_over`: somebody else has found one. `check`: in real time a run whose nodes differ fails only if its recording
+    shows more than the listed defects of the release; without it any such run does. What is no divergence is raised as
+    it is.
     """
     began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
@@ -233,10 +261,12 @@ def hunt(
     if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
-    elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
-    options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
     result = Hunt(options)
-    tally = _Tally(result, began_s, on_progress, is_over)
+    tally = _Tally(result, began_s, on_progress, is_over, check)
+    elsewhere = None
+    if options.is_elsewhere:
+        elsewhere = Elsewhere(options.target, None, NODES, on_progress, tally.is_known)
+        result.options = options = replace(options, profile=elsewhere.profile)
 
     def start() -> Stage | None:
         if tally.is_enough():

@@ -20,7 +20,7 @@ from queue import Empty
 from threading import Thread
 
 from distro_conformance.interruption import kept_from_children
-from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.walks.hunt import Check, Hunt, HuntOptions, hunt
 from distro_conformance.wire.transports import steps_over
 
 _LOOK_S = 0.2
@@ -37,12 +37,17 @@ class _Ties:
 _ties: list[_Ties] = []  # of this process, if another began it
 
 
-def hunt_on(processes: int, options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
+def hunt_on(
+    processes: int,
+    options: HuntOptions,
+    on_progress: Callable[[str], None] = lambda _: None,
+    check: Check | None = None,
+) -> Hunt:
     """`options.seed` and those that follow it, one for each process, each for the whole time. The result names the seed
-    that found a failure. What is no divergence is raised as it is.
+    that found a failure. `check` is for real time, which has one process. What is no divergence is raised as it is.
     """
     if processes == 1:
-        return hunt(options, on_progress)
+        return hunt(options, on_progress, check=check)
     context = multiprocessing.get_context("spawn")  # gRPC does not stand a fork
     ties = _Ties(context.Queue(), context.Event())
     with ProcessPoolExecutor(processes, context, _ties_are, (ties,)) as pool:

@@ -7,7 +7,7 @@ time, which has to agree in the end.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from distro_conformance.drivers.cluster import Cluster
@@ -183,17 +183,26 @@ class Elsewhere(_OnCluster):
     """Any cluster in its own time: its nodes are not followed step by step, they must agree in the end.
 
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
-    end. What the driver cannot do is left out of the run. Raises UsageError, TargetError.
+    end. What the driver cannot do is left out of the run. `is_known`: whether what ended a run is a defect that is
+    listed, so that it ended no run. Raises UsageError, TargetError.
     """
 
     must_agree = True
 
-    def __init__(self, target: str, profile: str | None, nodes: Sequence[str], on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        target: str,
+        profile: str | None,
+        nodes: Sequence[str],
+        on_progress: OnProgress,
+        is_known: Callable[[DivergedError], bool] = lambda _: False,
+    ) -> None:
         resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
         if not isinstance(resolved.cluster, WiredCluster):
             raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
         self.cluster, self.profile = resolved.cluster, resolved.profile
         self.cluster.only_own = True
+        self._is_known = is_known
         self._done: list[Action] = []
         super().__init__(self.cluster, nodes, resolved.profile)
 
@@ -217,12 +226,16 @@ class Elsewhere(_OnCluster):
         super().perform(action)
 
     def checkpoint(self) -> None:
-        """Raises DivergedError when the nodes do not agree in time."""
+        """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
         within = expected_after(self._done)
         verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
         super().checkpoint()
-        if verdict is not Verdict.CONFORMS:
-            raise DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
+        if verdict is Verdict.CONFORMS:
+            return
+        error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
+        self.cluster.record_no_more()  # it is whole, and can be looked at
+        if not self._is_known(error):
+            raise error
 
     def close(self) -> None:
         """Its clients leave, which is in no recording."""

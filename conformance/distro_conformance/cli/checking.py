@@ -1,0 +1,46 @@
+"""The invariants over a recording that another verb has just made: a search in real time asks them why the nodes of a
+run differ. `check` has a page, figures and any number of runs; this has one run, and no Spark is no reason to stop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from distro_conformance.cli.output import Told
+from distro_conformance.extras import missing_extras
+from distro_conformance.findings import Finding
+from distro_conformance.walks.hunt import Check
+from distro_spark.java import JavaMissingError, require_java
+
+
+def checker() -> Check | None:
+    """The invariants, for the recording of a run whose nodes differ; None where there is nothing to check it with."""
+    with suppress(JavaMissingError):
+        if not missing_extras("spark") and require_java():
+            return _checked
+    return None
+
+
+def _checked(recording: Path) -> Sequence[Finding]:
+    from distro_conformance.findings.traces import findings_of
+    from distro_spark.check import check
+    from distro_spark.session import local_session
+
+    session = local_session(small=True)
+    try:
+        return findings_of(check(session, recording), str(recording))
+    finally:
+        session.stop()
+
+
+def told_of(checked: Sequence[Finding]) -> Iterator[Told]:
+    """One of each kind: which node, since when, after which message."""
+    alike = Counter((each.about, each.known) for each in checked)
+    for (about, known), times in alike.items():
+        first = next(each for each in checked if (each.about, each.known) == (about, known))
+        more = f" ({times - 1} more)" if times > 1 else ""
+        where = f"{first.node}, since {first.since}" + (f", after {first.after}" if first.after else "")
+        bug = f"known, {known}: " if known else ""
+        yield Told(first.judgement, f"{about:<10} {bug}{first.message}{more}", (where, first.again))
