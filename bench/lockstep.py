@@ -25,7 +25,7 @@ import distro_conformance  # noqa: F401
 import grpc.aio
 
 from distro_conformance.doctor import usable_cores
-from distro_conformance.walks.hunt import HuntOptions
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.wire.transports import Carrier
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode

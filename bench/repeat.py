@@ -24,7 +24,8 @@ RUNS, STEPS = 2, 20
 RECORD = """
 import sys
 from pathlib import Path
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.wire.transports import Carrier
 
 directory, first, seeds, runs, steps = Path(sys.argv[1]), *map(int, sys.argv[2:])

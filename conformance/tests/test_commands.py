@@ -22,7 +22,8 @@ from distro_conformance.node.run import run_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.finding import finding_of_hunt
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_model.bounded.bounds import Bounds
 
 

@@ -22,8 +22,9 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import hunt as walks
 from distro_conformance.walks import stage
 from distro_conformance.walks.finding import finding_of_hunt
-from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.walks.hunt import hunt, save_failure
 from distro_conformance.walks.machine import LockstepMachine
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.stage import Stage, expected_after
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile

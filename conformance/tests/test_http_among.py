@@ -9,7 +9,8 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import side_by_side
-from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.side_by_side import _lane_of, _of_lane, drawn
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Connect, Crash, HttpRegister, OverHttp, Says, Swallow

@@ -10,8 +10,9 @@ from programs import ROOT
 from distro_conformance.cli.options import chosen_seed
 from distro_conformance.language.text import read
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.kept import keep
+from distro_conformance.walks.result import HuntOptions
 
 B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
 

@@ -18,7 +18,8 @@ from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
 from distro_conformance.walks.http_machine import HttpMachine
-from distro_conformance.walks.hunt import HuntOptions, hunt, lost_runs, save_failure
+from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep, Stage
 from distro_conformance.wire.transports import Carrier, Wire

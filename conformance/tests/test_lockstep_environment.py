@@ -9,7 +9,8 @@ import pytest
 
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import parse
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.wire.transports import Carrier
 
 pytestmark = pytest.mark.wire

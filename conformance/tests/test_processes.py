@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.processes import hunt_on
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.wire.transports import Carrier
 from distro_impl.mutants.mutant import UnknownMutantError
 

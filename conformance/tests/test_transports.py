@@ -14,7 +14,8 @@ import pytest
 from programs import Document
 
 from distro_conformance.language.text import ScenarioError, parse
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Carrier, Wire
 from distro_impl.transport import grpc_transport
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.wire
 RECORD = """
 import sys
 from pathlib import Path
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.wire.transports import Carrier
 
 for seed in map(int, sys.argv[2:]):

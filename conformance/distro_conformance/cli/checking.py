@@ -11,7 +11,7 @@ from pathlib import Path
 from distro_conformance.cli.output import Told
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding
-from distro_conformance.walks.hunt import Check
+from distro_conformance.walks.tally import Check
 from distro_spark.java import JavaMissingError, require_java
 
 

@@ -39,8 +39,9 @@ from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
-from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, lost_runs, save_failure
+from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
+from distro_conformance.walks.result import STEPS_PER_RUN, Hunt, HuntOptions
 from distro_impl import profile_named as node_profile_named
 from distro_impl import with_mutant
 from distro_model.profiles import profile_named

@@ -26,8 +26,9 @@ from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks.finding import LOCKSTEP, finding_of_hunt
-from distro_conformance.walks.hunt import HuntOptions, lost_runs, save_failure
+from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
+from distro_conformance.walks.result import HuntOptions
 from distro_spark.check import check
 from distro_spark.result import CheckResult
 from distro_traces.compact import by_run, compact

@@ -19,7 +19,8 @@ from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.result import HuntOptions
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Exploration, explore

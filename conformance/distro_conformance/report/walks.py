@@ -15,7 +15,7 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.release import STRICT
 from distro_conformance.report.document import Failure, Report, Stage
 from distro_conformance.verdict import KitError
-from distro_conformance.walks.hunt import FoundFailure, Hunt
+from distro_conformance.walks.result import FoundFailure, Hunt
 from distro_model.actions import Action
 from distro_traces import ndjson
 

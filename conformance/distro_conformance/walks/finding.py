@@ -9,7 +9,7 @@ from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import FoundFailure, Hunt
+from distro_conformance.walks.result import FoundFailure, Hunt
 from distro_model.outside import Unexplained
 from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES

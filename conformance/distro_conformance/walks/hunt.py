@@ -7,48 +7,41 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import gc
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import get_args
 
 from hypothesis.errors import Flaky
 
-from distro_conformance.commands import command
-from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
-from distro_conformance.language.text import Scenario, Step, build
-from distro_conformance.verdict import KitError, Verdict
-from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
+from distro_conformance.language.text import Step, build
+from distro_conformance.verdict import KitError
+from distro_conformance.walks.among_machine import AmongMachine
 from distro_conformance.walks.client_rules import NODES
 from distro_conformance.walks.http_among_machine import HttpAmongMachine
 from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import LockstepMachine
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import Among, Elsewhere, Lockstep, Stage, expected_after
+from distro_conformance.walks.tally import ACTIONS, Check, Tally
 from distro_conformance.walks.walk import Walk, draw
-from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
-from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
-from distro_model.profiles import Profile
+from distro_conformance.wire.transports import steps_over, wire_of
+from distro_model.actions import Action
 from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import SUFFIX, Recorder
 from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
 """Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
-
-HTTP_EVERY, HTTP_ROUND = 2, 1
-"""Of so many rounds, from 0, which one walks with clients of the HTTP API where nothing else is asked for."""
 
 MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
     (False, False): LockstepMachine,
@@ -57,190 +50,6 @@ MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
     (True, True): HttpAmongMachine,
 }
 """(one node among played members, with clients of the HTTP API) -> what walks there."""
-
-Check = Callable[[Path], Iterable[Finding]]
-"""What the invariants say of the recording of a run."""
-
-CONVERGENCE = "INV-CONV"
-"""The invariant that a run violates whose nodes hold different things in the end."""
-
-STEPS_PER_RUN = 100
-SHRINK_SECONDS = 20.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HuntOptions:
-    """What is driven, how long, and where recordings of the runs go (None: nowhere)."""
-
-    target: str = "embedded"
-    """Embedded nodes are compared with the model after each step; any other cluster has to agree in the end."""
-    profile: str = "strict"
-    mutant: str | None = None
-    seconds: float = 20.0
-    seed: int = 0
-    runs_max: int | None = None
-    steps_per_run: int = STEPS_PER_RUN
-    shrink_seconds: float = SHRINK_SECONDS
-    record_into: Path | None = None
-    rare_starts: bool = True
-    """Every third run goes on from a state to which random runs seldom come."""
-    database: Path | None = None
-    """Where failures are kept; they are replayed first."""
-    transport: Carrier | None = None
-    """None: most rounds of runs in memory, some over gRPC."""
-    among_played: bool = False
-    """One node, and members that are played, instead of nodes only."""
-    http: bool | None = None
-    """Clients of the HTTP API, beside those that connect; None: in some rounds of runs. On embedded nodes only:
-    one real node among played members always has some."""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        return self.target != "embedded"
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (NODE, *PEERS) if self.among_played else NODES
-
-    def has_http(self, round_number: int) -> bool:
-        """The runs of that round, from 0, have clients of the HTTP API."""
-        if self.is_elsewhere:
-            return False
-        return round_number % HTTP_EVERY == HTTP_ROUND if self.http is None else self.http
-
-    @property
-    def name(self) -> str:
-        return "machine" if self.among_played else "lockstep"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFailure:
-    """The smallest failing run that was reached, and what the first one cost."""
-
-    scenario: Scenario
-    message: str
-    steps: int
-    steps_until_found: int
-    seconds_until_found: float
-    error: DivergedError | None = None
-    is_flaky: bool = False
-    """In real time: it did not fail each time it was done again."""
-    recording: Path | None = None
-    target: str = "embedded"
-
-    def replayed_by(self, scenario: Path) -> str:
-        """The command that plays it again where it failed."""
-        where = () if self.target == "embedded" else ("--target", self.target)
-        return command("replay", scenario, *where)
-
-    """Of the run on a cluster in its own time, which cannot be had again."""
-
-
-@dataclass(slots=True)
-class Hunt:
-    """The result, counted as the search goes. `steps` counts actions done on the nodes, in shrinking too; `runs` the
-    runs they were done in."""
-
-    options: HuntOptions
-    steps: int = 0
-    runs: int = 0
-    steps_over: dict[str, int] = field(default_factory=lambda: steps_over({}))
-    seconds: float = 0.0
-    failure: FoundFailure | None = None
-    runs_with_http: int = 0
-    runs_idle: int = 0
-    """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
-    runs_lost: int = 0
-    """That ended where the model could not follow the nodes any more."""
-    clients_lost: int = 0
-    """Of the runs side by side: a client that may be in more states than the model keeps is looked at no more."""
-    coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
-    the model beside them; what never was is there with 0."""
-    checked: list[Finding] = field(default_factory=list)
-    """What the invariants say of the recordings of runs whose nodes did not come to agree: of those that ended the
-    search, and of those that show nothing but listed defects."""
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.failure is not None:
-            return Verdict.INCONCLUSIVE if self.failure.is_flaky else Verdict.VIOLATES
-        return Verdict.CONFORMS if self.runs > self.runs_idle else Verdict.INCONCLUSIVE
-
-
-@dataclass
-class _Tally:
-    """What the runs did, as the machine reports it run by run."""
-
-    hunt: Hunt
-    began_s: float
-    on_progress: Callable[[str], None]
-    is_over: Callable[[], bool]
-    check: Check | None = None
-    wire: Wire = OVER_GRPC
-    http: bool = False
-    actions: Counter[str] = field(default_factory=Counter)
-    taken: Taken = field(default_factory=Taken)
-    first_failure: tuple[int, float] | None = None
-    failing: tuple[list[Action], DivergedError] | None = None
-    recording: Path | None = None
-    """Of the run on a cluster in its own time; that of one that passed is of no use."""
-    broken: BaseException | None = None
-    """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
-
-    def watch(self, profile: Profile) -> Profile:
-        return counting(profile, self.taken)
-
-    def ended(self, actions: list[Action], failure: BaseException | None) -> None:
-        self._count(actions)
-        self.hunt.runs_with_http += self.http
-        self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
-        self.actions.update(kind_of(type(action)) for action in actions)
-        if isinstance(failure, DivergedError):
-            self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
-            self.failing = self.failing or (actions, failure)
-        elif isinstance(failure, LostError):
-            self.hunt.runs_lost += 1
-        elif failure is not None:
-            self.broken = failure
-        if self.recording is not None and self.failing is None:
-            self.recording.unlink()
-        self._tell("they part" if self.failing else "nodes and model agree")
-
-    def is_known(self, error: DivergedError) -> bool:
-        """Whether the recording of a run says that listed defects alone are why its nodes differ. Then it is kept."""
-        if self.check is None or self.recording is None:
-            return False
-        self._tell(f"checking the recording, {error}")
-        wrong = (Judgement.KNOWN, Judgement.VIOLATES)
-        found = [finding for finding in self.check(self.recording) if finding.judgement in wrong]
-        self.hunt.checked += found
-        is_news = any(finding.violates for finding in found)
-        if is_news or not any(finding.about == CONVERGENCE for finding in found):
-            return False
-        self.recording = None
-        return True
-
-    def tried(self, run: Run) -> None:
-        """A smaller run, on the nodes."""
-        self._count(run.actions)
-        self._tell("making the failing run smaller")
-
-    def _count(self, actions: Sequence[Action]) -> None:
-        self.hunt.runs += 1
-        self.hunt.steps += len(actions)
-        self.hunt.steps_over[self.wire.carrier.value] += len(actions)
-
-    def _tell(self, what: str) -> None:
-        hunt = self.hunt
-        self.on_progress(f"{hunt.options.name}: {hunt.runs} runs, {hunt.steps} steps, {what}")
-
-    def is_enough(self) -> bool:
-        """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
-        options = self.hunt.options
-        is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
-        is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
-        return self.failing is not None or is_late or is_whole or self.is_over()
 
 
 def hunt(
@@ -262,7 +71,7 @@ def hunt(
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
     result = Hunt(options)
-    tally = _Tally(result, began_s, on_progress, is_over, check)
+    tally = Tally(result, began_s, on_progress, is_over, check)
     elsewhere = None
     if options.is_elsewhere:
         elsewhere = Elsewhere(options.target, None, NODES, on_progress, tally.is_known)
@@ -324,15 +133,6 @@ def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
     return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
 
 
-def kind_of(action: type) -> str:
-    """`http register` of HttpRegister."""
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", action.__name__).lower()
-
-
-ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
-"""What the walks of three nodes may consist of: all that the model has too, without members that are played."""
-
-
 def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
     """One round, of runs side by side. Of a failing one its own actions are kept, as they are."""
     taken = Taken()
@@ -364,7 +164,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
     )
 
 
-def _rounds(tally: _Tally, start: Callable[[], Stage | None]) -> None:
+def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
     """Until something fails or the budget is used."""
     options = tally.hunt.options
     for round_number in count():
@@ -425,7 +225,7 @@ def _recorder(options: HuntOptions, run: int) -> Recorder | None:
     )
 
 
-def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
+def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
     if tally.failing is None or tally.first_failure is None:
         return None
     actions, error = tally.failing

@@ -18,7 +18,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import FoundFailure
+from distro_conformance.walks.result import FoundFailure
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Carrier, steps_over, wire_of
 from distro_model.actions import Action, Advance

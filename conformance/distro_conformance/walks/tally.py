@@ -1,0 +1,113 @@
+"""What the runs of a search came to, told run by run, and whether that is enough.
+
+Hypothesis repeats a run that failed and knows nothing but that; what went on in it, and why, is kept here.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+from distro_conformance.drivers.lockstep import DivergedError, LostError
+from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.walks.result import Hunt
+from distro_conformance.walks.shrink import Run
+from distro_conformance.wire.transports import OVER_GRPC, Wire
+from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
+from distro_model.profiles import Profile
+from distro_model.rules.watching import Taken, counting
+
+Check = Callable[[Path], Iterable[Finding]]
+"""What the invariants say of the recording of a run."""
+
+CONVERGENCE = "INV-CONV"
+"""The invariant that a run violates whose nodes hold different things in the end."""
+
+
+def kind_of(action: type) -> str:
+    """`http register` of HttpRegister."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", action.__name__).lower()
+
+
+ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
+"""What the walks of three nodes may consist of: all that the model has too, without members that are played."""
+
+
+@dataclass
+class Tally:
+    """What the runs did, as the machine reports it run by run."""
+
+    hunt: Hunt
+    began_s: float
+    on_progress: Callable[[str], None]
+    is_over: Callable[[], bool]
+    check: Check | None = None
+    wire: Wire = OVER_GRPC
+    http: bool = False
+    actions: Counter[str] = field(default_factory=Counter)
+    taken: Taken = field(default_factory=Taken)
+    first_failure: tuple[int, float] | None = None
+    failing: tuple[list[Action], DivergedError] | None = None
+    recording: Path | None = None
+    """Of the run on a cluster in its own time; that of one that passed is of no use."""
+    broken: BaseException | None = None
+    """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
+
+    def watch(self, profile: Profile) -> Profile:
+        return counting(profile, self.taken)
+
+    def ended(self, actions: list[Action], failure: BaseException | None) -> None:
+        self._count(actions)
+        self.hunt.runs_with_http += self.http
+        self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
+        self.actions.update(kind_of(type(action)) for action in actions)
+        if isinstance(failure, DivergedError):
+            self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
+            self.failing = self.failing or (actions, failure)
+        elif isinstance(failure, LostError):
+            self.hunt.runs_lost += 1
+        elif failure is not None:
+            self.broken = failure
+        if self.recording is not None and self.failing is None:
+            self.recording.unlink()
+        self._tell("they part" if self.failing else "nodes and model agree")
+
+    def is_known(self, error: DivergedError) -> bool:
+        """Whether the recording of a run says that listed defects alone are why its nodes differ. Then it is kept."""
+        if self.check is None or self.recording is None:
+            return False
+        self._tell(f"checking the recording, {error}")
+        wrong = (Judgement.KNOWN, Judgement.VIOLATES)
+        found = [finding for finding in self.check(self.recording) if finding.judgement in wrong]
+        self.hunt.checked += found
+        is_news = any(finding.violates for finding in found)
+        if is_news or not any(finding.about == CONVERGENCE for finding in found):
+            return False
+        self.recording = None
+        return True
+
+    def tried(self, run: Run) -> None:
+        """A smaller run, on the nodes."""
+        self._count(run.actions)
+        self._tell("making the failing run smaller")
+
+    def _count(self, actions: Sequence[Action]) -> None:
+        self.hunt.runs += 1
+        self.hunt.steps += len(actions)
+        self.hunt.steps_over[self.wire.carrier.value] += len(actions)
+
+    def _tell(self, what: str) -> None:
+        hunt = self.hunt
+        self.on_progress(f"{hunt.options.name}: {hunt.runs} runs, {hunt.steps} steps, {what}")
+
+    def is_enough(self) -> bool:
+        """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
+        options = self.hunt.options
+        is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
+        is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
+        return self.failing is not None or is_late or is_whole or self.is_over()
