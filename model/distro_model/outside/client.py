@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from distro_model.clock.cluster import View
-from distro_model.clock.traffic import compared_revision
 from distro_model.events import Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
-from distro_model.messages import FAIL, Answer, Request, Verify, shown
-from distro_model.node import Action, NodeState, Step, Task
+from distro_model.messages import FAIL, Answer, Request, Verify
+from distro_model.node import NodeState, Step
+from distro_model.outside.deadlines import Deadlines, Reach
 from distro_model.outside.ip_clients import (
     Alive,
     announced,
@@ -31,6 +31,7 @@ from distro_model.outside.ip_clients import (
 from distro_model.outside.possible import Possible, Unseen, Waiting, merged
 from distro_model.outside.slack import Slack
 from distro_model.outside.unexplained import Unexplained, request_text, view_text
+from distro_model.outside.views import is_of_several, view_of
 from distro_model.profile import Profile
 from distro_model.rules.owners import is_ip_client
 from distro_model.rules.rule import name_of
@@ -44,25 +45,18 @@ STATES_MAX = 600
 """A client that may be in more states than this is left alone, and counted as undecided."""
 
 
-Reach = Callable[[str], int | None]
-"""Peer -> since when it can certainly be reached, None where that is not certain."""
-
-
 class ClientOutside:
     """`node` is the state of the node as far as this client goes: without other clients."""
 
     def __init__(self, client: str, nodes: Iterable[NodeState], profile: Profile, slack: Slack, reach: Reach) -> None:
         self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
+        self._is_ip_client = is_ip_client(client)
+        self._due = Deadlines(client, self._is_ip_client, profile, slack, reach)
         self._states: frozenset[Possible] = frozenset(Possible(node) for node in nodes)
         self._before: list[tuple[int, frozenset[Possible]]] = []  # until when it may have been in these states
-        self._is_ip_client = is_ip_client(client)
-        self._alive: Alive = {}  # of a client of the HTTP API
-        self._believed_ms = 0  # since when
-        self._published_ms = 0  # when it may still have published something
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
-        self._touched_ms = 0
         self._began_ms: dict[str, int] = {}
         self.in_parts = 0
         """So often it was shown while it was being changed, as it is neither before nor after (gap `torn-view`): a
@@ -85,7 +79,7 @@ class ClientOutside:
         """From now on this may happen at any time; `finish` says that it has."""
         if self.is_undecided:
             return
-        self._began_ms[key] = self._touched_ms = now_ms
+        self._began_ms[key] = self._due.touched_ms = now_ms
         self._add(now_ms, Waiting(key, event, now_ms, None))
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
@@ -99,7 +93,7 @@ class ClientOutside:
         if self._slack.skew_ms:
             self._before.append((now_ms, before))
         states = self._after(before, key, now_ms)
-        self._touched_ms = now_ms
+        self._due.touched_ms = now_ms
         if answer is None:
             self._states = merged(each.without_answer(key) for each in states)
             return
@@ -117,14 +111,14 @@ class ClientOutside:
         self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
         states, until_ms = self._now(now_ms), now_ms + self._slack.late_ms
         if not self.is_undecided:
-            self._touched_ms = now_ms
+            self._due.touched_ms = now_ms
             self._states = merged(each.happening_by(key, until_ms) for each in states)
 
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
         """It happens now, or a skew later at most; in real time perhaps something else in its place."""
         if self.is_undecided:
             return
-        self._touched_ms = now_ms
+        self._due.touched_ms = now_ms
         if not self._slack.skew_ms:
             self._states = merged(self._applied(each, event, now_ms) for each in self._now(now_ms))
             return
@@ -139,10 +133,10 @@ class ClientOutside:
     def believe(self, alive: Alive, now_ms: int) -> None:
         """What the node may take its members for from now on. It says whose a client of the HTTP API is, and nothing of
         any other."""
-        if self.is_undecided or not self._is_ip_client or alive == self._alive:
+        if self.is_undecided or not self._is_ip_client or alive == self._due.alive:
             return
-        states = self._now(now_ms) if self._alive else self._states
-        self._alive, self._believed_ms, self._owned_ms = alive, now_ms, None
+        states = self._now(now_ms) if self._due.alive else self._states
+        self._due.alive, self._due.believed_ms, self._owned_ms = alive, now_ms, None
         self._states = merged(after for each in states for after in self._believing(each, now_ms))
 
     def settle(self, now_ms: int) -> None:
@@ -228,13 +222,13 @@ class ClientOutside:
                 self.is_undecided = True
                 return self._states
             frontier += self._next(found[each], now_ms)
-        kept = frozenset(each for each in found.values() if not self._is_passed(each, now_ms))
+        kept = frozenset(each for each in found.values() if not self._due.is_passed(each, now_ms))
         if not kept:
-            overdue = sorted({text for each in found.values() for text in self._overdue(each, now_ms)})
+            overdue = sorted({text for each in found.values() for text in self._due.overdue(each, now_ms)})
             seen = f"by {now_ms} ms it has sent nothing"
             raise Unexplained("execute-a-task", self.client, seen, " or ".join(overdue) or "something")
         if self._is_ip_client and any(is_publishing(each.node, self.client) for each in kept):
-            self._published_ms = now_ms
+            self._due.published_ms = now_ms
         self._states = kept
         return kept
 
@@ -249,11 +243,11 @@ class ClientOutside:
                 if not _sends(after) and after.node.task(task.client, task.target) is None:
                     yield replace(state, node=after.node)
         if self._is_ip_client:
-            if not self._is_owner_known:
+            if not self._due.is_owner_known:
                 yield from self._believing(state, now_ms)
             for _, node in checked(state.node, self.client, now_ms + self._slack.skew_ms, self._profile):
                 yield replace(state, node=node)
-        elif self._may_expire(state.node, now_ms):
+        elif self._due.may_expire(state.node, now_ms):
             after = step(state.node, LeaseCheckDue(now_ms), self._profile)
             yield replace(state, node=after.node)
 
@@ -273,78 +267,9 @@ class ClientOutside:
             if does_nothing(waiting.event, before.node, done.node):
                 yield replace(done, node=before.node)
 
-    def _is_passed(self, state: Possible, now_ms: int) -> bool:
-        return any(True for _ in self._overdue(state, now_ms))
-
-    def _overdue(self, state: Possible, now_ms: int) -> Iterator[str]:
-        """What should have happened by now, as a clause."""
-        for waiting in state.waiting:
-            if waiting.until_ms is not None and waiting.until_ms < now_ms:
-                yield f"{type(waiting.event).__name__} by {waiting.until_ms} ms"
-        for unseen in state.unseen:
-            if now_ms > unseen.at_ms + self._slack.skew_ms + self._slack.late_ms:
-                yield f"{request_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
-        for task in state.node.tasks:
-            by_ms = self._deadline_ms(state.node, task)
-            if by_ms is not None and now_ms > by_ms:
-                yield f"{task.action} {task.client} to {task.target} by {by_ms} ms"
-        by_ms = self._expired_by_ms(state.node)
-        if by_ms is not None and now_ms > by_ms:
-            yield f"the end of the lease of {self.client} by {by_ms} ms"
-        is_checked = self._is_ip_client and self._is_owner_known
-        for from_ms, _ in checked(state.node, self.client, now_ms, self._profile) if is_checked else ():
-            by_ms = max(from_ms, self._settled_ms(state.node)) + self._checks_ms
-            if now_ms > by_ms:
-                yield f"a check of the beats and the lease of {self.client} by {by_ms} ms"
-
-    def _deadline_ms(self, node: NodeState, task: Task) -> int | None:
-        """A task waits at most one tick; it may be due before it was queued, where it goes on for another. Who could
-        not be reached before is tried again after the retry delay."""
-        due_ms, reached_ms, profile = task.due_ms, self._reach(task.target), self._profile
-        if reached_ms is None or not self._is_owner_known:
-            return None
-        if self._slack.skew_ms and task.action is Action.DELETE and not self._is_safe(task, reached_ms):
-            return None
-        again_ms = reached_ms + profile.retry_delay_ms + profile.call_timeout_ms if reached_ms else 0
-        if self._is_ip_client:  # a check may have found it
-            due_ms = max(due_ms, self._settled_ms(node) + profile.sync_delay_ms) + self._checks_ms
-        return max(due_ms, again_ms, self._touched_ms) + 2 * profile.tick_ms + self._slack.late_ms
-
-    def _is_safe(self, task: Task, reached_ms: int) -> bool:
-        """A request to a member that could not be reached fails unseen, and its retry may take the place of a DELETE
-        that was queued meanwhile (B24)."""
-        return not reached_ms or reached_ms < task.since_ms - self._profile.call_timeout_ms - self._slack.late_ms
-
     def _believing(self, state: Possible, now_ms: int) -> Iterator[Possible]:
-        for node in believing(state.node, self.client, self._alive, now_ms, self._profile):
+        for node in believing(state.node, self.client, self._due.alive, now_ms, self._profile):
             yield replace(state, node=node)
-
-    @property
-    def _is_owner_known(self) -> bool:
-        """Else what the owner does at once may come as late as its node finds out that it is the owner."""
-        return all(len(options) == 1 for options in self._alive.values())
-
-    def _settled_ms(self, node: NodeState) -> int:
-        """Since when nothing but time is needed for the next check to do something: who is left without instances is
-        forgotten by a check after the one that has removed the last."""
-        return self._believed_ms if is_publishing(node, self.client) else max(self._believed_ms, self._published_ms)
-
-    @property
-    def _checks_ms(self) -> int:
-        """So long after its time a check may come."""
-        return self._profile.lease_check_ms + self._profile.tick_ms + self._slack.late_ms
-
-    def _may_expire(self, node: NodeState, now_ms: int) -> bool:
-        lease_ms = self._profile.lease_ms - self._slack.skew_ms
-        held = node.client(self.client)
-        expires = held is not None and not held.native and now_ms - held.renewed_ms > lease_ms
-        return expires or any(now_ms - since_ms > lease_ms for _, since_ms in node.gone)
-
-    def _expired_by_ms(self, node: NodeState) -> int | None:
-        held = node.client(self.client)
-        if held is None or held.native or self._is_ip_client:
-            return None
-        return held.renewed_ms + self._profile.lease_ms + self._checks_ms
 
     def _lately(self, since_ms: int) -> Iterator[Possible]:
         """The states before what has begun since then."""
@@ -412,25 +337,13 @@ class ClientOutside:
         return held is not None and (held.native or self._is_ip_client) and bool(self._verifies(node, now_ms))
 
     def _view(self, node: NodeState) -> View | None:
-        held = node.client(self.client)
-        if held is None:
-            return None
-        revision = held.revision if self._profile.revisions_travel else 0
-        return View(compared_revision(self.client, revision) or 0, shown(held.content))
+        return view_of(self.client, node, self._profile)
 
     def _is_in_parts(self, view: View | None, states: Iterable[Possible], asked_ms: int) -> bool:
-        is_being_changed = bool(self._began_ms) or self._touched_ms >= asked_ms
-        return is_being_changed or (self._is_ip_client and self._is_of_several(view, states))
-
-    def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
-        """A check goes from service to service: some are shown as after it, and others as before."""
-        known = [each for state in states if (each := self._view(state.node)) is not None]
-        if view is None or view.revision not in {each.revision for each in known}:
-            return False
-        shown_as = dict(view.content)
-        contents = [dict(each.content) for each in known]
-        services = {service for each in (shown_as, *contents) for service in each}
-        return all(any(each.get(service) == shown_as.get(service) for each in contents) for service in services)
+        if self._began_ms or self._due.touched_ms >= asked_ms:
+            return True
+        known = [shown_now for each in states if (shown_now := self._view(each.node)) is not None]
+        return self._is_ip_client and is_of_several(view, known)
 
     def _wanted(self, node: NodeState, target: str) -> str:
         task = node.task(self.client, target)
