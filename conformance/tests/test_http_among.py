@@ -122,7 +122,7 @@ def test_only_the_node_under_test_takes_http_clients_and_only_where_it_has_the_a
     with_api.oracle.outside = without.oracle.outside = NodeOutside("a", ["b"], profile_named("nacos-2.0.4"), Slack())
     asked = HttpRegister("web", "10.0.1.4:80", "a")
     assert with_api.cannot(asked) is None
-    assert without.cannot(asked) == "this node was started without its HTTP API"
+    assert without.cannot(asked) == "the nodes were started without their HTTP API"
     assert with_api.cannot(HttpRegister("web", "10.0.1.4:80", "b")) == "b is played, and takes no clients"
     assert with_api.cannot(HttpRegister("web", "10.0.1.4:80", "a", by_v2=True)) == (
         "nodes of nacos-2.0.4 know no version 2 of the HTTP API"

@@ -167,8 +167,6 @@ class EmbeddedCluster(WiredCluster):
                 return f"nodes of {self._profile.name} know no version 2 of the HTTP API"
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
-            case OverHttp() if not self._serves_http:
-                return "these nodes were started without their HTTP API"
         return super().cannot(action)
 
     async def perform(self, action: Action) -> None:

@@ -144,9 +144,7 @@ class PeersCluster(WiredCluster):
                 return None
             case Pause() | Resume() | FallSilent() | AnswerAgain() | ListMembers() | Move():
                 return "not among played members"
-            case OverHttp() if not self._serves_http:
-                return "this node was started without its HTTP API"
-            case OverHttp(node=node) if self.names and node != self.under_test:
+            case OverHttp(node=node) if self._serves_http and self.names and node != self.under_test:
                 return f"{node} is played, and takes no clients"
             case Crash(node) | Restart(node) if self.names and node == self.under_test:
                 return "the node under test lives through the run"

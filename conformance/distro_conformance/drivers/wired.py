@@ -106,6 +106,7 @@ class WiredCluster:
         self._lists: dict[str, Sequence[str]] = {}
         """The members in the list of each node."""
         self._later_api = "v2"
+        self._serves_http = True
 
     def _name(self, names: Sequence[str], spare: Sequence[str], profile: str) -> None:
         """These are the nodes. Nobody lists the spare addresses, which sort among them."""
@@ -124,6 +125,8 @@ class WiredCluster:
 
     def cannot(self, action: Action) -> str | None:
         match action:
+            case OverHttp() if not self._serves_http:
+                return "the nodes were started without their HTTP API"
             case HttpBeat(by_v2=True) if self._later_api == "v3":
                 return "a beat of version 3 says where and not what: it registers nothing"
             case OfLink(source, target) if (source, target) not in self.links:
