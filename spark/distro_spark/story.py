@@ -27,6 +27,10 @@ END = 2**62
 LEASE = "lease"
 """What the row of a copy says that went since nobody renewed it."""
 
+REPEATED_WITHIN_MS = 7_000
+"""What failed: 5 s up to 2.1.2, 3 s since (docs/protocol #sync-retry), a tick of the engine, and what a thread may be
+late."""
+
 LEASE_MS = 180_000
 """Of such a copy."""
 

@@ -842,6 +842,31 @@ def a_node_that_loads_late_what_it_was_told_has_left(run: Told) -> None:
     run.removed("b")
 
 
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def an_owner_that_does_not_say_that_it_loads_what_has_left_it(run: Told) -> None:
+    """Rows of embedded nodes do not say which message brought a copy."""
+    run.registered()
+    run.leave()
+    loads(run, "a", "b")
+    run.apply("a", 1, "A")
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_node_that_is_told_what_has_left_after_it_has_loaded(run: Told) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.leave()
+    loads(run, "c", "b")
+    run.send("c", "CHANGE", revision=1, digest="A")
+    run.apply("c", 1, "A")
+    run.send("b", "DELETE")
+    run.removed("b")
+
+
 @case("nacos-2.2.4", INV_CONV=[None])
 def an_owner_that_takes_back_what_has_left_it_with_no_snapshot(run: Told) -> None:
     run.registered()
@@ -934,6 +959,31 @@ def a_lost_change_that_no_verify_confirms(run: Told) -> None:
     run.change(0, "B")
     run.send("b", "CHANGE", revision=0, digest="B")
     run.apply("c", 0, "B")
+
+
+def a_change_while_b_is_listed(run: Told, members: str) -> None:
+    run.registered(0)
+    run.row("a", Kind.MEMBERS_CHANGED, detail=members)
+    run.change(0, "B")
+    run.apply("c", 0, "B")
+    run.after(8_000)
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_change_that_is_due_for_who_is_no_member_and_comes_back(run: Told) -> None:
+    a_change_while_b_is_listed(run, "a,c")
+
+
+@case("nacos-2.3.2", INV_CONV=[None])
+def a_change_that_is_due_for_who_is_no_member_where_a_verify_asks_for_more(run: Told) -> None:
+    a_change_while_b_is_listed(run, "a,c")
+
+
+@case("nacos-2.0.4", INV_CONV=[None])
+def a_change_that_is_due_for_who_is_a_member_and_is_never_sent(run: Told) -> None:
+    a_change_while_b_is_listed(run, "a,b")
 
 
 @case("nacos-2.0.4", INV_CONV=[None])

@@ -16,7 +16,6 @@ from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.conv import swallowed
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.invariants.retry import REPEATED_WITHIN_MS
 from distro_spark.rows import (
     DELETE,
     DISCONNECTED,
@@ -33,7 +32,7 @@ from distro_spark.rows import (
     is_state,
     latest,
 )
-from distro_spark.story import Finding, Story, Told
+from distro_spark.story import REPEATED_WITHIN_MS, Finding, Story, Told
 from distro_spark.violations import SIGNATURE
 
 

@@ -37,10 +37,7 @@ from distro_spark.rows import (
     members,
     replicas,
 )
-from distro_spark.story import Finding, Story, Told
-
-REPEATED_WITHIN_MS = 7_000
-"""5 s up to 2.1.2, 3 s since (docs/protocol #sync-retry), a tick of the engine, and what a thread may be late."""
+from distro_spark.story import REPEATED_WITHIN_MS, Finding, Story, Told
 
 
 @compiled

@@ -73,6 +73,15 @@ def own_of(story: Story, node: str) -> Sequence[Row]:
     return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
 
 
+def lacked(story: Story, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
+    """Whether the node's list of members lacked the peer at some time between these."""
+    marks = (row for rows in (story.resets.get(node, ()), story.faults.get(node, ())) for row in rows)
+    lists = [row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail]
+    before = max((row for row in lists if row.at_ms < from_ms), key=_SEQ, default=None)
+    then = [row for row in lists if from_ms <= row.at_ms <= until_ms]
+    return any(peer not in str(row.detail).split(",") for row in (*([before] if before else ()), *then))
+
+
 def count_before(rows: Sequence[Row], seq: int) -> int:
     """How many of these rows of one node come before that one."""
     return bisect_left(rows, seq, key=_SEQ)

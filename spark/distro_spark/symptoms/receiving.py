@@ -5,6 +5,7 @@
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 | B01 | or that left the revision as it was there, and a verify confirmed the copy that missed what was sent of it |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
+| B02 | or it was not in the owner's list when that was due, and confirmed the copy that it had from somebody else |
 | B27 | the copy came with a snapshot after its client's connection had ended, less than a lease ago |
 | B33 | the node answered another one's load before it was loaded |
 """
@@ -13,8 +14,8 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
-from distro_spark.symptoms.look import CHANGES, count_before, lives, remembered, states_of, succeeded
+from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, REPEATED_WITHIN_MS, Row, Story, Told
+from distro_spark.symptoms.look import CHANGES, count_before, lacked, lives, remembered, states_of, succeeded
 from distro_traces.event import Kind, Outcome
 
 
@@ -49,17 +50,27 @@ def confirmed_as_before(story: Story, told: Told) -> bool:
 
 
 def confirmed_unread(story: Story, told: Told) -> bool:
-    """B02. What a client publishes that is still there is missing or old although what carried it was acknowledged, and
-    a verify confirmed the copy. Who should hold something of it has not left, whatever it does in that millisecond."""
+    """B02. What a client publishes that is still there is missing or old, and a verify confirmed the copy all the same:
+    what carried it was acknowledged, or was for nobody who is no member. Who should hold something of it has not left,
+    whatever it does in that millisecond."""
     seen = told.evidence
     earlier = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
     return (
         bool(earlier)
         and (seen["expected"] != "nothing" or earlier[-1].kind not in GONE)
-        and seen["last_operation"] in CHANGES
-        and seen["last_outcome"] == Outcome.SUCCESS
         and seen["last_verify"] == Outcome.SUCCESS
+        and (
+            (seen["last_operation"] in CHANGES and seen["last_outcome"] == Outcome.SUCCESS)
+            or (seen["last_operation"] is None and _was_for_no_member(story, told))
+        )
     )
+
+
+def _was_for_no_member(story: Story, told: Told) -> bool:
+    """The owner changed the client, and its list lacked the node until that was due."""
+    changed, owner = told.first, str(told.evidence["owner"])
+    is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
+    return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + REPEATED_WITHIN_MS)
 
 
 def came_back(story: Story, told: Told) -> bool:
@@ -70,9 +81,19 @@ def came_back(story: Story, told: Told) -> bool:
     if told.evidence["expected"] != "nothing" or not count or states[count - 1].kind != Kind.REPLICA_APPLIED:
         return False
     came = states[count - 1]
-    loads = {row.message for row in story.loads.get(told.node, ()) if succeeded(row)}
     has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in story.rows)
-    return has_left and came.message in loads and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+    return has_left and _came_with_a_load(story, came) and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+
+
+def _came_with_a_load(story: Story, came: Row) -> bool:
+    """Where the row does not say with which message (embedded nodes), the last that the node was given or told before
+    it was a snapshot."""
+    given = [row for row in story.loads.get(came.node, ()) if succeeded(row)]
+    if came.message is not None:
+        return came.message in {row.message for row in given}
+    told = [row for row in story.by_node[came.node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
+    last = max((row for row in (*given, *told) if row.seq < came.seq), key=lambda row: row.seq, default=None)
+    return last in given
 
 
 def gave_a_snapshot(_: Story, told: Told) -> bool:
