@@ -25,6 +25,7 @@ CLOCK_SLACK_MS = 400
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _SEQ = attrgetter("seq")
+_AT_MS = attrgetter("at_ms")
 
 
 def remembered(look: Callable[Concatenate[Story, _P], _R]) -> Callable[Concatenate[Story, _P], _R]:
@@ -75,11 +76,18 @@ def own_of(story: Story, node: str) -> Sequence[Row]:
 
 def lacked(story: Story, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
     """Whether the node's list of members lacked the peer at some time between these."""
+    lists = _lists_of(story, node)
+    first = bisect_left(lists, from_ms, key=_AT_MS)
+    then = lists[max(first - 1, 0) : bisect_right(lists, until_ms, key=_AT_MS)]
+    return any(peer not in str(row.detail).split(",") for row in then)
+
+
+@remembered
+def _lists_of(story: Story, node: str) -> Sequence[Row]:
+    """The node's lists of members, one after the other."""
     marks = (row for rows in (story.resets.get(node, ()), story.faults.get(node, ())) for row in rows)
-    lists = [row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail]
-    before = max((row for row in lists if row.at_ms < from_ms), key=_SEQ, default=None)
-    then = [row for row in lists if from_ms <= row.at_ms <= until_ms]
-    return any(peer not in str(row.detail).split(",") for row in (*([before] if before else ()), *then))
+    lists = (row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail)
+    return sorted(lists, key=_SEQ)
 
 
 def count_before(rows: Sequence[Row], seq: int) -> int:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import dropwhile
 
 from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, REPEATED_WITHIN_MS, Row, Story, Told
@@ -88,12 +89,19 @@ def came_back(story: Story, told: Told) -> bool:
 def _came_with_a_load(story: Story, came: Row) -> bool:
     """Where the row does not say with which message (embedded nodes), the last that the node was given or told before
     it was a snapshot."""
-    given = [row for row in story.loads.get(came.node, ()) if succeeded(row)]
+    given = _given(story, came.node)
     if came.message is not None:
-        return came.message in {row.message for row in given}
-    told = [row for row in story.by_node[came.node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
-    last = max((row for row in (*given, *told) if row.seq < came.seq), key=lambda row: row.seq, default=None)
-    return last in given
+        return any(row.message == came.message for row in given if succeeded(row))
+    count = count_before(given, came.seq)
+    return count > 0 and succeeded(given[count - 1])
+
+
+@remembered
+def _given(story: Story, node: str) -> Sequence[Row]:
+    """The snapshots that a node was given, and the changes of the client that it was told."""
+    loads = [row for row in story.loads.get(node, ()) if succeeded(row)]
+    told = [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
+    return sorted([*loads, *told], key=lambda row: row.seq)
 
 
 def gave_a_snapshot(_: Story, told: Told) -> bool:
