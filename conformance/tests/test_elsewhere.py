@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize
 from distro_conformance.cli.checking import checker
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
-from distro_conformance.findings import Judgement
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.language.expectations import OfHeld
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
@@ -108,16 +108,36 @@ class LosesAChange(Walk):
 def test_a_run_that_a_listed_defect_explains_is_told_and_does_not_end_the_search(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, bug: str | None
 ) -> None:
-    nodes = Silent(real_time=True) if bug is None else EmbeddedCluster(real_time=True)
-    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(nodes, profile))
+    nodes = Silent if bug is None else EmbeddedCluster
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(nodes(real_time=True), profile))
     monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(stage, "WAIT_MAX_MS", 3_000)
     monkeypatch.setattr(walks, "MACHINES", {(False, False): LosesAChange})
-    options = HuntOptions(target="x", seconds=60, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
+    options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
     result = hunt(options, check=checker())
     assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
-    assert (result.failure is None, result.runs) == ((True, 2) if bug else (False, 1))
-    assert len(list(tmp_path.iterdir())) == result.runs, "what a finding was told from is kept"
+    assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
+    assert finding_of_hunt(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
+    assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "what a finding was told from is kept"
+
+
+def test_a_run_whose_recording_cannot_be_checked_fails_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def out_of_order(_: Path) -> list[Finding]:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(Silent(real_time=True), "strict"))
+    monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
+    options = HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path)
+    result = hunt(options, check=out_of_order)
+    assert result.failure is not None
+    assert result.failure.recording is not None
+    assert result.failure.recording.exists()
+    (finding,) = result.checked
+    assert (finding.judgement, finding.counted) == (Judgement.NOT_JUDGED, None)
+    assert "no space left" in finding.message
 
 
 def test_nobody_need_agree_about_clients_of_whose_end_nobody_is_told() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from distro_conformance.cli.output import Told
+from distro_conformance.cli.output import Told, say_aside
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding
 from distro_conformance.walks.tally import Check
@@ -16,21 +15,25 @@ from distro_spark.java import JavaMissingError, require_java
 
 
 def checker() -> Check | None:
-    """The invariants, for the recording of a run whose nodes differ; None where there is nothing to check it with."""
-    with suppress(JavaMissingError):
-        if not missing_extras("spark") and require_java():
+    """The invariants, for recordings of runs whose nodes differ; None, and why is said, where Spark cannot be had."""
+    missing = missing_extras("spark")
+    try:
+        if missing is None and require_java():
             return _checked
+    except JavaMissingError as error:
+        missing = str(error)
+    say_aside(f"why nodes differ is not looked up here: {missing}")
     return None
 
 
-def _checked(recording: Path) -> Sequence[Finding]:
+def _checked(place: Path) -> Sequence[Finding]:
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check
     from distro_spark.session import local_session
 
     session = local_session(small=True)
     try:
-        return findings_of(check(session, recording), str(recording))
+        return findings_of(check(session, place), str(place))
     finally:
         session.stop()
 
@@ -41,6 +44,9 @@ def told_of(checked: Sequence[Finding]) -> Iterator[Told]:
     for (about, known), times in alike.items():
         first = next(each for each in checked if (each.about, each.known) == (about, known))
         more = f" ({times - 1} more)" if times > 1 else ""
-        where = f"{first.node}, since {first.since}" + (f", after {first.after}" if first.after else "")
+        after = f", after {first.after}" if first.after else ""
+        where = (f"{first.node}, since {first.since}{after}",) if first.node else ()
         bug = f"known, {known}: " if known else ""
-        yield Told(first.judgement, f"{about:<10} {bug}{first.message}{more}", (where, first.again))
+        yield Told(
+            first.judgement, f"{about:<10} {bug}{first.message}{more}", (*([where] if first.node else ()), first.again)
+        )

@@ -173,7 +173,8 @@ def cluster(
 ) -> None:
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
     said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run; where its
-    recording shows that defects listed for the release are why they do not, these are told, and the search goes on.
+    recording shows that defects listed for the release are why they do not, these are told, and the search goes on
+    with a new cluster (where Spark is installed; without it every such run ends the search).
     """
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
@@ -260,7 +261,8 @@ def _tell(
 
         write_page(report_of_hunt(result, finding, shown), html)
     checked = result.checked if isinstance(result, Hunt) else []
-    counts = f"{result.steps} steps in {runs} runs"
+    known = f", {result.runs_known} of which end as known" if isinstance(result, Hunt) and result.runs_known else ""
+    counts = f"{result.steps} steps in {runs} runs{known}"
     if json:
         figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage")}
         figures |= {"headline": f"{target}: {counts}", "mutant": options.mutant, "runs": runs, "seed": seed}

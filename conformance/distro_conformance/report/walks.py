@@ -56,13 +56,14 @@ def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Rep
     options = hunt.options
     among = "one node among played members" if options.among_played else "nodes under random actions and faults"
     beside = "which must agree at the end of each run" if options.is_elsewhere and not options.among_played else ""
+    checked = "the recordings of runs whose nodes differ" if hunt.checked else "no check of traces"
     summary = f"{hunt.steps} steps in {hunt.runs} runs"
     return Report(
         target=options.target,
         profile=options.profile,
         mutant=options.mutant,
         seed=options.seed,
-        scope=f"{among}, {beside or 'beside the model'}; no requirements, no search of the model, no check of traces",
+        scope=f"{among}, {beside or 'beside the model'}; no requirements, no search of the model, {checked}",
         verdict=hunt.verdict,
         seconds=hunt.seconds,
         stages=(Stage(options.name, hunt.verdict, hunt.seconds, summary),),

@@ -46,6 +46,10 @@ def finding_of_walks(
     )
     if walks.failure is not None:
         return _failed(finding, walks.failure, walks.verdict)
+    if isinstance(walks, Hunt) and walks.runs_known:
+        bugs = sorted({each.known for each in walks.checked if each.known})
+        message = f"known, {', '.join(bugs)}: in {walks.runs_known} of {walks.runs} runs the nodes do not come to agree"
+        return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=upstream_of(bugs[0]), message=message)
     if walks.verdict is Verdict.CONFORMS:
         return finding
     nothing = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"

@@ -7,6 +7,7 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import gc
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from distro_conformance.walks.walk import Walk, draw
 from distro_conformance.wire.transports import steps_over, wire_of
 from distro_model.actions import Action
 from distro_model.rules.watching import Taken, counting
-from distro_traces.ndjson import SUFFIX, Recorder
+from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
@@ -72,14 +73,22 @@ def hunt(
         return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
     result = Hunt(options)
     tally = Tally(result, began_s, on_progress, is_over, check)
-    elsewhere = None
+    elsewhere: Elsewhere | None = None
+
+    def start_elsewhere() -> Elsewhere:
+        return Elsewhere(options.target, None, NODES, on_progress, tally.is_known)
+
     if options.is_elsewhere:
-        elsewhere = Elsewhere(options.target, None, NODES, on_progress, tally.is_known)
+        elsewhere = start_elsewhere()
         result.options = options = replace(options, profile=elsewhere.profile)
 
     def start() -> Stage | None:
+        nonlocal elsewhere
         if tally.is_enough():
             return None
+        if elsewhere is not None and tally.is_spoilt:
+            elsewhere.stop()
+            elsewhere, tally.is_spoilt = start_elsewhere(), False
         if options.among_played:
             return Among(
                 options.nodes, options.profile, options.mutant, tally.wire, tally.watch, serves_http=tally.http
@@ -100,6 +109,7 @@ def hunt(
     finally:
         if elsewhere is not None:
             elsewhere.stop()
+        tally.tidy()
     result.failure = failure = _failure(options, tally)
     if failure and options.database:
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
@@ -212,10 +222,13 @@ def _recorder(options: HuntOptions, run: int) -> Recorder | None:
     if options.record_into is None:
         return None
     name = f"lockstep-{options.seed}-{run + 1:04d}"
-    if options.is_elsewhere:  # runs of an earlier search with the same seed were others
-        options.record_into.joinpath(f"{name}{SUFFIX}").unlink(missing_ok=True)
+    place = options.record_into
+    if options.is_elsewhere:
+        place /= f"walks-{options.seed}"
+        if not run:  # those of an earlier search with the same seed were others
+            shutil.rmtree(place, ignore_errors=True)
     return Recorder(
-        options.record_into,
+        place,
         name,
         profile=options.profile,
         target=options.target,

@@ -111,9 +111,10 @@ class Hunt:
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
+    runs_known: int = 0
+    """Of the runs in real time: the nodes did not come to agree, and listed defects alone are why."""
     checked: list[Finding] = field(default_factory=list)
-    """What the invariants say of the recordings of runs whose nodes did not come to agree: of those that ended the
-    search, and of those that show nothing but listed defects."""
+    """What the invariants say of these, and of the run that ended the search."""
 
     @property
     def verdict(self) -> Verdict:

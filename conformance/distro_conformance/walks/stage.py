@@ -6,6 +6,7 @@ time, which has to agree in the end.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
@@ -183,8 +184,8 @@ class Elsewhere(_OnCluster):
     """Any cluster in its own time: its nodes are not followed step by step, they must agree in the end.
 
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
-    end. What the driver cannot do is left out of the run. `is_known`: whether what ended a run is a defect that is
-    listed, so that it ended no run. Raises UsageError, TargetError.
+    end. What the driver cannot do is left out of the run. `is_known`: whether listed defects alone are why the nodes
+    differ about this client; the others are those of whose end nobody was told. Raises UsageError, TargetError.
     """
 
     must_agree = True
@@ -195,7 +196,7 @@ class Elsewhere(_OnCluster):
         profile: str | None,
         nodes: Sequence[str],
         on_progress: OnProgress,
-        is_known: Callable[[DivergedError], bool] = lambda _: False,
+        is_known: Callable[[str, Sequence[str]], bool] = lambda _client, _untold: False,
     ) -> None:
         resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
         if not isinstance(resolved.cluster, WiredCluster):
@@ -227,14 +228,16 @@ class Elsewhere(_OnCluster):
 
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
-        within = expected_after(self._done)
+        untold = untold_after(self._done)
+        within = Expect(AllAgree(untold), AGREE_WITHIN_MS)
         verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
         super().checkpoint()
         if verdict is Verdict.CONFORMS:
             return
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
-        self.cluster.record_no_more()  # it is whole, and can be looked at
-        if not self._is_known(error):
+        self.cluster.record_no_more()  # it is whole, and can be looked at; servers and links live on meanwhile
+        client = found.partition(":")[0]
+        if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, client, untold)):
             raise error
 
     def close(self) -> None:
@@ -245,7 +248,12 @@ class Elsewhere(_OnCluster):
 
 
 def expected_after(actions: Iterable[Action]) -> Expect:
-    """That all agree, about all but clients of whose end nobody was told: only a lease ends their copies."""
+    """That all agree, about all but clients of whose end nobody was told."""
+    return Expect(AllAgree(untold_after(actions)), AGREE_WITHIN_MS)
+
+
+def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:
+    """The clients of whose end nobody was told: only a lease ends their copies."""
     home: dict[str, str] = {}
     untold: set[str] = set()
     for action in actions:
@@ -258,7 +266,7 @@ def expected_after(actions: Iterable[Action]) -> Expect:
                 untold |= {client for client, at in home.items() if at == node}
             case Swallow(operation=None | "DELETE", client=client):
                 untold |= set(home) if client is None else {client}
-    return Expect(AllAgree(tuple(sorted(untold))), AGREE_WITHIN_MS)
+    return tuple(sorted(untold))
 
 
 def in_real_time(action: Action | None) -> Action | None:

@@ -6,15 +6,17 @@ Hypothesis repeats a run that failed and knows nothing but that; what went on in
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.findings.finding import SHOULD, Finding, Judgement
 from distro_conformance.walks.result import Hunt
 from distro_conformance.walks.shrink import Run
 from distro_conformance.wire.transports import OVER_GRPC, Wire
@@ -23,8 +25,9 @@ from distro_model.profiles import Profile
 from distro_model.rules.watching import Taken, counting
 
 Check = Callable[[Path], Iterable[Finding]]
-"""What the invariants say of the recording of a run."""
+"""What the invariants say of the recordings in a directory."""
 
+KNOWN = Judgement.KNOWN
 CONVERGENCE = "INV-CONV"
 """The invariant that a run violates whose nodes hold different things in the end."""
 
@@ -54,7 +57,10 @@ class Tally:
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
     recording: Path | None = None
-    """Of the run on a cluster in its own time; that of one that passed is of no use."""
+    """Of the run that is being done, on a cluster in its own time. The runs of a search share a directory, and are
+    looked at together: one alone may show too little."""
+    is_spoilt: bool = False
+    """The nodes still hold what the run before has left there."""
     broken: BaseException | None = None
     """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
 
@@ -73,23 +79,38 @@ class Tally:
             self.hunt.runs_lost += 1
         elif failure is not None:
             self.broken = failure
-        if self.recording is not None and self.failing is None:
-            self.recording.unlink()
         self._tell("they part" if self.failing else "nodes and model agree")
 
-    def is_known(self, error: DivergedError) -> bool:
-        """Whether the recording of a run says that listed defects alone are why its nodes differ. Then it is kept."""
+    def is_known(self, client: str, untold: Collection[str]) -> bool:
+        """Whether its recording says that listed defects alone are why the nodes of a run differ, about this client
+        too. What it says of those of whose end nobody was told is nobody's fault."""
         if self.check is None or self.recording is None:
             return False
-        self._tell(f"checking the recording, {error}")
-        wrong = (Judgement.KNOWN, Judgement.VIOLATES)
-        found = [finding for finding in self.check(self.recording) if finding.judgement in wrong]
+        self._tell("checking why the nodes of a run differ")
+        found = [each for each in self._checked(self.check, self.recording) if each.client not in untold]
         self.hunt.checked += found
-        is_news = any(finding.violates for finding in found)
-        if is_news or not any(finding.about == CONVERGENCE for finding in found):
-            return False
-        self.recording = None
-        return True
+        is_listed = any((each.about, each.client, each.judgement) == (CONVERGENCE, client, KNOWN) for each in found)
+        self.is_spoilt = is_listed and not any(each.violates for each in found)
+        self.hunt.runs_known += self.is_spoilt
+        return self.is_spoilt
+
+    def _checked(self, check: Check, recording: Path) -> Iterator[Finding]:
+        """What is wrong in this run. That it cannot be checked is no reason to lose it."""
+        try:
+            for finding in check(recording.parent):
+                if finding.run == recording.stem and finding.judgement in (KNOWN, Judgement.VIOLATES):
+                    yield finding
+        except Exception as error:  # noqa: BLE001 - Spark, its Java, a disk: the nodes differ all the same
+            why = f"the recording could not be checked: {error}"
+            again = command("check", recording.parent)
+            yield Finding(
+                about=CONVERGENCE, by="trace", judgement=Judgement.NOT_JUDGED, level=SHOULD, message=why, again=again
+            )
+
+    def tidy(self) -> None:
+        """After the search: recordings of which nothing is told are of no use."""
+        if self.recording is not None and not (self.failing or self.broken or self.hunt.checked):
+            shutil.rmtree(self.recording.parent)
 
     def tried(self, run: Run) -> None:
         """A smaller run, on the nodes."""
