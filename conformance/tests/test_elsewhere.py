@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis.stateful import initialize
 
-from distro_conformance.cli.checking import checker
+from distro_conformance.cli.checking import checker, told_of
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.findings import Finding, Judgement
@@ -119,6 +119,17 @@ def test_a_run_that_a_listed_defect_explains_is_told_and_does_not_end_the_search
     assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
     assert finding_of_hunt(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
     assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "what a finding was told from is kept"
+
+
+def test_what_the_invariants_say_is_told_once_of_each_kind_with_node_time_and_message() -> None:
+    about = {"about": "INV-CONV", "by": "trace", "judgement": Judgement.KNOWN, "known": "B02"}
+    where = {"node": "b", "since": "client_changed of a at 5 ms", "after": "m4", "again": "distrocheck check x"}
+    known = Finding(message="b holds nothing of c1", **about, **where)  # type: ignore[arg-type]
+    unchecked = Finding(about="INV-CONV", by="trace", judgement=Judgement.NOT_JUDGED, message="no space", again="y")
+    one, other = told_of([known, known, unchecked])
+    assert (one.verdict, one.text) == ("known", "INV-CONV   known, B02: b holds nothing of c1 (1 more)")
+    assert one.below == ("b, since client_changed of a at 5 ms, after m4", "distrocheck check x")
+    assert (other.text, other.below) == ("INV-CONV   no space", ("y",))
 
 
 def test_a_run_whose_recording_cannot_be_checked_fails_all_the_same(

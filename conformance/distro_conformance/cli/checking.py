@@ -1,9 +1,8 @@
 """The invariants over a recording that another verb has just made: a search in real time asks them why the nodes of a
-run differ. `check` has a page, figures and any number of runs; this has one run, and no Spark is no reason to stop."""
+run differ. `check` has a page, figures and any number of runs; here no Spark is no reason to stop."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -40,13 +39,12 @@ def _checked(place: Path) -> Sequence[Finding]:
 
 def told_of(checked: Sequence[Finding]) -> Iterator[Told]:
     """One of each kind: which node, since when, after which message."""
-    alike = Counter((each.about, each.known) for each in checked)
-    for (about, known), times in alike.items():
-        first = next(each for each in checked if (each.about, each.known) == (about, known))
-        more = f" ({times - 1} more)" if times > 1 else ""
+    alike: dict[tuple[str, str | None], list[Finding]] = {}
+    for each in checked:
+        alike.setdefault((each.about, each.known), []).append(each)
+    for (about, known), (first, *others) in alike.items():
+        bug = f"known, {known}: " if known else ""
+        more = f" ({len(others)} more)" if others else ""
         after = f", after {first.after}" if first.after else ""
         where = (f"{first.node}, since {first.since}{after}",) if first.node else ()
-        bug = f"known, {known}: " if known else ""
-        yield Told(
-            first.judgement, f"{about:<10} {bug}{first.message}{more}", (*([where] if first.node else ()), first.again)
-        )
+        yield Told(first.judgement, f"{about:<10} {bug}{first.message}{more}", (*where, first.again))

@@ -229,8 +229,7 @@ class Elsewhere(_OnCluster):
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
         untold = untold_after(self._done)
-        within = Expect(AllAgree(untold), AGREE_WITHIN_MS)
-        verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
+        verdict, found = event_loop().run_until_complete(hold(self.cluster, _agree_but(untold)))
         super().checkpoint()
         if verdict is Verdict.CONFORMS:
             return
@@ -249,7 +248,11 @@ class Elsewhere(_OnCluster):
 
 def expected_after(actions: Iterable[Action]) -> Expect:
     """That all agree, about all but clients of whose end nobody was told."""
-    return Expect(AllAgree(untold_after(actions)), AGREE_WITHIN_MS)
+    return _agree_but(untold_after(actions))
+
+
+def _agree_but(untold: tuple[str, ...]) -> Expect:
+    return Expect(AllAgree(untold), AGREE_WITHIN_MS)
 
 
 def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:
