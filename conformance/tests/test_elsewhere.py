@@ -24,8 +24,9 @@ from distro_conformance.walks import stage
 from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import hunt, save_failure
 from distro_conformance.walks.machine import LockstepMachine
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.stage import Stage, expected_after
+from distro_conformance.walks.tally import Tally
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
 from distro_model.actions import Action
@@ -119,6 +120,21 @@ def test_a_run_that_a_listed_defect_explains_is_told_and_does_not_end_the_search
     assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
     assert finding_of_hunt(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
     assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "what a finding was told from is kept"
+
+
+def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs(tmp_path: Path) -> None:
+    def check(_: Path) -> list[Finding]:
+        shared = {"about": "INV-CONV", "by": "trace", "run": "r", "again": "distrocheck check x"}
+        found = (("c1", Judgement.KNOWN), ("c2", Judgement.NOT_JUDGED), ("c3", Judgement.VIOLATES))
+        return [Finding(client=who, judgement=what, message="differ", **shared) for who, what in found]  # type: ignore[arg-type]
+
+    def is_known(clients: set[str], untold: set[str]) -> bool:
+        tally = Tally(Hunt(HuntOptions()), 0, lambda _: None, lambda: False, check, recording=tmp_path / "r.ndjson")
+        return tally.is_known(clients, untold)
+
+    assert is_known({"c1"}, {"c3"})
+    assert not is_known({"c1"}, set()), "and nothing else is news"
+    assert not is_known({"c1", "c2"}, {"c3"})
 
 
 def test_what_the_invariants_say_is_told_once_of_each_kind_with_node_time_and_message() -> None:

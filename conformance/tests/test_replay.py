@@ -120,4 +120,6 @@ def test_views_differ_by_what_a_subscriber_sees_only() -> None:
     assert everybody.unmet_in({"a": {"c1": empty}, "b": {}}) is None
     assert everybody.unmet_in({"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
     assert everybody.unmet_in({"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
+    several = {"a": {"c1": held, "c2": held, "c3": held}, "b": {"c2": held}}
+    assert [client for client, _ in everybody.differing_in(several)] == ["c1", "c3"]
     assert Has("c", "c1").unmet_in({"c": None}) == "c is down"

@@ -6,7 +6,7 @@ A condition is asked of each state that the cluster may be in and says why it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,12 +63,15 @@ class AllAgree(OfHeld):
         return " ".join(("all agree", *(("but", *self.but) if self.but else ())))
 
     def unmet_in(self, held: Observation) -> str | None:
+        return next((f"{client}: {shown}" for client, shown in self.differing_in(held)), None)
+
+    def differing_in(self, held: Observation) -> Iterator[tuple[str, str]]:
+        """Each client of which nodes hold different things, and what each of them shows."""
         up = {node: clients for node, clients in held.items() if clients is not None}
         for client in sorted({client for clients in up.values() for client in clients} - {*self.but}):
             shown = {node: clients[client].content if client in clients else () for node, clients in up.items()}
             if len(set(shown.values())) > 1:
-                return f"{client}: " + ", ".join(f"{node} shows {_published(shown[node])}" for node in sorted(shown))
-        return None
+                yield client, ", ".join(f"{node} shows {_published(shown[node])}" for node in sorted(shown))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Self
 
 from distro_conformance.drivers.cluster import Cluster
@@ -185,7 +185,7 @@ class Elsewhere(_OnCluster):
 
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
     end. What the driver cannot do is left out of the run. `is_known`: whether listed defects alone are why the nodes
-    differ about this client; the others are those of whose end nobody was told. Raises UsageError, TargetError.
+    differ about these clients; the others are those of whose end nobody was told. Raises UsageError, TargetError.
     """
 
     must_agree = True
@@ -196,7 +196,7 @@ class Elsewhere(_OnCluster):
         profile: str | None,
         nodes: Sequence[str],
         on_progress: OnProgress,
-        is_known: Callable[[str, Sequence[str]], bool] = lambda _client, _untold: False,
+        is_known: Callable[[Collection[str], Collection[str]], bool] = lambda _clients, _untold: False,
     ) -> None:
         resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
         if not isinstance(resolved.cluster, WiredCluster):
@@ -228,15 +228,16 @@ class Elsewhere(_OnCluster):
 
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
-        untold = untold_after(self._done)
-        verdict, found = event_loop().run_until_complete(hold(self.cluster, _agree_but(untold)))
+        agree = AllAgree(untold_after(self._done))
+        verdict, found = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
         super().checkpoint()
         if verdict is Verdict.CONFORMS:
             return
+        held = event_loop().run_until_complete(self.cluster.observe())
+        clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
         self.cluster.record_no_more()  # it is whole, and can be looked at; servers and links live on meanwhile
-        client = found.partition(":")[0]
-        if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, client, untold)):
+        if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):
             raise error
 
     def close(self) -> None:
@@ -248,11 +249,7 @@ class Elsewhere(_OnCluster):
 
 def expected_after(actions: Iterable[Action]) -> Expect:
     """That all agree, about all but clients of whose end nobody was told."""
-    return _agree_but(untold_after(actions))
-
-
-def _agree_but(untold: tuple[str, ...]) -> Expect:
-    return Expect(AllAgree(untold), AGREE_WITHIN_MS)
+    return Expect(AllAgree(untold_after(actions)), AGREE_WITHIN_MS)
 
 
 def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:

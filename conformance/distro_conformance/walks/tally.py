@@ -81,16 +81,16 @@ class Tally:
             self.broken = failure
         self._tell("they part" if self.failing else "nodes and model agree")
 
-    def is_known(self, client: str, untold: Collection[str]) -> bool:
-        """Whether its recording says that listed defects alone are why the nodes of a run differ, about this client
-        too. What it says of those of whose end nobody was told is nobody's fault."""
+    def is_known(self, clients: Collection[str], untold: Collection[str]) -> bool:
+        """Whether its recording says that listed defects alone are why the nodes of a run differ, about each of these
+        clients. What it says of those of whose end nobody was told is nobody's fault."""
         if self.check is None or self.recording is None:
             return False
         self._tell("checking why the nodes of a run differ")
         found = [each for each in self._checked(self.check, self.recording) if each.client not in untold]
         self.hunt.checked += found
-        is_listed = any((each.about, each.client, each.judgement) == (CONVERGENCE, client, KNOWN) for each in found)
-        self.is_spoilt = is_listed and not any(each.violates for each in found)
+        listed = {each.client for each in found if (each.about, each.judgement) == (CONVERGENCE, KNOWN)}
+        self.is_spoilt = listed.issuperset(clients) and not any(each.violates for each in found)
         self.hunt.runs_known += self.is_spoilt
         return self.is_spoilt
 
