@@ -22,7 +22,8 @@ from distro_conformance.findings.known import against_the_list
 from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
-from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.observer import CannotTellError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.registry import resolve_target

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distro_conformance.findings.finding import NOTHING
-from distro_conformance.node.kit import Kit, Observed, services
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.observer import Observed
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 

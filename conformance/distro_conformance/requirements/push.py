@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from distro_conformance.node.kit import Kit, presupposed
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.observer import presupposed
 from distro_conformance.node.player import PlayedClient, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
