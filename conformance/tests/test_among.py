@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from unittest.mock import ANY, AsyncMock, Mock
 
@@ -14,6 +15,7 @@ from distro_conformance.drivers.oracle import Heard
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
+from distro_conformance.drivers.turns import take_turns
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
@@ -24,6 +26,7 @@ from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.targets.nacos_target import LEASE_MS
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
+from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import hunt
@@ -36,6 +39,7 @@ from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.messages import CallResult
+from distro_model.outside import Slack
 from distro_model.rules.rule import RULES
 from distro_protos import Message, Payload, encode
 from distro_traces.event import Kind, Outcome
@@ -274,6 +278,39 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
     clients.now = {f"c{number}": ConnectedClient("c", "a", each, {}) for number, each in enumerate(connections)}
     asyncio.run(clients.give_signs_of_life())
     assert [each.check_health.await_count for each in connections] == [1, 1, 0, 0]
+
+
+def test_a_process_that_has_to_wait_for_its_turn_tells_so_before_it_is_over() -> None:
+    slack, clock = Slack(late_ms=2_500, skew_ms=300), RealClock()
+
+    async def stalls() -> None:
+        turns = asyncio.create_task(take_turns(slack, clock.now_ms))
+        await asyncio.sleep(0.5)
+        time.sleep(1.2)  # noqa: ASYNC251 - as a process does that the machine does not let run
+        slack.look(clock.now_ms())
+        assert slack.skew_ms >= 300 + 2 * 1_000
+        turns.cancel()
+        await asyncio.gather(turns, return_exceptions=True)
+
+    asyncio.run(stalls())
+
+
+def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From when it asked to when it was answered the next time: who is late may be the one or the other."""
+    at_s = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: at_s[0])
+    clients, late = ConnectedClients(lambda node: node), Connection("a", Mock(call=AsyncMock(return_value=b"")), None)
+    clients.now = {"c1": ConnectedClient("c1", "a", late, {})}
+    assert clients.idle_for(20_000) == ()
+    at_s[0] = 119.0
+    asyncio.run(late.call(Payload()))
+    at_s[0] = 138.0
+    assert clients.idle_for(20_000) == ()
+    at_s[0] = 139.0
+    assert clients.idle_for(20_000) == ("c1",)
+    asyncio.run(late.call(Payload()))
+    at_s[0] = 140.0
+    assert clients.idle_for(20_000) == ("c1",), "what may have happened once has"
 
 
 def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,31 @@ def test_what_answers_take_widens_the_windows_for_a_while() -> None:
     assert (slack.late_ms, slack.skew_ms) == (2_510, 302)
 
 
+def test_an_answer_that_is_not_there_yet_widens_the_windows_already() -> None:
+    """What keeps it may keep a request of the node, which comes first all the same."""
+    slack = Slack(late_ms=2_500, skew_ms=300)
+    slack.look(900)
+    assert (slack.late_ms, slack.skew_ms) == (2_500, 300)
+    slack.awaits("k1", 1_000)
+    slack.look(1_400)
+    assert (slack.late_ms, slack.skew_ms) == (6_500, 1_100)
+    slack.answered("k1", 1_500)
+    slack.look(3_000)
+    assert (slack.late_ms, slack.skew_ms) == (7_500, 1_300), "no longer than it took"
+    slack.answered("k1", 9_000)
+    assert (slack.late_ms, slack.skew_ms) == (7_500, 1_300), "once"
+
+
+def test_a_client_that_was_lost_sight_of_may_be_anything() -> None:
+    outside = changed_once(answers_take_ms=0)
+    outside.lose("c1", 3_000)
+    outside.shown({}, 3_000, 3_000, "it shows")
+    outside.check(5_400)
+    assert outside.undecided == 1
+    with pytest.raises(Unexplained, match="it shows c1 as unknown"):
+        changed_once(answers_take_ms=0).shown({}, 3_000, 3_000, "it shows")
+
+
 def test_virtual_time_knows_no_lag() -> None:
     slack = Slack()
     slack.took(400, 1_000)

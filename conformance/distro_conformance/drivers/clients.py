@@ -119,6 +119,10 @@ class ConnectedClients:
         here = (each.connection for each in self.now.values() if each.node not in paused)
         await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
 
+    def idle_for(self, ms: int) -> tuple[str, ...]:
+        """The clients of whom a server may have heard nothing for so long, once at least."""
+        return tuple(name for name, each in self.now.items() if each.connection.longest_idle_ms >= ms)
+
     async def leave(self, name: str) -> ConnectedClient:
         gone = self.now.pop(name)
         await gone.connection.close()

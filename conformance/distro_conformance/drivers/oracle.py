@@ -6,7 +6,8 @@ The first observation that nothing explains is kept, and raised to whoever acts 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from distro_conformance.drivers.clients import ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
@@ -98,22 +99,27 @@ class Oracle:
     ) -> None:
         """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
         words, once that is known."""
-        key = self._begin(client, event)
-        answer = await ask()
+        with self._begun(client, event) as key:
+            answer = await ask()
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
         self.outside.finish(key, client, answer, self.now_ms(), told)
 
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node finds out by itself, and a server later than it is done."""
-        key = self._begin(client, event)
-        await act()
+        with self._begun(client, event) as key:
+            await act()
         self.outside.notice(key, client, self.now_ms())
 
-    def _begin(self, client: str, event: Event) -> str:
+    @contextmanager
+    def _begun(self, client: str, event: Event) -> Iterator[str]:
+        """Until it is known how it ended, or that nobody will know."""
         self._keys += 1
         key = f"k{self._keys}"
         self.outside.begin(key, client, event, self.now_ms())
-        return key
+        try:
+            yield key
+        finally:
+            self.outside.slack.answered(key, self.now_ms())
 
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
@@ -124,6 +130,7 @@ class Oracle:
         """The first counts; it is raised to whoever acts."""
         if self._found is not None:
             return
+        self.outside.slack.look(self.now_ms())
         try:
             observe()
         except Unexplained as found:

@@ -21,6 +21,7 @@ from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MOD
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
+from distro_conformance.drivers.turns import take_turns
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.http_player import HTTP_OK
@@ -88,9 +89,6 @@ from distro_traces.ndjson import Recorder
 
 LATE_MS, SKEW_MS = 2_500, 300
 """What a server in real time may be late, and by how much later what it sent is observed."""
-
-TURN_MS = 100
-"""So often it is measured how long this process itself has to wait for its turn."""
 
 JOINED_WITHIN_MS = 60_000
 
@@ -211,7 +209,8 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if not self._is_virtual:
-            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self._stay)]
+            turns = take_turns(self.oracle.outside.slack, self.clock.now_ms)
+            self._beside = [asyncio.create_task(each) for each in (turns, self._stay())]
 
     async def stop(self) -> None:
         for task in self._beside:
@@ -219,21 +218,14 @@ class PeersCluster(WiredCluster):
         await asyncio.gather(*self._beside, return_exceptions=True)
         await super().stop()
 
-    async def _take_turns(self) -> None:
-        """How busy the machine is shows in this process as well: what it is late, it hears late."""
-        while True:
-            began_ms = self.clock.now_ms()
-            await asyncio.sleep(TURN_MS / 1000)
-            now_ms = self.clock.now_ms()
-            self.oracle.outside.slack.took(now_ms - began_ms - TURN_MS, now_ms)
-
     async def _stay(self) -> None:
         """Clients give signs of life, and so do the members' own connections to the node: else a server may end them,
-        and take no more of what they say."""
+        and take no more of what they say. Nobody waits for another's answer."""
         while True:
             await asyncio.sleep(SIGN_OF_LIFE_S)
             members = (peer.stay() for peer in self.peers.values())
-            await asyncio.gather(self.clients.give_signs_of_life(), *members, return_exceptions=True)
+            signs = asyncio.gather(self.clients.give_signs_of_life(), *members, return_exceptions=True)
+            await asyncio.wait((signs,), timeout=SIGN_OF_LIFE_S)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
@@ -258,6 +250,8 @@ class PeersCluster(WiredCluster):
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
         held = await self.reader.held(self.under_test)
+        for client in () if self._is_virtual else self.clients.idle_for(self.oracle.outside.profile.connection_idle_ms):
+            self.oracle.outside.lose(client, self.clock.now_ms())  # it may have been given up (gap `idle-clients`)
         known = held.keys() if self._is_virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in held.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -48,6 +49,13 @@ class Connection:
         self._stream: ClientStream | None = None
         self._reader: asyncio.Task[None] | None = None
         self._unanswered: list[Message] = []
+        self._asked_s = time.monotonic()
+        self._longest_idle_s = 0.0
+
+    @property
+    def longest_idle_ms(self) -> int:
+        """What the server may have gone without hearing of it, at most."""
+        return int(1000 * max(self._longest_idle_s, time.monotonic() - self._asked_s))
 
     @property
     def is_closed(self) -> bool:
@@ -123,7 +131,11 @@ class Connection:
 
     async def call(self, payload: Payload) -> Payload:
         """The same for a payload as it stands, also one that nobody would send."""
-        return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
+        asked_s = time.monotonic()
+        answer = Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
+        self._longest_idle_s = max(self._longest_idle_s, time.monotonic() - self._asked_s)
+        self._asked_s = max(self._asked_s, asked_s)
+        return answer
 
     async def push(self, type_name: str, body: Mapping[str, Any]) -> None:
         """Send something on the stream, which has no answer."""

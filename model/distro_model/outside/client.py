@@ -57,7 +57,7 @@ class ClientOutside:
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
-        self._began_ms: dict[str, int] = {}
+        self._open: set[str] = set()
         self.in_parts = 0
         """So often it was shown while it was being changed, as it is neither before nor after (gap `torn-view`): a
         server changes a client in several steps, and the model in one."""
@@ -79,14 +79,15 @@ class ClientOutside:
         """From now on this may happen at any time; `finish` says that it has."""
         if self.is_undecided:
             return
-        self._began_ms[key] = self._due.touched_ms = now_ms
+        self._open.add(key)
+        self._due.touched_ms = now_ms
         self._add(now_ms, Waiting(key, event, now_ms, None))
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
         if self.is_undecided:
             return
-        self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
+        self._open.discard(key)
         before = self._now(now_ms)
         if self.is_undecided:
             return
@@ -108,7 +109,7 @@ class ClientOutside:
         if self.is_undecided or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return
-        self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
+        self._open.discard(key)
         states, until_ms = self._now(now_ms), now_ms + self._slack.late_ms
         if not self.is_undecided:
             self._due.touched_ms = now_ms
@@ -340,7 +341,7 @@ class ClientOutside:
         return view_of(self.client, node, self._profile)
 
     def _is_in_parts(self, view: View | None, states: Iterable[Possible], asked_ms: int) -> bool:
-        if self._began_ms or self._due.touched_ms >= asked_ms:
+        if self._open or self._due.touched_ms >= asked_ms:
             return True
         known = [shown_now for each in states if (shown_now := self._view(each.node)) is not None]
         return self._is_ip_client and is_of_several(view, known)

@@ -112,17 +112,24 @@ class NodeOutside:
     # What happens to the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
+        self.slack.awaits(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
+        self.slack.answered(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
         """It was done to the node, which finds out by itself."""
+        self.slack.answered(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
+
+    def lose(self, client: str, now_ms: int) -> None:
+        """Whether the node still has it nobody can tell any more; it is looked at no more."""
+        self._of(client, now_ms).is_undecided = True
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
         """A request of the node was answered, or given up: from now on the node knows."""
