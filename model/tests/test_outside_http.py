@@ -144,3 +144,13 @@ def test_a_check_that_goes_from_service_to_service_may_be_seen_on_its_way(*, is_
         show(outside, [(service, f"{OWN} (unhealthy)") for service in ("api", "web")], 18_000)
     with pytest.raises(Unexplained, match="unhealthy"):
         show(outside, one_of_two, 18_500)
+
+
+def test_what_may_have_been_shown_before_a_change_says_nothing_of_the_time_after_it() -> None:
+    """Seen on a 2.3.2 that took 8 s for an answer: windows so wide that the end of the client explained the look."""
+    slack = Slack(late_ms=2_500, skew_ms=300)
+    outside = node(slack=slack)
+    slack.took(15_000, 10_000)
+    ask(outside, HttpAction.REGISTER, OWN, 10_000)
+    outside.shown({}, 9_900, 10_100, "it shows")
+    show(outside, HEALTHY, 11_000)

@@ -170,9 +170,9 @@ class ClientOutside:
         states = self._now(now_ms)
         if self.is_undecided:
             return
+        if any(self._view(each.node) == view for each in self._lately(asked_ms)):
+            return  # whatever it says, it may be of then
         kept = [each for each in states if self._view(each.node) == view]
-        if not kept and any(self._view(each.node) == view for each in self._lately(asked_ms)):
-            return
         if not kept and self._slack.skew_ms and self._is_in_parts(view, states, asked_ms):
             self.in_parts += 1
             return
@@ -321,11 +321,12 @@ class ClientOutside:
         seen = f"it sends {request_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
+        lately = self._lately(gathered_ms - self._slack.skew_ms)
+        if any(wanted in self._verifies(each.node, now_ms) for each in lately):
+            return
         kept = [each for each in states if wanted in self._verifies(each.node, now_ms)]
         if kept:
             self._states = merged(kept)
-            return
-        if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(gathered_ms - self._slack.skew_ms)):
             return
         texts = {request_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
         raise Unexplained("verify", self.client, seen, " or ".join(sorted(texts)) or "no VERIFY")
