@@ -7,7 +7,6 @@ A lease is two-sided: a copy that ends too soon is an outage, one that stays too
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.player import read_hosts
@@ -21,9 +20,10 @@ _KEEP_ALIVE_MS = 4_000
 async def copy_ends_with_its_lease(kit: Kit) -> None:
     """A copy that nobody verifies stays for its lease, and ends at the next check after it; subscribers are told."""
     reader = await kit.client()
+    since_ms = kit.target.clock.now_ms()
     client, service = await kit.synced()
     await reader.subscribe(service)
-    await _ends_with_its_lease(kit, client)
+    await _ends_with_its_lease(kit, since_ms, client)
     await kit.eventually_listed(reader, service)
     emptied = known(lambda: any(not read_hosts(push) for push in reader.pushed(service)))
     await kit.eventually(emptied, within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts")
@@ -32,8 +32,9 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
 @requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")
 async def verify_renews(kit: Kit) -> None:
     """A VERIFY that succeeds renews the lease."""
+    since_ms = kit.target.clock.now_ms()
     client, _ = await kit.synced()
-    await _is_kept_by_verifies(kit, client)
+    await _is_kept_by_verifies(kit, since_ms, client)
 
 
 @requirement("DISTRO-LEASE-003", MUST, "#verify-accept", since="2.1.2")
@@ -52,12 +53,14 @@ async def failed_verify_renews_nothing(kit: Kit) -> None:
 async def change_renews(kit: Kit) -> None:
     """A CHANGE renews the lease: who is told of a client, of whichever kind, all the time keeps it."""
     copies = [await kit.synced(client=each) for each in (None, kit.http_client(kit.peer.address).id)]
-    revision = 1
+    revision, told_ms = 1, dict.fromkeys((client for client, _ in copies), kit.target.clock.now_ms())
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_ms:  # the cleaner may be late
         revision += 1
         for client, service in copies:  # half a turn apart: what ends between a look and the next CHANGE is not seen
             copy = await kit.peer.query(client)
+            _presuppose_renewed(kit, kit.target.clock.now_ms() - told_ms[client], copy)
+            told_ms[client] = kit.target.clock.now_ms()
             kit.require(
                 copy is not None,
                 f"{client} to stay",
@@ -72,24 +75,24 @@ async def change_renews(kit: Kit) -> None:
 async def connected_client_needs_no_lease(kit: Kit) -> None:
     """A client that is connected to the node never ends by a lease, however long it changes nothing."""
     client, _ = await kit.publisher()
-    within_ms = kit.timings.lease_ms + 2 * kit.timings.clean_ms
-    await _keep_for(kit, within_ms, client.id, "it is connected and answers")
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    await _keep_until(kit, until_ms, client.id, "it is connected and answers")
 
 
 @requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     """A copy of a client of the HTTP API ends with its lease too, not before."""
-    http = kit.http_client(kit.peer.address)
+    http, since_ms = kit.http_client(kit.peer.address), kit.target.clock.now_ms()
     client, _ = await kit.synced(client=http.id)
-    await _ends_with_its_lease(kit, client)
+    await _ends_with_its_lease(kit, since_ms, client)
 
 
 @requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
 async def verify_renews_beats(kit: Kit) -> None:
     """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy."""
-    http = kit.http_client(kit.peer.address)
+    http, since_ms = kit.http_client(kit.peer.address), kit.target.clock.now_ms()
     client, _ = await kit.synced(client=http.id)
-    await _is_kept_by_verifies(kit, client)
+    await _is_kept_by_verifies(kit, since_ms, client)
     copy = await kit.peer.query(client)
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
 
@@ -106,27 +109,44 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     kit.require(held, f"{client} with {service}, as before", copy, observed={"known": copy is not None})
 
 
-async def _ends_with_its_lease(kit: Kit, client: str) -> None:
-    """Not before, and at the next check after it."""
-    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
+async def _ends_with_its_lease(kit: Kit, since_ms: int, client: str) -> None:
+    """Not before, and at the next check after it. It is there since then at the earliest."""
+    await _keep_until(kit, since_ms + kit.timings.lease_ms - 1_000, client, "its lease has not ended")
     within_ms = 1_000 + 2 * kit.timings.clean_ms
     await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
 
 
-async def _is_kept_by_verifies(kit: Kit, client: str) -> None:
-    verify = partial(kit.peer.verify, client, 1)
-    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> None:
+    renewed_ms = since_ms
+
+    async def renew() -> None:
+        nonlocal renewed_ms
+        began_ms = kit.target.clock.now_ms()
+        answer = await kit.peer.verify(client, 1)
+        _presuppose_renewed(kit, kit.target.clock.now_ms() - renewed_ms, answer if answer.succeeded else None)
+        renewed_ms = began_ms
+
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    await _keep_until(kit, until_ms, client, "it is verified all the time", renew)
 
 
-async def _keep_for(
-    kit: Kit, for_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[object]] | None = None
+async def _keep_until(
+    kit: Kit, until_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Looks every few seconds; a lease takes minutes."""
-    until_ms = kit.target.clock.now_ms() + for_ms
+    """Looks every few seconds; a lease takes minutes. What a look brings after that time may have begun after it."""
     while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
         if meanwhile is not None:
             await meanwhile()
         await kit.stay()
         await kit.sleep(min(_KEEP_ALIVE_MS, left_ms))
         copy = await kit.peer.query(client)
-        kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")
+        if copy is None and meanwhile is not None:
+            await meanwhile()  # tells whether it is this process that came too late
+        if kit.target.clock.now_ms() <= until_ms:
+            kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")
+
+
+def _presuppose_renewed(kit: Kit, gap_ms: int, held: object) -> None:
+    """Where this process has no turn for a lease it is not the node that lost the client. Raises CannotTellError."""
+    is_in_time = held is not None or gap_ms < kit.timings.lease_ms
+    kit.presuppose(is_in_time, "renewals within a lease", f"{gap_ms} ms from one to the next")
