@@ -111,9 +111,10 @@ def test_what_goes_and_comes_back_within_the_time_of_a_push_is_not_told_yet() ->
 
 
 @pytest.mark.wire
-def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bound", ["OUTCOMES_MAX", "ORDERS_MAX"])
+def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     """It took minutes, and looked like a search that hangs."""
-    monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
+    monkeypatch.setattr(instants, bound, 1)
     result = hunt(IN_MEMORY_ON_2_2_4)
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     assert 0 < result.runs_lost <= result.runs

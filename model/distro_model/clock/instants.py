@@ -39,6 +39,10 @@ from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
 OUTCOMES_MAX = 32
 """Of what was watched. Each cut link or refused DELETE multiplies them, and who looks on cannot tell most apart."""
 
+ORDERS_MAX = 1_000
+"""Of what was watched, halfway through one instant. Thirteen timers of three nodes that may all see each other come to
+tens of thousands, which take minutes, and to eight outcomes."""
+
 
 class TooManyOutcomesError(Exception):
     """What happens cannot be followed any further; nothing is wrong with what was seen until then."""
@@ -48,8 +52,9 @@ def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None)
     """Let time run to `until_ms`, that instant included, from one time. The results are different from each other.
 
     `watched`: what was seen meanwhile; boards that cannot become that are left out. Raises TooManyOutcomesError where
-    more than OUTCOMES_MAX are left all the same.
+    more than OUTCOMES_MAX are left all the same, or more than ORDERS_MAX had to be looked at for it.
     """
+    orders_max = None if watched is None else ORDERS_MAX
     clock_ms = boards[0].now_ms
     boards = different([result for board in boards for result in at_once(board)])
     nexts: dict[int, tuple[int, frozenset[Timer]]] = {}
@@ -68,7 +73,8 @@ def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None)
             if its_ms == at_ms:
                 each.now_ms = at_ms
                 del nexts[id(each)]
-                results.extend(instant(each, without_idle_checks(each, _without_idle_reports(each, due))))
+                mattering = without_idle_checks(each, _without_idle_reports(each, due))
+                results.extend(instant(each, mattering, orders_max=orders_max))
             else:
                 results.append(each)
         boards, clock_ms = different(results if watched is None else watched.nearest(results, at_ms)), at_ms
@@ -159,12 +165,13 @@ def whole(board: Board) -> list[Board]:
     return different(finished) if len(finished) > 1 else finished
 
 
-def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True) -> list[Board]:
-    """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved."""
+def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True, orders_max: int | None = None) -> list[Board]:
+    """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved. Raises
+    TooManyOutcomesError."""
     results = whole(board) if board.plan.in_parts else [board]
     for group in groups(board, due):
         timers = frozenset([timer for timer in due if timer[0] in group]) if due else due
-        results = different([result for each in results for result in _orders(each, timers, group, ticks=ticks)])
+        results = different([result for each in results for result in _orders(each, timers, group, ticks, orders_max)])
     return results
 
 
@@ -263,7 +270,9 @@ _Pending = tuple[Board, frozenset[Timer], frozenset[int]]
 """A board, the timers that still have to fire on it, and the nodes whose tick of this instant may still come."""
 
 
-def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks: bool) -> list[Board]:
+def _orders(
+    board: Board, due: frozenset[Timer], group: frozenset[int], ticks: bool, orders_max: int | None
+) -> list[Board]:
     """Every order of the timers of these nodes, merged after each timer."""
     ticking = group if ticks else frozenset[int]()
     if not due and not _ticks_that_became_due(board, ticking) and not _pending_inside(board, group):
@@ -285,6 +294,8 @@ def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks
                     results = [done for result in results for done in whole(result)]
                 following += [(result, _still_due(result, waiting, timer), still) for result in results]
         frontier = _different_pending(following)
+        if orders_max is not None and len(frontier) > orders_max:
+            raise TooManyOutcomesError(f"more than {orders_max} orders have to be told apart at {board.now_ms} ms")
     return finished
 
 
