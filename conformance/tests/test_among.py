@@ -11,7 +11,7 @@ import pytest
 
 from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.oracle import Heard
+from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
@@ -311,6 +311,15 @@ def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(m
     asyncio.run(late.call(Payload()))
     at_s[0] = 140.0
     assert clients.idle_for(20_000) == ("c1",), "what may have happened once has"
+
+
+@pytest.mark.parametrize("in_real_time", [True, False])
+def test_who_may_have_been_given_up_is_lost_sight_of_before_an_answer_is_judged(*, in_real_time: bool) -> None:
+    oracle = Oracle(Mock(idle_for=Mock(return_value=("c1",))), lambda: 7, in_real_time=in_real_time)
+    oracle.outside = Mock()
+    asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(return_value=None), "it answers"))
+    judged = [name for name, _, _ in oracle.outside.mock_calls if name in ("lose", "finish")]
+    assert judged == (["lose", "finish"] if in_real_time else ["finish"])
 
 
 def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

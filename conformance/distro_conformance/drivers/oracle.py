@@ -61,15 +61,16 @@ class Heard(TrafficLog):
 
 
 class Oracle:
-    """`ignores_strangers`: requests about clients that nobody here has named are of a run that is over.
+    """`in_real_time`: requests about clients that nobody here has named are of a run that is over, and a server gives
+    up who says nothing for too long.
 
     `outside` is there from the start of the cluster on.
     """
 
     outside: NodeOutside
 
-    def __init__(self, clients: ConnectedClients, now_ms: Callable[[], int], *, ignores_strangers: bool) -> None:
-        self.clients, self.now_ms, self._ignores_strangers = clients, now_ms, ignores_strangers
+    def __init__(self, clients: ConnectedClients, now_ms: Callable[[], int], *, in_real_time: bool) -> None:
+        self.clients, self.now_ms, self._in_real_time = clients, now_ms, in_real_time
         self._found: Unexplained | None = None
         self._last_sent = ""
         self._keys = 0
@@ -79,7 +80,7 @@ class Oracle:
     def heard(self, carried: Carried) -> None:
         """It has sent a Distro request."""
         call = carried.call
-        if self._ignores_strangers and call.client is not None and call.client not in self.clients.names.values():
+        if self._in_real_time and call.client is not None and call.client not in self.clients.names.values():
             return
         self._last_sent = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
         request = _request(carried)
@@ -101,6 +102,7 @@ class Oracle:
         words, once that is known."""
         with self._begun(client, event) as key:
             answer = await ask()
+        self.looks_round()
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
         self.outside.finish(key, client, answer, self.now_ms(), told)
 
@@ -108,6 +110,7 @@ class Oracle:
         """The node finds out by itself, and a server later than it is done."""
         with self._begun(client, event) as key:
             await act()
+        self.looks_round()
         self.outside.notice(key, client, self.now_ms())
 
     @contextmanager
@@ -124,13 +127,21 @@ class Oracle:
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 
+    def looks_round(self) -> None:
+        """Before it judges: how late may everything be now, and whom may a server have given up meanwhile (gap
+        `idle-clients`)?"""
+        now_ms = self.now_ms()
+        self.outside.slack.look(now_ms)
+        for client in self.clients.idle_for(self.outside.profile.connection_idle_ms) if self._in_real_time else ():
+            self.outside.lose(client, now_ms)
+
     # What nothing explains
 
     def note(self, observe: Callable[[], None]) -> None:
         """The first counts; it is raised to whoever acts."""
         if self._found is not None:
             return
-        self.outside.slack.look(self.now_ms())
+        self.looks_round()
         try:
             observe()
         except Unexplained as found:

@@ -127,7 +127,7 @@ class PeersCluster(WiredCluster):
         """Of the ids of their clients: one that is forgotten here may still be held by the node."""
         self._beside: list[asyncio.Task[None]] = []
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else RealClock()
-        self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
+        self.oracle = Oracle(self.clients, self.now_ms, in_real_time=not self._is_virtual)
         self.traffic = Heard(self.oracle)
 
     @property
@@ -250,8 +250,7 @@ class PeersCluster(WiredCluster):
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
         held = await self.reader.held(self.under_test)
-        for client in () if self._is_virtual else self.clients.idle_for(self.oracle.outside.profile.connection_idle_ms):
-            self.oracle.outside.lose(client, self.clock.now_ms())  # it may have been given up (gap `idle-clients`)
+        self.oracle.looks_round()
         known = held.keys() if self._is_virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in held.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
