@@ -74,9 +74,9 @@ async def new_owner_is_told(kit: Kit) -> None:
     moved = client, service, leaver, _ = await _accepted(kit)
     await _comes_back(kit, moved)
     told = kit.arrival("CHANGE", client.id, at=leaver, carrying=lambda copy: services_of(copy) == [service])
+    held = services_of(await kit.peer.query(client.id)) == [service]  # who gives no heartbeat is held for a while only
 
     async def otherwise() -> dict[str, object]:
-        held = services_of(await kit.peer.query(client.id)) == [service]
         return {"held": held, "told": len(kit.arrivals(client.id, leaver))}
 
     what = f"a CHANGE of {client.id} with {service} at {leaver.address}"
