@@ -1229,6 +1229,24 @@ def a_verify_that_brings_a_client_into_being(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    load = {"peer": "c", "operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
+    run.row("b", Kind.REQUEST_SENT, **load)
+
+    def loaded(message: str) -> Event:
+        run.row("b", Kind.REPLY_RECEIVED, after_ms=0, **load, outcome=Outcome.SUCCESS)
+        return run.apply("b", 1, "X")
+
+    call(run, "a", "b", "VERIFY", does=loaded, revision=1)
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_silent_client_whose_connection_stays(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
@@ -1533,7 +1551,8 @@ def _whom(run: str, told: Violation) -> tuple[str, ...]:
 
 NOT_DECIDED = {
     "state": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
-    "sent": {"INV-DELETE", "INV-LOAD", "INV-INIT", "INV-RETRY", "INV-DELAY", "INV-AIM", "INV-ROUND", "INV-ISOLATE"},
+    "sent": {"INV-DELETE", "INV-LOAD", "INV-INIT", "INV-RETRY", "INV-DELAY", "INV-AIM", "INV-ROUND", "INV-ISOLATE"}
+    | {"INV-ASKS"},
     "received": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-ACK", "INV-VERIFY", "INV-GONE", "INV-ASKS"},
     "owned": {"INV-CONV", "INV-OWNER", "INV-REV"},
     "revision": {"INV-VERIFY", "INV-REV", "INV-AIM"},
@@ -1543,7 +1562,7 @@ NOT_DECIDED = {
     "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-GONE", "INV-ROUND", "INV-ISOLATE"},
     "VERIFY": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-INIT", "INV-VERIFY", "INV-DELAY", "INV-AIM", "INV-ROUND"}
     | {"INV-ASKS"},
-    "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND"},
+    "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND", "INV-ASKS"},
     "QUERY": set(),
 }
 """By what nobody observed."""

@@ -12,11 +12,12 @@ from distro_spark.compiling import compiled
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import APPLIED, RECEIVED, REPLIED, VERIFY, Facts, Flags, Integers, Past, Rows, replicas
 from distro_spark.story import Finding, Story, Told
+from distro_spark.symptoms.look import succeeded
 
 
 @compiled
 def made_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    """Only where the three rows stand side by side is it certain that no sync came in between."""
+    """Only where the three rows stand side by side is it certain that no sync came in between; a snapshot may have."""
     found = 0
     for start, end in replicas(rows, decides):
         for i in range(start + 1, end - 1):
@@ -27,13 +28,14 @@ def made_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
             if is_verify and rows.kind[answered] == REPLIED and rows.message[answered] == rows.message[asked]:
                 first[found], last[found] = asked, i
                 found += 1
-                break
     return found
 
 
 def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
     for asked, applied in found:
         assert asked is not None, "the finder names it"
+        if any(asked.seq < load.seq < applied.seq for load in story.loads.get(applied.node, ()) if succeeded(load)):
+            continue  # it came with a snapshot, whose answer is about no client and so none of the three rows
         yield Told(
             node=applied.node,
             first=asked,
@@ -51,5 +53,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     made_up,
     tell,
-    needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY"), lossless=True),
+    needs=Needs(state=True, reported=True, sent=("SNAPSHOT",), received=("CHANGE", "VERIFY"), lossless=True),
 )
