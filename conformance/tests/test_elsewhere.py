@@ -25,7 +25,7 @@ from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import hunt, save_failure
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.result import Hunt, HuntOptions
-from distro_conformance.walks.stage import Stage, expected_after
+from distro_conformance.walks.stage import Stage, expected_after, untold_after
 from distro_conformance.walks.tally import Tally
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
@@ -186,6 +186,23 @@ def test_nobody_need_agree_about_clients_of_whose_end_nobody_is_told() -> None:
     assert isinstance(wanted.condition, OfHeld)
     held = {"a": {"c2": View(1, (("web", "x"),))}, "b": {}, "c": {"c4": View(1, (("web", "y"),))}}
     assert wanted.condition.unmet_in(held) == "c4: a shows nothing, b shows nothing, c shows web y"
+
+
+@pytest.mark.parametrize(
+    ("since", "untold"),
+    [
+        ("advance 5s", "c1"),
+        ("advance 15s", ""),
+        ("cut a->b\nadvance 15s", "c1"),
+        ("cut a->b\nheal a->b\nadvance 15s", ""),
+        ("hold a->b\nheal a->b\nadvance 15s", "c1"),
+        ("advance 15s\nconnect c2 a\ndisconnect c2", "c2"),
+    ],
+)
+def test_who_left_a_node_that_had_no_time_to_say_so_before_it_crashed_is_untold(since: str, untold: str) -> None:
+    """Seen on a 2.2.4: the client left a tenth of a second before its node crashed."""
+    run = parse(f"nodes a b c\nconnect c1 a\ndisconnect c1\n{since}\ncrash a")
+    assert " ".join(untold_after(step for step in run.steps if isinstance(step, Action))) == untold
 
 
 def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -29,10 +29,15 @@ from distro_model.actions import (
     AnswerAgain,
     Connect,
     Crash,
+    Cut,
     Disconnect,
     FallSilent,
     Fault,
+    Heal,
+    Hold,
     ListMembers,
+    Refuse,
+    Release,
     Swallow,
 )
 from distro_traces.ndjson import Recorder
@@ -253,19 +258,29 @@ def expected_after(actions: Iterable[Action]) -> Expect:
 
 
 def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:
-    """The clients of whose end nobody was told: only a lease ends their copies."""
+    """The clients of whose end somebody may not have been told: only a lease ends their copies."""
     home: dict[str, str] = {}
+    left: dict[str, tuple[str, int]] = {}  # from where, and how long its node has had since to say so
+    broken: set[tuple[bool, str, str]] = set()
     untold: set[str] = set()
     for action in actions:
         match action:
             case Connect(client, node):
                 home[client] = node
-            case Disconnect(client):
-                home.pop(client, None)
+            case Disconnect(client) if client in home:
+                left[client] = home.pop(client), 0
+            case Cut(source, target) | Refuse(source, target) | Hold(source, target):
+                broken.add((isinstance(action, Hold), source, target))
+            case Heal(source, target) | Release(source, target):
+                broken.discard((isinstance(action, Release), source, target))
+            case Advance(ms):
+                hindered = {source for _, source, _ in broken}
+                left = {each: (at, so_far + ms * (at not in hindered)) for each, (at, so_far) in left.items()}
             case Crash(node):
                 untold |= {client for client, at in home.items() if at == node}
+                untold |= {client for client, (at, ms) in left.items() if at == node and ms < AGREE_WITHIN_MS}
             case Swallow(operation=None | "DELETE", client=client):
-                untold |= set(home) if client is None else {client}
+                untold |= {*home, *left} if client is None else {client}
     return tuple(sorted(untold))
 
 
