@@ -39,7 +39,7 @@ from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.messages import CallResult
-from distro_model.outside import Slack
+from distro_model.outside import Slack, Unexplained
 from distro_model.rules.rule import RULES
 from distro_protos import Message, Payload, encode
 from distro_traces.event import Kind, Outcome
@@ -320,6 +320,18 @@ def test_who_may_have_been_given_up_is_lost_sight_of_before_an_answer_is_judged(
     asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(return_value=None), "it answers"))
     judged = [name for name, _, _ in oracle.outside.mock_calls if name in ("lose", "finish")]
     assert judged == (["lose", "finish"] if in_real_time else ["finish"])
+
+
+@pytest.mark.parametrize(("error", "lost"), [(TargetError("stopped"), True), (Unexplained("r", "c1", "x", "y"), False)])
+def test_a_question_whose_end_is_not_known_leaves_no_window_open(error: Exception, *, lost: bool) -> None:
+    oracle = Oracle(ConnectedClients(str), lambda: 7, in_real_time=True)
+    oracle.outside = Mock(slack=Slack(late_ms=2_500, skew_ms=300))
+    oracle.outside.begin = lambda key, *_: oracle.outside.slack.awaits(key, 0)
+    with pytest.raises(type(error)):
+        asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(side_effect=error), "it answers"))
+    oracle.outside.slack.look(60_000)
+    assert oracle.outside.slack.skew_ms == 300
+    assert oracle.outside.lose.called == lost
 
 
 def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

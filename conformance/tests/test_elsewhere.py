@@ -197,6 +197,8 @@ def test_nobody_need_agree_about_clients_of_whose_end_nobody_is_told() -> None:
         ("cut a->b\nheal a->b\nadvance 15s", ""),
         ("hold a->b\nheal a->b\nadvance 15s", "c1"),
         ("advance 15s\nconnect c2 a\ndisconnect c2", "c2"),
+        ("advance 15s\nswallow a->b DELETE c1", ""),
+        ("swallow a->b DELETE c1\nadvance 15s", "c1"),
     ],
 )
 def test_who_left_a_node_that_had_no_time_to_say_so_before_it_crashed_is_untold(since: str, untold: str) -> None:

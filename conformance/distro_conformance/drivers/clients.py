@@ -120,8 +120,9 @@ class ConnectedClients:
         await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
 
     def idle_for(self, ms: int) -> tuple[str, ...]:
-        """The clients of whom a server may have heard nothing for so long, once at least."""
-        return tuple(name for name, each in self.now.items() if each.connection.longest_idle_ms >= ms)
+        """The connected clients of whom a server may have heard nothing for so long, once at least."""
+        connected = ((name, each.connection) for name, each in self.now.items())
+        return tuple(name for name, each in connected if each.longest_idle_ms >= ms)
 
     async def leave(self, name: str) -> ConnectedClient:
         gone = self.now.pop(name)

@@ -109,18 +109,23 @@ class Oracle:
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node finds out by itself, and a server later than it is done."""
         with self._begun(client, event) as key:
+            self.outside.slack.dismiss(key)  # a node may take its time to find out
             await act()
         self.looks_round()
         self.outside.notice(key, client, self.now_ms())
 
     @contextmanager
     def _begun(self, client: str, event: Event) -> Iterator[str]:
-        """Until it is known how it ended, or that nobody will know."""
+        """Until it is known how it ended. Where that is never known, the client is looked at no more."""
         self._keys += 1
         key = f"k{self._keys}"
-        self.outside.begin(key, client, event, self.now_ms())
         try:
+            self.outside.begin(key, client, event, self.now_ms())
             yield key
+        except BaseException as error:
+            if not isinstance(error, Unexplained):
+                self.outside.lose(client, self.now_ms())
+            raise
         finally:
             self.outside.slack.answered(key, self.now_ms())
 

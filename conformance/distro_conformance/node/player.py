@@ -96,6 +96,11 @@ class PlayedClient:
     def is_silent(self) -> bool:
         return self._connection.is_mute
 
+    @property
+    def longest_idle_ms(self) -> int:
+        """For how long the server may have heard nothing of it, in real time."""
+        return self._connection.longest_idle_ms
+
     async def close(self) -> None:
         await self._connection.close()
 

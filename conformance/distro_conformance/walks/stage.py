@@ -280,7 +280,8 @@ def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:
                 untold |= {client for client, at in home.items() if at == node}
                 untold |= {client for client, (at, ms) in left.items() if at == node and ms < AGREE_WITHIN_MS}
             case Swallow(operation=None | "DELETE", client=client):
-                untold |= {*home, *left} if client is None else {client}
+                leaving = {each for each, (_, ms) in left.items() if ms < AGREE_WITHIN_MS}
+                untold |= {*home, *leaving} if client is None else {client} - (left.keys() - leaving)
     return tuple(sorted(untold))
 
 

@@ -98,7 +98,8 @@ class Tally:
         """What is wrong in this run. That it cannot be checked is no reason to lose it."""
         try:
             for finding in check(recording.parent):
-                if finding.run == recording.stem and finding.judgement in (KNOWN, Judgement.VIOLATES):
+                is_of_run = finding.run == recording.stem and finding.judgement in (KNOWN, Judgement.VIOLATES)
+                if is_of_run or (finding.run is None and finding.violates):  # counted, and not listed
                     yield finding
         except Exception as error:  # noqa: BLE001 - Spark, its Java, a disk: the nodes differ all the same
             why = f"the recording could not be checked: {error}"

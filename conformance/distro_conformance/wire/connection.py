@@ -54,8 +54,9 @@ class Connection:
 
     @property
     def longest_idle_ms(self) -> int:
-        """What the server may have gone without hearing of it, at most."""
-        return int(1000 * max(self._longest_idle_s, time.monotonic() - self._asked_s))
+        """What the server may have gone without hearing of it, at most, for as long as it has kept the connection."""
+        so_far_s = 0.0 if self.is_closed else time.monotonic() - self._asked_s
+        return int(1000 * max(self._longest_idle_s, so_far_s))
 
     @property
     def is_closed(self) -> bool:

@@ -281,7 +281,8 @@ class ClientOutside:
     def _add(self, now_ms: int, *one_of: Waiting) -> None:
         states = self._now(now_ms)
         if self._slack.skew_ms:
-            self._before = [each for each in self._before if each[0] >= now_ms - REMEMBERED_MS]
+            remembered_ms = REMEMBERED_MS + self._slack.skew_ms
+            self._before = [each for each in self._before if each[0] >= now_ms - remembered_ms]
             self._before.append((now_ms, states))
         self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
 
