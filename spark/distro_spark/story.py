@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from distro_traces.event import STATE_KINDS, Kind
+from distro_traces.event import STATE_KINDS, Kind, Outcome
 
 GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
 OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
@@ -152,6 +152,10 @@ def is_claim(row: Row) -> bool:
     if row.kind in STATE_KINDS:
         return bool(row.owned)
     return row.kind == Kind.REQUEST_SENT and row.operation in (*SYNCS, "VERIFY")
+
+
+def succeeded(row: Row) -> bool:
+    return (row.kind, row.outcome) == (Kind.REPLY_RECEIVED, Outcome.SUCCESS)
 
 
 class Finding(NamedTuple):

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from distro_spark.compiling import compiled
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import APPLIED, RECEIVED, REPLIED, VERIFY, Facts, Flags, Integers, Past, Rows, replicas
-from distro_spark.story import Finding, Story, Told
-from distro_spark.symptoms.look import succeeded
+from distro_spark.story import Finding, Story, Told, succeeded
 
 
 @compiled

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_spark.story import END, LEASE, Row, Story, Told
+from distro_spark.story import END, LEASE, Row, Story, Told, succeeded
 from distro_spark.symptoms.look import (
     CHANGES,
     count_before,
@@ -20,7 +20,6 @@ from distro_spark.symptoms.look import (
     own_of,
     remembered,
     states_of,
-    succeeded,
 )
 from distro_traces.event import BATCH, Kind
 

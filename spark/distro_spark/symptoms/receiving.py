@@ -15,12 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Row, Story, Told
-from distro_spark.symptoms.look import CHANGES, count_before, lacked, lives, remembered, states_of, succeeded
+from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Row, Story, Told, succeeded
+from distro_spark.symptoms.look import CHANGES, count_before, due_after_ms, lacked, lives, remembered, states_of
 from distro_traces.event import Kind, Outcome
-
-DUE_WITHIN_MS = 2_200
-"""A change is sent 2 s later up to 2.1.1 (docs/protocol #sync-merge), 1 s since, and the engine has ticks."""
 
 
 def native_overwritten(story: Story, told: Told) -> bool:
@@ -74,7 +71,7 @@ def _was_for_no_member(story: Story, told: Told) -> bool:
     """The owner changed the client, and its list lacked the node until that was due."""
     changed, owner = told.first, str(told.evidence["owner"])
     is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
-    return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + DUE_WITHIN_MS)
+    return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + due_after_ms(story)[0])
 
 
 def came_back(story: Story, told: Told) -> bool:

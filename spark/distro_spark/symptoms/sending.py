@@ -9,10 +9,8 @@
 
 from __future__ import annotations
 
-import re
-
-from distro_spark.story import OWN_CONNECTION, Row, Story, Told
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, succeeded
+from distro_spark.story import OWN_CONNECTION, Row, Story, Told, succeeded
+from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, due_after_ms
 from distro_traces.event import Kind, Outcome
 
 _CALL_TIMEOUT_MS = 3000
@@ -21,8 +19,7 @@ _CALL_TIMEOUT_MS = 3000
 def swallowed_delete(story: Story, told: Told) -> bool:
     """B24. The DELETE is due one sync delay and a tick of the engine after the client left, or a retry and a tick after
     it failed; that the owner sends any is seen of whatever client, peer and run of the same target and profile."""
-    is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
-    sync_ms, retry_ms = (2100, 5100) if is_slow else (1100, 3100)
+    sync_ms, retry_ms = due_after_ms(story)
     owner = str(told.evidence["owner"])
     rows = story.by_node.get(owner, [])
     left = [row for row in rows if row.kind == Kind.CLIENT_DISCONNECTED]
