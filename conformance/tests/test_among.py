@@ -326,7 +326,6 @@ def test_who_may_have_been_given_up_is_lost_sight_of_before_an_answer_is_judged(
 def test_a_question_whose_end_is_not_known_leaves_no_window_open(error: Exception, *, lost: bool) -> None:
     oracle = Oracle(ConnectedClients(str), lambda: 7, in_real_time=True)
     oracle.outside = Mock(slack=Slack(late_ms=2_500, skew_ms=300))
-    oracle.outside.begin = lambda key, *_: oracle.outside.slack.awaits(key, 0)
     with pytest.raises(type(error)):
         asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(side_effect=error), "it answers"))
     oracle.outside.slack.look(60_000)

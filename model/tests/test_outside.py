@@ -76,6 +76,7 @@ def changed_twice(answers_take_ms: int) -> NodeOutside:
 
 def ask(outside: NodeOutside, event: ClientConnected | InstanceRegistered, now_ms: int, takes_ms: int) -> None:
     outside.begin(f"k{now_ms}", "c1", event, now_ms)
+    outside.slack.took(takes_ms, now_ms + takes_ms)
     answer = None if isinstance(event, ClientConnected) else Answer(CallResult.SUCCESS)
     outside.finish(f"k{now_ms}", "c1", answer, now_ms + takes_ms, "it answers")
 

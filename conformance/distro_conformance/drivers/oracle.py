@@ -100,7 +100,7 @@ class Oracle:
     ) -> None:
         """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
         words, once that is known."""
-        with self._begun(client, event) as key:
+        with self._begun(client, event) as key, self._awaited(key):
             answer = await ask()
         self.looks_round()
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
@@ -109,23 +109,30 @@ class Oracle:
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node finds out by itself, and a server later than it is done."""
         with self._begun(client, event) as key:
-            self.outside.slack.dismiss(key)  # a node may take its time to find out
             await act()
         self.looks_round()
         self.outside.notice(key, client, self.now_ms())
 
     @contextmanager
     def _begun(self, client: str, event: Event) -> Iterator[str]:
-        """Until it is known how it ended. Where that is never known, the client is looked at no more."""
+        """Where it is never known how it ended, the client is looked at no more."""
         self._keys += 1
         key = f"k{self._keys}"
+        self.outside.begin(key, client, event, self.now_ms())
         try:
-            self.outside.begin(key, client, event, self.now_ms())
             yield key
-        except BaseException as error:
-            if not isinstance(error, Unexplained):
-                self.outside.lose(client, self.now_ms())
+        except Unexplained:
             raise
+        except BaseException:
+            self.outside.lose(client, self.now_ms())
+            raise
+
+    @contextmanager
+    def _awaited(self, key: str) -> Iterator[None]:
+        """An answer, whether or not it comes: how long that takes says how well times are known."""
+        self.outside.slack.awaits(key, self.now_ms())
+        try:
+            yield
         finally:
             self.outside.slack.answered(key, self.now_ms())
 

@@ -35,7 +35,7 @@ async def take_turns(slack: Slack, now_ms: Callable[[], int]) -> None:
                 await to_itself.check_health()
             slack.answered(_KEY, now_ms())
     finally:
-        slack.dismiss(_KEY)
+        slack.answered(_KEY, now_ms())
         await to_itself.close()
         await server.stop(None)
 

@@ -112,18 +112,15 @@ class NodeOutside:
     # What happens to the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
-        self.slack.awaits(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
-        self.slack.answered(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
         """It was done to the node, which finds out by itself."""
-        self.slack.answered(key, now_ms)
         self._lose_faith(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
 

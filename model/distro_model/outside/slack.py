@@ -30,10 +30,6 @@ class Slack:
         if (since_ms := self._awaited.pop(key, None)) is not None:
             self.took(now_ms - since_ms, now_ms)
 
-    def dismiss(self, key: str) -> None:
-        """How long it takes says nothing."""
-        self._awaited.pop(key, None)
-
     def took(self, lag_ms: int, now_ms: int) -> None:
         """An answer took so long."""
         if not any(self._at_leisure):
