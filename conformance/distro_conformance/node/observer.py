@@ -136,6 +136,11 @@ class Observer:
         if not holds:
             raise CannotTellError(f"cannot go on without {needed}; seen: {_told(seen)}")
 
+    def presuppose_turns(self, gap_ms: int, within_ms: int, what: str) -> None:
+        """Where this process, or what runs it, had no turn for so long, what ended meanwhile is nobody's fault. Raises
+        CannotTellError."""
+        self.presuppose(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
+
     # Waiting, in the target's time.
 
     async def eventually(

@@ -63,8 +63,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
         await kit.sleep(_ACTIVE_MS)
         reply = await client.check_health()
         idle_ms = client.longest_idle_ms if kit.target.clock.slack_ms else 0
-        in_time = idle_ms < kit.timings.idle_ms  # else it is this process that had no turn
-        kit.presuppose(in_time, f"signs of life within {kit.timings.idle_ms} ms", f"none for {idle_ms} ms")
+        kit.presuppose_turns(idle_ms, kit.timings.idle_ms, "signs of life")
         kit.require(reply.succeeded, "a connection that lives", reply)
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)

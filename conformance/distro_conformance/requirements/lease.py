@@ -61,7 +61,8 @@ async def change_renews(kit: Kit) -> None:
         revision += 1
         for client, service in copies:  # half a turn apart: what ends between a look and the next CHANGE is not seen
             copy = await kit.peer.query(client)
-            _presuppose_renewed(kit, kit.target.clock.now_ms() - told_ms[client], copy)
+            if copy is None:
+                kit.presuppose_turns(kit.target.clock.now_ms() - told_ms[client], kit.timings.lease_ms, "renewals")
             told_ms[client] = kit.target.clock.now_ms()
             kit.require(
                 copy is not None,
@@ -125,7 +126,8 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> None:
         nonlocal renewed_ms
         began_ms = kit.target.clock.now_ms()
         answer = await kit.peer.verify(client, 1)
-        _presuppose_renewed(kit, kit.target.clock.now_ms() - renewed_ms, answer if answer.succeeded else None)
+        if not answer.succeeded:
+            kit.presuppose_turns(kit.target.clock.now_ms() - renewed_ms, kit.timings.lease_ms, "renewals")
         renewed_ms = began_ms
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
@@ -147,9 +149,3 @@ async def _keep_until(
             await meanwhile()  # tells whether it is this process that came too late
         if kit.target.clock.now_ms() <= until_ms:
             kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")
-
-
-def _presuppose_renewed(kit: Kit, gap_ms: int, held: object) -> None:
-    """Where this process has no turn for a lease it is not the node that lost the client. Raises CannotTellError."""
-    is_in_time = held is not None or gap_ms < kit.timings.lease_ms
-    kit.presuppose(is_in_time, "renewals within a lease", f"{gap_ms} ms from one to the next")

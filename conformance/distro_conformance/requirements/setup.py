@@ -144,9 +144,7 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
     kit.note(f"it registers {own} at 10.0.0.1:80: {reply}")
     held = services(await kit.peer.query(client))
     took_ms = kit.target.clock.now_ms() - since_ms  # later on the lease of a copy may end, or who says nothing is asked
-    kit.presuppose(
-        took_ms < kit.timings.idle_ms, f"a registration within {kit.timings.idle_ms} ms of the copy", f"{took_ms} ms"
-    )
+    kit.presuppose_turns(took_ms, kit.timings.idle_ms, "a registration after the copy")
     own_alone = kit.arrival("CHANGE", client, carrying=lambda copy: services(copy) == [own])
 
     async def otherwise() -> Observed:
