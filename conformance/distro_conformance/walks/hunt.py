@@ -123,7 +123,7 @@ def hunt(
 def lost_runs(result: Hunt) -> str:
     """What is to be said of what was not judged to its end, if anything."""
     runs = f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
-    clients = f"; {result.clients_lost} clients could be in too many states to be followed"
+    clients = f"; {result.clients_lost} clients could not be followed to their end"
     return runs + (clients if result.clients_lost else "")
 
 

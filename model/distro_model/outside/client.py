@@ -62,7 +62,7 @@ class ClientOutside:
         """So often it was shown while it was being changed, as it is neither before nor after (gap `torn-view`): a
         server changes a client in several steps, and the model in one."""
         self.is_undecided = False
-        """There are too many possible states: the client is left alone from here on."""
+        """There are too many possible states, or it was lost sight of: the client is left alone from here on."""
 
     @property
     def nodes(self) -> frozenset[NodeState]:
