@@ -4,7 +4,8 @@ All runs are checked in one job. A run's name says what it is; beside it stands 
 None for a violation that counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,13 +23,16 @@ pytestmark = pytest.mark.spark
 
 EMPTY = digest(())
 
+STEP_MS = 100
+
 
 class Told:
-    """A run on a, b and c. Time passes by `after`, and 100 ms before each row unless it says otherwise."""
+    """A run on a, b and c. Time passes by `after`, and `STEP_MS` before each row unless it says otherwise."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.at_ms = 0
+        self.step_ms = STEP_MS
         self.is_over = False
         """Whether the story has told its last checkpoint itself."""
         for node in "abc":
@@ -38,7 +42,7 @@ class Told:
         self.at_ms += ms
 
     def row(self, node: str, kind: Kind, **fields: object) -> Event:
-        self.at_ms += 100
+        self.at_ms += self.step_ms
         return self.recorder.record(node, kind, at_ms=self.at_ms, **fields)  # type: ignore[arg-type]
 
     def connect(self, node: str = "a", client: str = "c1") -> None:
@@ -239,19 +243,34 @@ def the_stamp_of_creation_where_it_was_repaired(run: Told) -> None:
     run.apply("bc", 1, "B")
 
 
+def loads(run: Told, node: str, giver: str) -> str:
+    call = {"operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
+    run.row(node, Kind.REQUEST_SENT, peer=giver, **call)
+    run.row(node, Kind.REPLY_RECEIVED, peer=giver, **call, outcome=Outcome.SUCCESS)
+    return call["message"]
+
+
+@contextmanager
+def at_one_instant(run: Told) -> Iterator[None]:
+    """Rows of embedded nodes do not say which message brought a copy, only when it came."""
+    run.step_ms = 0
+    yield
+    run.step_ms = STEP_MS
+
+
 def an_old_copy_over_a_new_one(run: Told, message: str | None = None) -> None:
-    """b was told of C before the content of B came."""
+    """b was told of C before the content of B came; by a snapshot, where no message is said."""
     run.connect()
     run.change(1, "B")
     run.apply("c", 1, "B")
     run.change(2, "C")
     run.apply("bc", 2, "C")
-    run.apply("b", 2, "B", message)
+    run.apply("b", 2, "B", message or loads(run, "b", "c"))
 
 
 @case("nacos-2.2.4", INV_REV=["B10"], INV_CONV=["B10"])
 def a_late_snapshot_under_the_stamp_of_a_newer_copy(run: Told) -> None:
-    an_old_copy_over_a_new_one(run, "m-snapshot")
+    an_old_copy_over_a_new_one(run)
 
 
 def an_empty_copy_over_a_new_one(run: Told, also_sent: str | None = None) -> None:
@@ -263,6 +282,9 @@ def an_empty_copy_over_a_new_one(run: Told, also_sent: str | None = None) -> Non
     run.apply("b", 1, "B")
     if also_sent is not None:
         run.send("b", "CHANGE", revision=0, digest=also_sent)
+    else:
+        loads(run, "b", "c")
+        run.at_ms -= STEP_MS
     run.apply("b", 1, EMPTY)
     run.leave()
     run.removed("bc")
@@ -286,9 +308,11 @@ def an_earlier_copy_over_a_new_one(run: Told, told_before_start: bool) -> None:
     run.change(2, "B")
     run.send("b", "CHANGE", revision=2, digest="B")
     run.apply("b", 2, "B")
-    if not told_before_start:
-        run.send("b", "CHANGE", revision=1, digest="A")
-    run.apply("b", 2, "A")
+    with at_one_instant(run):
+        loads(run, "b", "c")
+        if not told_before_start:
+            run.send("b", "CHANGE", revision=1, digest="A")
+        run.apply("b", 2, "A")
     run.leave()
     run.removed("bc")
 
@@ -296,6 +320,23 @@ def an_earlier_copy_over_a_new_one(run: Told, told_before_start: bool) -> None:
 @case("nacos-2.2.4", INV_REV=["B10"])
 def a_late_snapshot_with_what_was_told_to_the_node_before_it_started(run: Told) -> None:
     an_earlier_copy_over_a_new_one(run, told_before_start=True)
+
+
+@case("nacos-2.2.4", INV_REV=["B10", "B10"])
+def a_snapshot_of_who_took_a_late_one_over_a_newer_copy(run: Told) -> None:
+    an_old_copy_over_a_new_one(run)
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    run.apply("c", 2, "B", loads(run, "c", "b"))
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def a_snapshot_of_who_had_no_late_one(run: Told) -> None:
+    run.connect()
+    run.change(1, "B")
+    run.change(2, "C")
+    run.apply("c", 2, "C")
+    run.apply("b", 2, "B", loads(run, "b", "c"))
 
 
 @case("nacos-2.2.4", INV_REV=[None])
@@ -324,7 +365,7 @@ def a_late_snapshot_on_a_copy_that_moves_on(run: Told) -> None:
     run.apply("c", 2, "B")
     run.change(3, "C")
     run.apply("bc", 3, "C")
-    run.apply("b", 3, "B", "m-snapshot")
+    run.apply("b", 3, "B", loads(run, "b", "c"))
 
 
 @case("nacos-2.2.4", INV_REV=["B10", "B18", "B18", "B18"], INV_CONV=["B10"])
@@ -336,12 +377,12 @@ def a_late_snapshot_under_the_stamp_that_came_with_a_batch(run: Told) -> None:
     run.change(2, "C")
     run.send("b", "CHANGE", revision=2, digest="C")
     run.apply("bc", 2, "C")
-    run.apply("b", 2, "A", "m-snapshot")
+    run.apply("b", 2, "A", loads(run, "b", "c"))
 
 
 @case("nacos-2.3.2", INV_REV=[None], INV_CONV=[None])
 def a_late_snapshot_under_a_newer_stamp_where_it_was_repaired(run: Told) -> None:
-    an_old_copy_over_a_new_one(run, "m-snapshot")
+    an_old_copy_over_a_new_one(run)
 
 
 # B05: a CHANGE that is applied in steps
@@ -813,13 +854,6 @@ def a_verify_from_a_node_that_waits_for_its_snapshot(run: Told) -> None:
 # B27: a snapshot that comes late
 
 
-def loads(run: Told, node: str, giver: str) -> str:
-    call = {"operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
-    run.row(node, Kind.REQUEST_SENT, peer=giver, **call)
-    run.row(node, Kind.REPLY_RECEIVED, peer=giver, **call, outcome=Outcome.SUCCESS)
-    return call["message"]
-
-
 @case("nacos-2.2.4", INV_CONV=["B27"])
 def an_owner_that_loads_late_what_has_left_it(run: Told) -> None:
     run.registered()
@@ -857,7 +891,7 @@ def has_what_has_left_it(run: Told, after_ms: int) -> None:
     run.registered()
     run.leave()
     loads(run, "a", "b")
-    run.at_ms += after_ms - 100
+    run.at_ms += after_ms - STEP_MS
     run.apply("a", 1, "A")
     for peer in "bc":
         run.send(peer, "DELETE")

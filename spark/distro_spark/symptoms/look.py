@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from distro_spark.story import END, GONE, OWN_CONNECTION, RESETS, Row, Story
+from distro_spark.story import END, GONE, OWN_CONNECTION, RESETS, Row, Story, succeeded
 from distro_traces.event import STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
@@ -167,6 +167,22 @@ def handled_requests(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
         for row in rows
         if row.kind == Kind.REQUEST_RECEIVED
     ]
+
+
+def came_with_a_load(story: Story, came: Row) -> bool:
+    """Whether a snapshot brought it. Where the row does not say with which message (embedded nodes), the node was given
+    one at that instant, and was not told this content since."""
+    loads = [row for row in story.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
+    if came.message is not None:
+        return any(row.message == came.message for row in loads)
+    told = [row for row in _told_of(story, came.node) if row.digest == came.digest and row.seq < came.seq]
+    return bool(loads) and loads[-1].at_ms == came.at_ms and not any(row.seq > loads[-1].seq for row in told)
+
+
+@remembered
+def _told_of(story: Story, node: str) -> Sequence[Row]:
+    """The changes of the client that a node was told."""
+    return [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
 
 
 def counts_not_all(own: Sequence[Row]) -> bool:

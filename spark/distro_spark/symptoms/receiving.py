@@ -12,11 +12,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Row, Story, Told, succeeded
-from distro_spark.symptoms.look import CHANGES, count_before, due_after_ms, lacked, lives, remembered, states_of
+from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
+from distro_spark.symptoms.look import (
+    CHANGES,
+    came_with_a_load,
+    count_before,
+    due_after_ms,
+    lacked,
+    lives,
+    remembered,
+    states_of,
+)
 from distro_traces.event import Kind, Outcome
 
 
@@ -83,25 +91,7 @@ def came_back(story: Story, told: Told) -> bool:
         return False
     came = states[count - 1]
     has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in story.rows)
-    return has_left and _came_with_a_load(story, came) and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
-
-
-def _came_with_a_load(story: Story, came: Row) -> bool:
-    """Where the row does not say with which message (embedded nodes), the last that the node was given or told before
-    it was a snapshot, of the same instant."""
-    given = _given(story, came.node)
-    if came.message is not None:
-        return any(row.message == came.message for row in given if succeeded(row))
-    count = count_before(given, came.seq)
-    return count > 0 and succeeded(given[count - 1]) and given[count - 1].at_ms == came.at_ms
-
-
-@remembered
-def _given(story: Story, node: str) -> Sequence[Row]:
-    """The snapshots that a node was given, and the changes of the client that it was told."""
-    loads = [row for row in story.loads.get(node, ()) if succeeded(row)]
-    told = [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
-    return sorted([*loads, *told], key=lambda row: row.seq)
+    return has_left and came_with_a_load(story, came) and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 
 def gave_a_snapshot(_: Story, told: Told) -> bool:

@@ -6,7 +6,7 @@
 | B06 | or its owner, which does not say its revisions (logs), dropped what expired and sent the rest under that one |
 | B10 | the copy has the stamp of its creation or of its last batch; by then its owner had published the content later |
 | B10 | or it came with a later revision, from an owner that had this content and does not say its revisions (logs) |
-| B10 | or it has that stamp over the older content of a snapshot that came late |
+| B10 | or it has that stamp over the older content of a snapshot that came late, there or where it is from |
 | B18 | the client has a connection, its owner itself published both contents under one revision, maybe a batch |
 """
 
@@ -19,6 +19,7 @@ from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
 from distro_spark.symptoms.look import (
     CHANGES,
     Life,
+    came_with_a_load,
     count_before,
     counts_not_all,
     having,
@@ -121,46 +122,38 @@ def _came_with_a_batch(story: Story, taken: Row) -> bool:
 
 
 def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
-    """B10. Content of an earlier revision came by a message that is none about this client alone, a snapshot; the copy
-    was newer already, and its stamp is the one that it was created with, or that came with a batch."""
-    actual = told.evidence["actual"]
+    """B10. Content of an earlier revision came with a snapshot; the copy was newer already, and its stamp is the one
+    that it was created with, or that came with a batch. Or the copy came with a snapshot, and who could give it had one
+    like that."""
     life = life_at(story, told.node, told.last.seq)
-    later = range(life.rows[1].seq, told.last.seq + 1) if len(life.rows) > 1 else ()
-    loaded = [
-        row
-        for row in having(story, actual)
-        if row.node == told.node and row.kind in STATE_KINDS and row.seq in later and _is_loaded(story, row)
-    ]
-    stamp = loaded[-1].revision if loaded else None
-    if stamp is None or not _is_of_creation_or_batch(story, life, told.last.seq, stamp):
+    held = having(story, told.evidence["actual"])
+    loaded = [row for row in life.until(told.last.seq) if row in held and came_with_a_load(story, row)]
+    if not loaded or loaded[-1].revision is None:
         return False
+    givers = [
+        row
+        for row in held
+        if row.kind == Kind.REPLICA_APPLIED and row.node != told.node and row.at_ms <= loaded[-1].at_ms
+    ]
+    stamp = loaded[-1].revision
     return any(
-        row.kind in OWN_CONNECTION and row.revision is not None and row.revision < stamp
-        for row in having(story, actual)
+        row.revision == stamp and came_with_a_load(story, row) and _is_over_a_newer_one(story, row)
+        for row in (loaded[-1], *givers)
     )
 
 
-def _is_loaded(story: Story, row: Row) -> bool:
-    """It came with a message that is about no client alone. Where the row does not say with which (embedded nodes), the
-    node was told changes of this client since it started, and never this content."""
-    if row.message is not None:
-        return row.message not in _about_one(story)
-    starts = [reset.seq for reset in story.resets.get(row.node, ()) if reset.seq < row.seq]
-    told = _first_told(story, row.node, max(starts, default=0))
-    return min(told.values(), default=row.seq) < row.seq <= told.get(row.digest, row.seq)
-
-
-@remembered
-def _first_told(story: Story, node: str, since_seq: int) -> Mapping[str | None, int]:
-    """With which of its rows since that one the node was told of each content first, by a change of this client."""
-    rows = (row for row in story.by_node[node] if row.seq > since_seq)
-    told = [row for row in rows if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
-    return {row.digest: row.seq for row in reversed(told)}
-
-
-@remembered
-def _about_one(story: Story) -> frozenset[str | None]:
-    return frozenset(row.message for row in story.rows if row.operation is not None)
+def _is_over_a_newer_one(story: Story, loaded: Row) -> bool:
+    """The copy was there, with the stamp of its creation or of a batch, and its owner had this content before."""
+    life, stamp = life_at(story, loaded.node, loaded.seq), loaded.revision
+    return (
+        stamp is not None
+        and any(row.kind in STATE_KINDS for row in life.until(loaded.seq - 1))
+        and _is_of_creation_or_batch(story, life, loaded.seq, stamp)
+        and any(
+            row.kind in OWN_CONNECTION and row.revision is not None and row.revision < stamp
+            for row in having(story, loaded.digest)
+        )
+    )
 
 
 def health_not_counted(story: Story, told: Told) -> bool:
