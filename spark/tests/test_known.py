@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from distro_spark.check import CHECKPOINT, check
 from distro_spark.known import KNOWN
 from distro_spark.result import CheckResult
+from distro_spark.story import LEASE
 from distro_traces.content import digest
 from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
@@ -989,6 +990,13 @@ def a_lost_change_to_nothing_of_a_client_that_leaves_in_the_millisecond_of_the_c
     run.at_ms -= 200
     run.leave()
     run.is_over = True
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_to_nothing_of_a_client_that_its_former_owner_lets_go(run: Told) -> None:
+    a_lost_change_to_nothing(run)
+    for node in "ac":
+        run.row(node, Kind.REPLICA_REMOVED, client="c1", owned=False, detail=LEASE)
 
 
 @case("nacos-2.0.4", INV_CONV=[None])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
+from distro_spark.story import END, GONE, LEASE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
 from distro_spark.symptoms.look import (
     CHANGES,
     came_with_a_load,
@@ -61,9 +61,11 @@ def confirmed_as_before(story: Story, told: Told) -> bool:
 def confirmed_unread(story: Story, told: Told) -> bool:
     """B02. What a client publishes that is still there is missing or old, and a verify confirmed the copy all the same:
     what carried it was acknowledged, or was for nobody who is no member. Who should hold something of it has not left,
-    whatever it does in that millisecond."""
+    whatever it does in that millisecond; that its owner was another by then, and the old one let it go when nobody
+    renewed it, is no leaving."""
     seen = told.evidence
-    earlier = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
+    states = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
+    earlier = [row for row in states if row.detail != LEASE]
     return (
         bool(earlier)
         and (seen["expected"] != "nothing" or earlier[-1].kind not in GONE)
