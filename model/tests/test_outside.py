@@ -104,6 +104,17 @@ def test_a_verify_from_before_a_change_may_be_under_way_for_longer_where_answers
         changed_twice(2).sent("v", "b", before, 5_950)
 
 
+def test_who_confirms_a_copy_puts_off_nothing_that_is_due_however_long_answers_take() -> None:
+    outside = changed_twice(300)
+    with pytest.raises(Unexplained, match="it has sent nothing; the model expects CHANGE c1 revision 2"):
+        for at_ms in range(6_000, 60_000, 5_000):
+            outside.slack.took(300, at_ms)
+            outside.sent(f"v{at_ms}", "b", Verify("c1", 2), at_ms)
+            outside.ended(f"v{at_ms}", CallResult.SUCCESS, (), at_ms + 300)
+            outside.reported("b", CallResult.SUCCESS, at_ms)
+            outside.check(at_ms + 300)
+
+
 def away_for(ms: int, slack: Slack) -> NodeOutside:
     """d cannot be reached for so long, and is back."""
     outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), slack)

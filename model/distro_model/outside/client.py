@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from distro_model.clock.cluster import View
-from distro_model.events import Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
-from distro_model.messages import FAIL, Answer, Request, Verify
+from distro_model.events import CallEnded, Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
+from distro_model.messages import FAIL, Answer, CallResult, Request, Verify
 from distro_model.node import NodeState, Step
 from distro_model.outside.deadlines import Deadlines, Reach
 from distro_model.outside.ip_clients import (
@@ -119,7 +119,8 @@ class ClientOutside:
         """It happens now, or a skew later at most; in real time perhaps something else in its place."""
         if self.is_undecided:
             return
-        self._due.touched_ms = now_ms
+        if not _leaves_tasks(event):
+            self._due.touched_ms = now_ms
         if not self._slack.skew_ms:
             self._states = merged(self._applied(each, event, now_ms) for each in self._now(now_ms))
             return
@@ -371,6 +372,13 @@ class ClientOutside:
             if waiting is not None:
                 step(each.node, replace(waiting.event, at_ms=now_ms), profile)
         return tuple(dict.fromkeys(found))[:3]
+
+
+def _leaves_tasks(event: Event) -> bool:
+    """A member that confirms a copy makes nothing later that is due."""
+    if not isinstance(event, CallEnded) or not isinstance(event.request, Verify):
+        return False
+    return event.answer.result is CallResult.SUCCESS
 
 
 def _sends(after: Step) -> tuple[Send, ...]:
