@@ -19,7 +19,7 @@ from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
 from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep, Stage
 from distro_conformance.wire.transports import Carrier, Wire
@@ -119,6 +119,13 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     assert 0 < result.runs_lost <= result.runs
     assert lost_runs(result) == f"; in {result.runs_lost} runs the end had too many outcomes to be followed"
+
+
+def test_what_was_not_judged_is_counted() -> None:
+    result = Hunt(IN_MEMORY_ON_2_2_4, clients_lost=2, views_in_parts=3)
+    assert lost_runs(result) == (
+        "; 2 clients could not be followed to their end; 3 views of clients that were being changed are not judged"
+    )
 
 
 @pytest.mark.wire

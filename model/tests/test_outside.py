@@ -107,12 +107,23 @@ def test_a_verify_from_before_a_change_may_be_under_way_for_longer_where_answers
 def test_who_confirms_a_copy_puts_off_nothing_that_is_due_however_long_answers_take() -> None:
     outside = changed_twice(300)
     with pytest.raises(Unexplained, match="it has sent nothing; the model expects CHANGE c1 revision 2"):
-        for at_ms in range(6_000, 60_000, 5_000):
-            outside.slack.took(300, at_ms)
-            outside.sent(f"v{at_ms}", "b", Verify("c1", 2), at_ms)
-            outside.ended(f"v{at_ms}", CallResult.SUCCESS, (), at_ms + 300)
-            outside.reported("b", CallResult.SUCCESS, at_ms)
-            outside.check(at_ms + 300)
+        confirm_each_round(outside, until_ms=60_000)
+
+
+def confirm_each_round(outside: NodeOutside, until_ms: int) -> None:
+    for at_ms in range(6_000, until_ms, 5_000):
+        outside.slack.took(300, at_ms)
+        outside.sent(f"v{at_ms}", "b", Verify("c1", 2), at_ms)
+        outside.ended(f"v{at_ms}", CallResult.SUCCESS, (), at_ms + 300)
+        outside.reported("b", CallResult.SUCCESS, at_ms)
+        outside.check(at_ms + 300)
+
+
+def test_what_a_client_looks_like_while_it_is_changed_is_counted_and_not_judged() -> None:
+    outside = changed_once(2)
+    outside.begin("k", "c1", InstanceRegistered(0, "c1", "web", INSTANCES[1]), 3_000)
+    outside.shown({"c1": View(1, (("web", INSTANCES[1]),))}, 3_001, 3_002, "it shows")
+    assert outside.in_parts == 1
 
 
 def away_for(ms: int, slack: Slack) -> NodeOutside:

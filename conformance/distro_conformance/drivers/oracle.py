@@ -140,8 +140,7 @@ class Oracle:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 
     def looks_round(self) -> None:
-        """Before it judges: how late may everything be now, and whom may a server have given up meanwhile (gap
-        `idle-clients`)?"""
+        """Before it judges: how late may everything be now, and whom may a server have given up meanwhile?"""
         now_ms = self.now_ms()
         self.outside.slack.look(now_ms)
         for client in self.clients.idle_for(self.outside.profile.connection_idle_ms) if self._in_real_time else ():

@@ -124,7 +124,8 @@ def lost_runs(result: Hunt) -> str:
     """What is to be said of what was not judged to its end, if anything."""
     runs = f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
     clients = f"; {result.clients_lost} clients could not be followed to their end"
-    return runs + (clients if result.clients_lost else "")
+    views = f"; {result.views_in_parts} views of clients that were being changed are not judged"
+    return runs + (clients if result.clients_lost else "") + (views if result.views_in_parts else "")
 
 
 @contextmanager
@@ -170,6 +171,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         seconds,
         failure,
         clients_lost=runs.undecided,
+        views_in_parts=runs.in_parts,
         coverage=of_walks(taken),
     )
 

@@ -109,6 +109,8 @@ class Hunt:
     clients_lost: int = 0
     """Of the runs side by side: looked at no more, since they may be in more states than the model keeps, or a server
     may have given them up, or it is not known how a question about them ended."""
+    views_in_parts: int = 0
+    """Of the runs side by side: so often a client was shown as it is between two states, while it was being changed."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""

@@ -101,6 +101,7 @@ class SideBySide:
     steps: int = 0
     runs: int = 0
     undecided: int = 0
+    in_parts: int = 0
     missed: int = 0
     _done: dict[int, list[Action]] = field(default_factory=dict)
 
@@ -129,7 +130,7 @@ class SideBySide:
         for lane in lanes:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
-        self.undecided = cluster.oracle.outside.undecided
+        self.undecided, self.in_parts = cluster.oracle.outside.undecided, cluster.oracle.outside.in_parts
         if failed is None:
             return None
         found = Failed(*failed, self.steps, time.monotonic() - began_s)

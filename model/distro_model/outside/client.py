@@ -59,8 +59,8 @@ class ClientOutside:
         self._owned_ms: int | None = None
         self._open: set[str] = set()
         self.in_parts = 0
-        """So often it was shown while it was being changed, as it is neither before nor after (gap `torn-view`): a
-        server changes a client in several steps, and the model in one."""
+        """So often it was shown while it was being changed, as it is neither before nor after: a server changes a
+        client in several steps, and the model in one."""
         self.is_undecided = False
         """There are too many possible states, or it was lost sight of: the client is left alone from here on."""
 

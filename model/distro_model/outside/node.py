@@ -106,6 +106,10 @@ class NodeOutside:
         return sum(each.is_undecided for each in self._clients.values())
 
     @property
+    def in_parts(self) -> int:
+        return sum(each.in_parts for each in self._clients.values())
+
+    @property
     def has_loaded(self) -> bool:
         return all(node.loaded for node in self._blank.nodes)
 
@@ -267,7 +271,7 @@ class NodeOutside:
     @property
     def _report_round_ms(self) -> int:
         """A server reports to the next one two seconds after the one before has answered or kept it waiting until its
-        time-out, the model two seconds after it has begun (gap `report-waits`)."""
+        time-out, the model two seconds after it has begun."""
         waits_ms = self.profile.call_timeout_ms if self.slack.skew_ms else 0
         return (self.profile.report_interval_ms + waits_ms) * len(self.peers)
 
