@@ -784,6 +784,41 @@ def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller)
     return []
 
 
+def a_snapshot_of_who_has_not_heard(run: Teller, unheard_before: bool) -> tuple[Event, Event]:
+    """b is started long before c1 leaves, which nobody is told; it takes the copy of c 100 s after that."""
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
+    call(run, "b", "c", "SNAPSHOT", Outcome.TIMEOUT if unheard_before else Outcome.SUCCESS, client=None)
+    run.wait(190_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "c", 1, "X")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a")
+    left = run.disconnect("a")
+    run.wait(100_000)
+    call(run, "b", "c", "SNAPSHOT", client=None)
+    came = run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
+    run.wait(80_000)
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.wait(100_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.checkpoint()
+    return left, came
+
+
+@whole_story()
+def a_copy_of_who_has_not_heard_at_a_node_whose_loads_nobody_answered_for_minutes(run: Teller) -> list[Expected]:
+    a_snapshot_of_who_has_not_heard(run, unheard_before=True)
+    return []
+
+
+@whole_story()
+def a_copy_of_who_has_not_heard_at_a_node_that_was_loaded_long_before(run: Teller) -> list[Expected]:
+    left, came = a_snapshot_of_who_has_not_heard(run, unheard_before=False)
+    return [Expected("INV-RESURRECT", "b", left, came)]
+
+
 @whole_story()
 def a_delete_that_its_owner_did_not_live_to_send(run: Teller) -> list[Expected]:
     run.connect("a")

@@ -68,11 +68,13 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
 
 @uncounted
 def may_be_loaded(rows: Rows, facts: Facts, past: Past, i: int, left: int) -> bool:
-    """Its node was started again, after the client had left or not long before."""
+    """Its node was started again, and that or the snapshot that it then got was after the client had left or not long
+    before. It may be minutes until a load is answered; where the trace tells of none, nobody knows when that was."""
     started = past.reset[i] - 1
     if rows.kind[i] != APPLIED or started <= facts.reset_from[rows.node[i]]:
         return False
-    return bool(rows.at_ms[left] - facts.reset_at_ms[started] < LEASE_MS)
+    surely_ms = facts.surely_ms[started]
+    return bool(surely_ms == 0 or rows.at_ms[left] - max(facts.reset_at_ms[started], surely_ms) < LEASE_MS)
 
 
 def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
