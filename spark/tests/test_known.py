@@ -281,12 +281,12 @@ def an_empty_copy_over_a_new_one(run: Told, also_sent: str | None = None) -> Non
     run.change(1, "B")
     run.send("b", "CHANGE", revision=1, digest="B")
     run.apply("b", 1, "B")
-    if also_sent is not None:
-        run.send("b", "CHANGE", revision=0, digest=also_sent)
-    else:
-        loads(run, "b", "c")
-        run.at_ms -= STEP_MS
-    run.apply("b", 1, EMPTY)
+    with at_one_instant(run):
+        if also_sent is None:
+            loads(run, "b", "c")
+        else:
+            run.send("b", "CHANGE", revision=0, digest=also_sent)
+        run.apply("b", 1, EMPTY)
     run.leave()
     run.removed("bc")
 

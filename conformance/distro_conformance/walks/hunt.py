@@ -122,10 +122,12 @@ def hunt(
 
 def lost_runs(result: Hunt) -> str:
     """What is to be said of what was not judged to its end, if anything."""
-    runs = f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
-    clients = f"; {result.clients_lost} clients could not be followed to their end"
-    views = f"; {result.views_in_parts} views of clients that were being changed are not judged"
-    return runs + (clients if result.clients_lost else "") + (views if result.views_in_parts else "")
+    counted = (
+        (result.runs_lost, "in {} runs the end had too many outcomes to be followed"),
+        (result.clients_lost, "{} clients could not be followed to their end"),
+        (result.views_in_parts, "{} views of clients that were being changed are not judged"),
+    )
+    return "".join(f"; {text.format(count)}" for count, text in counted if count)
 
 
 @contextmanager

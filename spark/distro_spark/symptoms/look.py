@@ -65,7 +65,6 @@ def states_of(story: Story, node: str) -> Sequence[Row]:
     return [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
 
 
-@remembered
 def due_after_ms(story: Story) -> tuple[int, int]:
     """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
     (docs/protocol #sync-merge, #sync-retry)."""
@@ -73,6 +72,7 @@ def due_after_ms(story: Story) -> tuple[int, int]:
     return (2100, 5100) if is_slow else (1100, 3100)
 
 
+@remembered
 def own_of(story: Story, node: str) -> Sequence[Row]:
     """What the client's own connection to that node was and did."""
     return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
@@ -169,14 +169,20 @@ def handled_requests(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
     ]
 
 
+@remembered
 def came_with_a_load(story: Story, came: Row) -> bool:
     """Whether a snapshot brought it. Where the row does not say with which message (embedded nodes), the node was given
     one at that instant, and was not told this content since."""
     loads = [row for row in story.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
     if came.message is not None:
         return any(row.message == came.message for row in loads)
-    told = [row for row in _told_of(story, came.node) if row.digest == came.digest and row.seq < came.seq]
-    return bool(loads) and loads[-1].at_ms == came.at_ms and not any(row.seq > loads[-1].seq for row in told)
+    return (
+        bool(loads)
+        and loads[-1].at_ms == came.at_ms
+        and not any(
+            row.digest == came.digest and loads[-1].seq < row.seq < came.seq for row in _told_of(story, came.node)
+        )
+    )
 
 
 @remembered

@@ -125,21 +125,21 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
     """B10. Content of an earlier revision came with a snapshot; the copy was newer already, and its stamp is the one
     that it was created with, or that came with a batch. Or the copy came with a snapshot, and who could give it had one
     like that."""
-    life = life_at(story, told.node, told.last.seq)
-    held = having(story, told.evidence["actual"])
-    loaded = [row for row in life.until(told.last.seq) if row in held and came_with_a_load(story, row)]
-    if not loaded or loaded[-1].revision is None:
+    actual = told.evidence["actual"]
+    rows = life_at(story, told.node, told.last.seq).until(told.last.seq)
+    loaded = next((row for row in reversed(rows) if row.digest == actual and came_with_a_load(story, row)), None)
+    if loaded is None:
         return False
-    givers = [
+    givers = (
         row
-        for row in held
-        if row.kind == Kind.REPLICA_APPLIED and row.node != told.node and row.at_ms <= loaded[-1].at_ms
-    ]
-    stamp = loaded[-1].revision
-    return any(
-        row.revision == stamp and came_with_a_load(story, row) and _is_over_a_newer_one(story, row)
-        for row in (loaded[-1], *givers)
+        for row in having(story, actual)
+        if row.kind == Kind.REPLICA_APPLIED
+        and row.node != told.node
+        and row.revision == loaded.revision
+        and row.at_ms <= loaded.at_ms
+        and came_with_a_load(story, row)
     )
+    return any(_is_over_a_newer_one(story, row) for row in (loaded, *givers))
 
 
 def _is_over_a_newer_one(story: Story, loaded: Row) -> bool:
