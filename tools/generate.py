@@ -1,4 +1,4 @@
-"""Writes every generated file of the repository, or with `--check` says which ones are stale.
+"""Write every generated file of the repository, or with `--check` name those that are stale.
 
 One command and one list, so that CI needs a single freshness check: add a generator to `GENERATORS`, never a script.
 """
@@ -58,14 +58,7 @@ def pictures() -> Generated:
         yield ROOT / "docs" / "explanation" / name, text
 
 
-def results() -> Generated:
-    """docs: the tables of long jobs, from what docs/results has of them."""
-    jobs = [(f"{name}.md", importlib.import_module(name).page()) for name in ("nightly", "repeats", "hours")]
-    for name, text in (*jobs, *importlib.import_module("matrix").pages()):
-        yield ROOT / "docs" / name, text
-
-
-GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, schemas, pictures, results)
+GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, schemas, pictures)
 
 
 def main() -> None:

@@ -4,9 +4,8 @@ Of each release so many recordings: a season of clients and faults as a simulati
 played in real time on three servers with a recording link between any two. What a release is known for is excused by
 its symptom alone, so each further violation is a false alarm of an invariant or a failure that nobody has written down.
 A recording is kept below `distrocheck-out/nightly/recordings` and not made again; all that are there are checked each
-time, for invariants change. With `--keep` what each was found to have goes to docs/results, and what is there counts:
-on another machine only the others are made. Exit codes as everywhere: 1 something is news, 3 recordings are left or
-could not be made, 0 neither.
+time, for invariants change. Exit codes as everywhere: 1 something is news, 3 recordings are left or could not be made,
+0 neither.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import results
 from ledger import Line
 
 from distro_conformance.drivers.cluster import CannotError, Cluster
@@ -44,7 +42,6 @@ from distro_spark.session import local_session
 from distro_traces.ndjson import SUFFIX, Recorder
 from distro_traces.observed import INFERRED
 
-TABLE = "recordings"
 PLACE = Path("distrocheck-out/nightly/recordings")
 RELEASES = ("2.0.4", "2.2.4", "2.3.2")
 RUNS = 34
@@ -179,12 +176,10 @@ def is_there(place: Path, name: str) -> bool:
     return (place / f"{name}{SUFFIX}").exists()
 
 
-def wanted(
-    place: Path, releases: Sequence[str], seeds: range, judged: Collection[str] = frozenset()
-) -> list[tuple[str, int]]:
-    """Those that are neither there nor `judged` elsewhere; each release gets its first before one gets its second."""
+def wanted(place: Path, releases: Sequence[str], seeds: range) -> list[tuple[str, int]]:
+    """Recordings that are missing; each release gets its first before one gets its second."""
     every = ((release, seed) for seed in seeds for release in releases)
-    return [each for each in every if name_of(*each) not in judged and not is_there(place, name_of(*each))]
+    return [each for each in every if not is_there(place, name_of(*each))]
 
 
 def record_all(work: Sequence[tuple[str, int]], place: Path, jobs: int, seconds: float | None) -> Iterator[str]:
@@ -225,26 +220,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=3, help="clusters side by side, some 1.5 GB each")
     parser.add_argument("--seconds", type=float, help="begin no further recording after so long; the next run goes on")
     parser.add_argument("--place", type=Path, default=PLACE)
-    parser.add_argument("--keep", action="store_true", help="write what was found to docs/results")
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
     options.place.mkdir(parents=True, exist_ok=True)
     releases, seeds = options.release or RELEASES, range(options.runs)
-    judged = results.kept(TABLE) if options.keep else {}
-    work = wanted(options.place, releases, seeds, judged)
+    work = wanted(options.place, releases, seeds)
     for said in record_all(work, options.place, options.jobs, options.seconds):
         print(said, file=sys.stderr, flush=True)
     names = [name_of(release, seed) for release in releases for seed in seeds]
     lines = checked(options.place, [name for name in names if is_there(options.place, name)])
-    for line in lines if options.keep else ():
-        results.keep(TABLE, line["run"], {"news": line["news"], "known": line["known"]})
-    here = {line["run"] for line in lines}
-    lines += [{"run": name, **judged[name]} for name in names if name in judged and name not in here]
     return told(lines, len(names) - len(lines), as_json=options.json)
 
 
 def checked(place: Path, runs: Sequence[str]) -> list[Line]:
-    """What `check` says of each, in the ledger too."""
+    """What `check` finds in each."""
     if not runs:
         return []
     session = local_session("local[2]")

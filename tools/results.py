@@ -1,8 +1,8 @@
-"""What long jobs found, kept where it is committed: one JSON file per table in docs/results, one row by each name.
+"""Results of long jobs: one JSON file per table, one row for each name.
 
-A job writes a row as soon as it is there and goes on from what it finds, so an interrupted run, or another machine,
-takes up where the last one ended. The pages of the documentation are generated from these files (`tools/generate.py`).
-What is found, `distrocheck` says, asked as somebody would ask it.
+A job writes each row as soon as it has it and skips rows that it already has, so an interrupted run continues where it
+ended. `make nightly` keeps its rows below `distrocheck-out/nightly`, which is not committed; the track record is a page
+of the documentation, so its rows are committed beside it.
 """
 
 from __future__ import annotations
@@ -10,46 +10,40 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / "docs" / "results"
+NIGHTLY = ROOT / "distrocheck-out" / "nightly" / "results.json"
+TRACK_RECORD = ROOT / "docs" / "reference" / "track-record.json"
 DISTROCHECK = str(Path(sys.executable).with_name("distrocheck"))
 Row = Mapping[str, Any]
 
 
 def asked(*words: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and document of `distrocheck` with these words; where it prints none, one with its last line."""
+    """Exit code and JSON document of `distrocheck`; a document with its last line where it printed none."""
     command = [DISTROCHECK, *words, "--json"]
     ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     try:
         return ran.returncode, dict(json.loads(ran.stdout))
     except ValueError:
-        return ran.returncode, {"error": (ran.stderr.strip().splitlines() or ["nothing was said"])[-1]}
+        return ran.returncode, {"error": (ran.stderr.strip().splitlines() or ["no output"])[-1]}
 
 
-def kept(table: str) -> dict[str, dict[str, Any]]:
-    path = PLACE / f"{table}.json"
-    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
+def kept(table: Path) -> dict[str, dict[str, Any]]:
+    return dict(json.loads(table.read_text("utf-8"))) if table.exists() else {}
 
 
-def keep(table: str, name: str, row: Row) -> None:
-    """Replaces the row of that name; a line each, and written whole, so that a table is never half there."""
-    PLACE.mkdir(parents=True, exist_ok=True)
+def keep(table: Path, name: str, row: Row) -> None:
+    """Replace the row of that name. The file is replaced as a whole, so a reader never sees half of it."""
+    table.parent.mkdir(parents=True, exist_ok=True)
     rows = {**kept(table), name: row}
     lines = ",\n".join(f"{json.dumps(each)}: {json.dumps(rows[each], sort_keys=True)}" for each in sorted(rows))
-    part = PLACE / f"{table}.json.part"
+    part = table.with_suffix(".part")
     part.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    part.replace(PLACE / f"{table}.json")
-
-
-def dates(rows: Iterable[Row]) -> str:
-    """From when to when they were found."""
-    found = sorted(row["date"] for row in rows)
-    return f"{found[0]} to {found[-1]}"
+    part.replace(table)
 
 
 def commit() -> str:

@@ -1,9 +1,8 @@
 """The track record on real servers: what is listed as a bug of some release is looked for in each of them.
 
-Of a release the requirements that any release is known to fail, in one run, and every scenario in real time that is
-named after a bug, by the commands of docs/reference/track-record.md. With `--keep` the answers go to docs/results as
-they come, and the page is made of them. Ends with 1 when a bug that is listed for the release does not show, or another
-one does.
+For each release: the requirements that any release is known to fail, in one run, and every real-time scenario that is
+named after a bug, by the commands of docs/reference/track-record.md. `--keep` writes the answers to the data of that
+page as they come. Exit code 1 when a bug that is listed for the release does not show, or another one does.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import results
-from pages.track_record import NOT_SEEN, SEEN, TABLE, bug_scenarios, has_bug, in_real_time, name_of
+from pages.track_record import NOT_SEEN, SEEN, bug_scenarios, has_bug, in_real_time, name_of
 
 from distro_conformance.findings.known import KNOWN_FAILURES
 from distro_conformance.targets.releases import RELEASES
@@ -64,7 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--release", action="append", choices=list(RELEASES), help="default: all")
     parser.add_argument("--only", choices=("requirements", "scenarios"))
-    parser.add_argument("--keep", action="store_true", help="write the answers to docs/results")
+    parser.add_argument("--keep", action="store_true", help="write the answers to docs/reference/track-record.json")
     options = parser.parse_args()
     commit, told, wrong = results.commit(), 0, []
     ways = {"requirements": by_requirements, "scenarios": by_scenarios}
@@ -77,7 +76,7 @@ def main() -> int:
                     wrong += [f"{by} on {release} {answer}"] if surprise(by, release, answer) else []
                     row = {"answer": answer, "date": results.today(), "commit": commit}
                     if options.keep:
-                        results.keep(TABLE, name_of(by, release), row)
+                        results.keep(results.TRACK_RECORD, name_of(by, release), row)
             except RuntimeError as error:
                 wrong.append(f"{way} on {release}: {error}")
     headline = f"{told} answers, {len(wrong)} not as listed" + "".join(f"; {each}" for each in wrong)

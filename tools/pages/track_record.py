@@ -24,8 +24,6 @@ ASKED_ALWAYS = "2.2.4"
 
 PICTURES = {"B02": "lost-change.svg", "B24": "swallowed-delete.svg"}
 
-TABLE = "track-record"
-"""In docs/results: `name_of` -> answer, date and commit."""
 SEEN, NOT_SEEN = "seen", "not seen"
 
 
@@ -90,7 +88,7 @@ def in_real_time(path: str) -> bool:
 
 def _tried(by: str) -> Iterator[str]:
     """Where it was looked for last, and what came of it."""
-    kept = results.kept(TABLE)
+    kept = results.kept(results.TRACK_RECORD)
     rows = {release: kept[name] for release in RELEASES if (name := name_of(by, release)) in kept}
     if not rows:
         return
