@@ -22,7 +22,6 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
         "UnknownProfileError",
     ),
     "distro_model": (
-        "NoSymmetryError",
         "NotARuleError",
         "UnknownFaultError",
         "UnknownMutantError",

@@ -7,7 +7,7 @@ words of the protocol: a property holds, is broken by this run, or was never rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -124,14 +124,10 @@ def explore(
     engine: Engine = search_automatically,
     *,
     max_memory_bytes: int | None = None,
-    symmetric: bool = False,
 ) -> Exploration:
-    """Search until everything was seen, a limit is reached, or `watch` says so; then decide what lasts for ever.
-
-    Raises NoSymmetryError when `symmetric` is asked for and would be unsound.
-    """
+    """Search until every state is visited, a limit is reached, or `watch` stops it; then decide liveness."""
     wanted = tuple(properties)
-    system = bounded_cluster(bounds, profile, wanted, symmetric=symmetric)
+    system = bounded_cluster(bounds, profile, wanted)
     search = engine(system, Limits(bounds.max_states, max_memory_bytes), watch)
     undecided = None
     if any(each.kind is Kind.EVENTUALLY and each.applies(bounds) for each in wanted):
@@ -151,7 +147,7 @@ def _with_liveness(system: System, search: Search, watch: Watch) -> tuple[Search
     from distro_model.search.liveness import with_liveness  # noqa: PLC0415
 
     try:
-        graph = state_graph(replace(system, symmetry=None), LIVENESS_STATES, watch)
+        graph = state_graph(system, LIVENESS_STATES, watch)
     except NoGraphError as reason:
         return search, str(reason)
     return with_liveness(search, graph), None

@@ -7,7 +7,6 @@ import tempfile
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import permutations
 from weakref import ref
 
 import pytest
@@ -29,7 +28,6 @@ from distro_model.search.system import (
     Finding,
     Kind,
     Lookup,
-    Symmetry,
     System,
     transitions,
 )
@@ -294,72 +292,6 @@ def test_only_exact_comparison_survives_bad_fingerprints(monkeypatch):
     )
     assert search(moving(6, 3)).distinct_states < good.distinct_states
     same(search(moving(6, 3), exact=True), search_readably(moving(6, 3)))
-    _, symmetric = counters(3, 4)
-    same(search(symmetric, exact=True), search_readably(symmetric))
-
-
-def counters(size: int, most: int) -> tuple[System, System]:
-    """Interchangeable counters, each with a flag of its own; the second one knows that they are interchangeable."""
-    columns = tuple(f"{what}{number}" for number in range(size) for what in ("count", "flag"))
-    up, raise_flag = below(most), lambda count, flag: [(True,)] if count == most and not flag else []
-    chains = tuple(
-        chain
-        for number in range(size)
-        for chain in (
-            Chain(
-                f"up {number}",
-                "up",
-                (Lookup("at most", up, (f"count{number}",), ("more",)),),
-                {f"count{number}": "more"},
-            ),
-            Chain(
-                f"flag {number}",
-                "flag",
-                (Lookup("not yet", raise_flag, (f"count{number}", f"flag{number}"), ("raised",)),),
-                {f"flag{number}": "raised"},
-            ),
-        )
-    )
-    group = list(permutations(range(size)))
-
-    def renamed(column, value, permutation):
-        return f"{column[:-1]}{group[permutation][int(column[-1])]}", value
-
-    full = System(columns, (0, False) * size, chains)
-    return full, replace(full, symmetry=Symmetry(len(group), renamed))
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_of_symmetric_states_one_is_counted(exact):
-    full, symmetric = counters(3, 4)
-    # Each counter has 4 + 2 situations: 6 ** 3 states, and as many multisets of 3 of them as orbits.
-    assert search(full, exact=exact).distinct_states == 216
-    assert search(symmetric, exact=exact).distinct_states == 56
-    same(search(symmetric, exact=exact), search_readably(symmetric))
-
-
-def test_symmetric_values_are_renamed_too():
-    """Who is first is a value of a column that does not move, so its value must be renamed."""
-    chains = tuple(
-        Chain(
-            f"win {name}",
-            "win",
-            (Lookup("decided", lambda first, name=name: [] if first else [(name,)], ("first",), ("new",)),),
-            {"first": "new"},
-        )
-        for name in "xyz"
-    )
-    turned = {"x": "y", "y": "z", "z": "x", None: None}
-
-    def renamed(column, value, permutation):
-        for _ in range(permutation):
-            value = turned[value]
-        return column, value
-
-    race = System(("first",), (None,), chains, symmetry=Symmetry(3, renamed))
-    assert search(replace(race, symmetry=None)).distinct_states == 4
-    assert search(race).distinct_states == search(race, exact=True).distinct_states == 2
-    same(search(race), search_readably(race))
 
 
 def test_the_run_to_an_alarm_ends_with_the_transition_that_rang_it():

@@ -48,7 +48,6 @@ def explore(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Where Spark keeps each level; the same search goes on from there.")
     ] = None,
-    symmetric: Annotated[bool, typer.Option(help="Search one state of each set of interchangeable ones.")] = False,
     max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
     max_seconds: Annotated[float | None, measure("Stop after so many seconds.", least=0)] = None,
     max_memory_gib: Annotated[float, measure("Stop before the tables take more.", least=0.1)] = 6.0,
@@ -69,7 +68,7 @@ def explore(
     bounds = _bounds(dict(zip(BOUND_OPTIONS, named, strict=True)), bound or [])
     identity = f"{profile} {mutant or 'no mutant'} {bounds}"
     chosen = _engine(engine, master, checkpoint, identity)
-    options = SearchOptions(chosen, tuple(property_ or ()), symmetric, int(max_memory_gib * GIB))
+    options = SearchOptions(chosen, tuple(property_ or ()), int(max_memory_gib * GIB))
     with progress() as on_progress:
         on_progress(f"exploring {profile}")
         found = explore_profile(

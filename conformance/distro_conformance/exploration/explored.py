@@ -59,11 +59,10 @@ ENGINES: Mapping[str, Engine] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search. None of these changes what is found, except that symmetry counts orbits instead of states."""
+    """How to search. None of these changes what is found."""
 
     engine: Engine = search_automatically
     properties: tuple[str, ...] = ()  # none: all
-    symmetric: bool = False
     max_memory_bytes: int | None = None
 
 
@@ -132,7 +131,7 @@ def explore_profile(
     """Search every reachable state within the bounds.
 
     `on_progress` is told how far the search is and after how many seconds. Raises the look-up errors of profiles,
-    mutants and properties, and NoSymmetryError.
+    mutants and properties.
     """
     began = time.monotonic()
     chosen = with_mutant(profile_named(profile), mutant)
@@ -149,7 +148,6 @@ def explore_profile(
         watch,
         search.engine,
         max_memory_bytes=search.max_memory_bytes,
-        symmetric=search.symmetric,
     )
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, profile, mutant) for each in broken}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from distro_conformance.exploration.explored import Explored
 from distro_conformance.verdict import UsageError
@@ -32,7 +31,7 @@ def itf_text(found: Explored) -> str | None:
 def graph_text(found: Explored, suffix: str) -> str:
     """The whole state graph. `suffix` is a key of GRAPH_FORMS. Raises UsageError when it is too large to draw."""
     try:
-        graph = state_graph(replace(found.exploration.system, symmetry=None), GRAPH_STATES)
+        graph = state_graph(found.exploration.system, GRAPH_STATES)
         return GRAPH_FORMS[suffix](graph)
     except NoGraphError as reason:
         size = str(reason).partition(";")[0]

@@ -6,6 +6,5 @@ fewer states.
 
 `bounds` how large and for how long; `layout` the columns, and the places where transitions happen; `placed` which
 transitions there are, and where; `chains` the look-ups that are derived from each; `periods` what a search alone has
-(time in periods, sleep, silence); `cluster` puts it all together as a `search.System`; `symmetry` who is
-interchangeable; `view` rows for people.
+(time in periods, sleep, silence); `cluster` puts it all together as a `search.System`; `view` rows for people.
 """

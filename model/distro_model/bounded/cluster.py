@@ -9,7 +9,6 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.chains import Chains
 from distro_model.bounded.layout import BUDGET, CLOCK, STALE, Layout, client_column, ip_column, link_column, node_column
 from distro_model.bounded.placed import placed
-from distro_model.bounded.symmetry import symmetry_of
 from distro_model.cluster.budget import Budget, Clock
 from distro_model.cluster.values import IpLife, Life, Link
 from distro_model.node import NodeState, fresh_node
@@ -25,13 +24,8 @@ def bounded_cluster(
     bounds: Bounds,
     profile: Profile,
     properties: Iterable[Property] = tuple(PROPERTIES.values()),
-    *,
-    symmetric: bool = False,
 ) -> System:
-    """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected.
-
-    `symmetric` asks for one state of each orbit; raises NoSymmetryError where that would be unsound.
-    """
+    """The system that a search explores. At first every node runs and is loaded, and no client is connected."""
     lease_ms = _scaled_lease_ms(bounds, profile) if bounds.periods else profile.lease_ms
     scaled = replace(
         profile.without_time(),
@@ -72,7 +66,6 @@ def bounded_cluster(
             if each.applies(bounds)
             for lookups in each.looks(layout)
         ),
-        symmetry_of(bounds) if symmetric else None,
     )
 
 

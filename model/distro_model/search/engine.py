@@ -142,8 +142,9 @@ class _Engine:
 
     def begin(self) -> None:
         row = np.array([self.tables.initial], np.int32)
-        fingerprint = self.tables.layout.numbers[self.tables.layout.column_bases[: row.shape[1]] + row[0]].sum(axis=0)
-        print_of_row = np.maximum(fingerprint.min(keepdims=True), np.uint64(1))
+        places = self.tables.layout.column_bases[: row.shape[1]] + row[0]
+        fingerprint = self.tables.layout.numbers[places].sum(keepdims=True)
+        print_of_row = np.maximum(fingerprint, np.uint64(1))
         self.known.make_room(1, lambda _: None)
         self.settle(row, print_of_row, np.zeros(1, np.int64))
         self.known.append(row, np.zeros(1, np.int64), np.zeros(1, np.int32))
@@ -180,12 +181,12 @@ class _Engine:
         """Add candidates to the set of known states; returns those that were new, in order."""
         is_new = np.zeros(len(order), np.uint8)
         slots = np.zeros(len(order) if self.known.exact else 0, np.int64)
-        known, layout, base = self.known.arrays(), self.tables.layout, self.known.size
+        known, base = self.known.arrays(), self.known.size
         threads = self.expander.threads_for(len(order))
 
         def work(thread: int) -> None:
             parts = (thread * PARTS // threads, (thread + 1) * PARTS // threads)
-            settle(layout, known, rows, prints, order, parts, base, is_new, slots)
+            settle(known, rows, prints, order, parts, base, is_new, slots)
 
         self.expander.run(work, threads)
         new = np.flatnonzero(is_new)
@@ -246,7 +247,7 @@ class _Engine:
                 counts[strand.opening] += self.expanded - int(self.walked[number])
             refused[strand.name] = tuple(counts)
         pairs = self.known.size * (self.known.size - 1)
-        collision = 0.0 if self.known.exact else min(1.0, self.tables.permutations * pairs / 2**65)
+        collision = 0.0 if self.known.exact else min(1.0, pairs / 2**65)
         return Search(
             stopped,
             self.known.size,

@@ -69,7 +69,7 @@ class Expander:
         self.lately = np.zeros((threads, 0 if exact else LATELY), np.uint64)
         self.candidates = self.space_for_candidates(FIRST_CAPACITY)
         self.misses = np.zeros((threads, MISSES_AT_ONCE, 4), np.int32)
-        self.scratch = [_scratch_for(tables.program, tables.permutations) for _ in range(threads)]
+        self.scratch = [_scratch_for(tables.program) for _ in range(threads)]
         strands, chains = len(tables.program.strands), tables.program.chains
         self.transitions = _bits(strands, 0, chains)
         self.checks = _bits(strands, chains, strands)
@@ -238,11 +238,11 @@ class _Round:
         self.expander.candidates = wide
 
 
-def _scratch_for(program: Program, permutations: int) -> Scratch:
+def _scratch_for(program: Program) -> Scratch:
     return Scratch(
         registers=np.zeros(program.registers + LEAST_WIDTH, np.int32),
         choices=np.zeros((len(program.steps), 3), np.int64),
-        row_prints=np.zeros(permutations, np.uint64),
+        row_print=np.zeros(1, np.uint64),
         asked_lately=np.zeros(MISSES_LATELY, np.uint64),
         strands=np.zeros(len(program.strands) // 64 + 1, np.uint64),
     )

@@ -104,18 +104,12 @@ def file_entries(layout: Layout, entries: Ints, begin: Int, end: Int) -> None:
 
 
 @part_of_kernel
-def same(layout: Layout, stored: Ints, row: Ints) -> bool:
-    """Are the rows equal, up to symmetry?"""
-    for permutation in range(layout.images.shape[1]):
-        equal = True
-        for column in range(row.size):
-            place = layout.column_bases[column] + row[column]
-            if stored[layout.image_columns[permutation, column]] != layout.images[place, permutation]:
-                equal = False
-                break
-        if equal:
-            return True
-    return False
+def same(stored: Ints, row: Ints) -> bool:
+    """Whether two rows are equal."""
+    for column in range(row.size):  # noqa: SIM110 - compiled code has no generators
+        if stored[column] != row[column]:
+            return False
+    return True
 
 
 @part_of_kernel
@@ -127,15 +121,13 @@ def slot_of(fingerprint: np.uint64, probe: Int, size: Int) -> Int:
 
 
 @part_of_kernel
-def is_known(layout: Layout, known: Known, fingerprint: np.uint64, row: Ints) -> bool:
+def is_known(known: Known, fingerprint: np.uint64, row: Ints) -> bool:
     probe = 0
     while True:
         slot = slot_of(fingerprint, probe, known.prints.size)
         if known.prints[slot] == 0:
             return False
-        if known.prints[slot] == fingerprint and (
-            known.where.size == 0 or same(layout, known.rows[known.where[slot]], row)
-        ):
+        if known.prints[slot] == fingerprint and (known.where.size == 0 or same(known.rows[known.where[slot]], row)):
             return True
         probe += 1
 
@@ -163,12 +155,12 @@ def forget(lately: Words, out: Candidates, begin: Int, end: Int) -> None:
 
 
 @part_of_kernel
-def filter_candidates(layout: Layout, known: Known, out: Candidates, begin: Int, end: Int) -> Int:
+def filter_candidates(known: Known, out: Candidates, begin: Int, end: Int) -> Int:
     """Drop candidates that are known; returns the end of what is left."""
     kept = begin
     for candidate in range(begin, end):
         fingerprint = out.prints[candidate]
-        if is_known(layout, known, fingerprint, out.rows[candidate]):
+        if is_known(known, fingerprint, out.rows[candidate]):
             continue
         if kept != candidate:
             out.prints[kept] = fingerprint
@@ -226,35 +218,17 @@ def note_strand(tally: Tally, aside: Int, strand: Int) -> None:
 
 
 @part_of_kernel
-def note_missed_prints(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, strand: Int) -> None:
-    for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
-        new = np.int64(scratch.registers[layout.results[result, REGISTER]])
-        if layout.numbers[layout.results[result, COLUMN_BASE] + new, 0] == 0:
-            column = np.int64(layout.results[result, COLUMN])
-            note_miss(tally, report, scratch.asked_lately, -1 - column, new, 0, 0)
-
-
-@part_of_kernel
-def print_after(layout: Layout, scratch: Scratch, strand: Int) -> tuple[np.uint64, Int, bool]:
-    """Of the row that a chain leads to: the least of the fingerprints of its renamed rows, 0 if nothing changes (in
-    the second place), and whether each of its values has a fingerprint.
-    """
-    fingerprint = np.uint64(0)
+def print_after(layout: Layout, scratch: Scratch, strand: Int) -> tuple[np.uint64, Int]:
+    """The fingerprint of the row that a chain leads to, and 0 if that row is the same as before."""
+    fingerprint = scratch.row_print[0]
     changed = np.int32(0)
-    complete = True
-    for permutation in range(scratch.row_prints.size):
-        total = scratch.row_prints[permutation]
-        for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
-            base = np.int64(layout.results[result, COLUMN_BASE])
-            new = scratch.registers[layout.results[result, REGISTER]]
-            old = scratch.registers[layout.results[result, COLUMN]]
-            number = layout.numbers[np.uint64(base + new), permutation]
-            changed |= new ^ old
-            complete &= number != 0
-            total += number - layout.numbers[np.uint64(base + old), permutation]
-        if permutation == 0 or total < fingerprint:
-            fingerprint = total
-    return max(fingerprint, np.uint64(1)), changed, complete
+    for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
+        base = np.int64(layout.results[result, COLUMN_BASE])
+        new = scratch.registers[layout.results[result, REGISTER]]
+        old = scratch.registers[layout.results[result, COLUMN]]
+        changed |= new ^ old
+        fingerprint += layout.numbers[np.uint64(base + new)] - layout.numbers[np.uint64(base + old)]
+    return max(fingerprint, np.uint64(1)), changed
 
 
 @part_of_kernel
@@ -303,12 +277,11 @@ def load(layout: Layout, job: Job, row: Int, scratch: Scratch) -> None:
     rows = job.rows
     for column in range(rows.shape[1]):
         scratch.registers[column] = rows[row, column]
-    for permutation in range(scratch.row_prints.size):
-        total = np.uint64(0)
-        for column in range(rows.shape[1]):
-            place = np.int64(layout.column_bases[column]) + scratch.registers[column]
-            total += layout.numbers[np.uint64(place), permutation]
-        scratch.row_prints[permutation] = total
+    total = np.uint64(0)
+    for column in range(rows.shape[1]):
+        place = np.int64(layout.column_bases[column]) + scratch.registers[column]
+        total += layout.numbers[np.uint64(place)]
+    scratch.row_print[0] = total
 
 
 @part_of_kernel
@@ -343,20 +316,13 @@ def arrive(
     job: Job,
     out: Candidates,
     tally: Tally,
-    report: Longs,
     scratch: Scratch,
     at: Place,
     end: Int,
 ) -> tuple[Int, Int]:
     """At the end of a chain: write down the row that it leads to, if it still counts and is another one."""
-    fingerprint, changed, complete = print_after(layout, scratch, at.strand)
+    fingerprint, changed = print_after(layout, scratch, at.strand)
     state = at.state
-    if not complete:
-        note_strand(tally, at.aside, at.strand)
-        if at.sign == 1:
-            note_missed_prints(layout, tally, report, scratch, at.strand)
-        if state == FREE:
-            state = MISSED
     # Not `end`: what was seen lately may differ when the row is walked again, and that must stop at the same point.
     if state == FREE and at.begin + at.ordinal >= out.prints.size:
         state = NO_SPACE
@@ -446,8 +412,8 @@ def walk_row(
             while True:
                 step, value, choice, is_only = follow(layout, scratch, step, last, choice, is_only)
                 if step == last:
-                    at = Place(strand, row, ordinal, begin, sign, state, aside)
-                    end, state = arrive(layout, known, job, out, tally, report, scratch, at, end)
+                    at = Place(strand, row, ordinal, begin, sign, state)
+                    end, state = arrive(layout, known, job, out, tally, scratch, at, end)
                     ordinal += 1
                 elif value == UNASKED:
                     note_strand(tally, aside, strand)
@@ -496,9 +462,9 @@ def expand(
         if state != NO_SPACE:
             number += 1
         if state == NO_SPACE or end - filtered >= FILTERED_EVERY:
-            filtered = end = filter_candidates(layout, known, out, filtered, end)
+            filtered = end = filter_candidates(known, out, filtered, end)
     report[NEXT] = number
-    report[KEPT] = filter_candidates(layout, known, out, filtered, end)
+    report[KEPT] = filter_candidates(known, out, filtered, end)
 
 
 @kernel
@@ -522,7 +488,6 @@ def probe(
 
 @kernel
 def settle(
-    layout: Layout,
     known: Known,
     rows: Ints,
     prints: Words,
@@ -554,7 +519,7 @@ def settle(
                     break
                 other = np.int64(known.where[slot])
                 stored = rows[other - base] if other >= base else known.rows[other]
-                if same(layout, stored, rows[candidate]):
+                if same(stored, rows[candidate]):
                     break
             probe += 1
             slot = slot_of(fingerprint, probe, size)

@@ -55,11 +55,7 @@ class Layout(NamedTuple):
     strand writes down what it refuses. Two threads may write one word at once, and what is lost is learnt again."""
     column_bases: Ints
     numbers: Words
-    """(place, permutation): what it adds to the fingerprint; 0 where nobody has asked yet."""
-    images: Ints
-    """(place, permutation): the number of the renamed value in its column."""
-    image_columns: Ints
-    """(permutation, column)."""
+    """Column base + number of a value -> what the value adds to the fingerprint of a row."""
     refused: Words
     """Guard base + (number << shift) + number -> the strands whose opening refuses these values."""
     properties: Words
@@ -103,8 +99,6 @@ class Place(NamedTuple):
     """-1 if counts are to be taken back."""
     state: Int
     """May the walk still count?"""
-    aside: Int
-    """Where the row will stand among those that are put aside."""
 
 
 class Candidates(NamedTuple):
@@ -121,7 +115,7 @@ class Tally(NamedTuple):
     refused: Longs
     """Step -> refusals while a strand was walked."""
     misses: Ints
-    """(n, 4): function and three numbers, or -1 - column and the number of a value that has no fingerprint yet."""
+    """(n, 4): function and three numbers."""
     aside: Ints
     missing: Words
     """(row put aside, word): the strands in which a look-up is missing, a bit each."""
@@ -136,8 +130,8 @@ class Scratch(NamedTuple):
     registers: Ints
     choices: Longs
     """(n, 3): a step with several alternatives, where the latest stands in the heap, how many there are from it on."""
-    row_prints: Words
-    """Permutation -> the fingerprint of the renamed row."""
+    row_print: Words
+    """One number: the fingerprint of the row."""
     asked_lately: Words
     strands: Words
     """Those of one row that `probe` walks."""

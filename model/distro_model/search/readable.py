@@ -1,8 +1,7 @@
 """The readable search: breadth-first, one queue, one table from each row to the row that it was first reached from.
 
 It is slow (some ten thousand transitions a second) and obvious. Every other engine must count what this one counts
-and find runs of the same length; tests hold them side by side. Where the system has a symmetry, a row counts as reached
-when one of its orbit was.
+and find runs of the same length; tests hold them side by side.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from distro_model.search.system import (
     Transition,
     Value,
     findings,
-    orbit,
     transition,
     transitions,
 )
@@ -37,7 +35,6 @@ class _ReadableSearch:
     def __init__(self, system: System) -> None:
         self.system = system
         self.reached_from: dict[Row, Row | None] = {system.initial: None}
-        self.orbits = None if system.symmetry is None else {orbit(system, system.initial)}
         self.frontier = deque([(system.initial, 0)])
         self.levels = [1]
         self.taken = Counter({chain.name: 0 for chain in system.chains})
@@ -100,7 +97,7 @@ class _ReadableSearch:
         for finding in taken.findings:
             if finding.property_id not in self.runs:
                 self.runs[finding.property_id] = self.run_to(before, taken, finding)
-        if self.is_reached(taken.after):
+        if taken.after in self.reached_from:
             return
         self.reached_from[taken.after] = before
         self.frontier.append((taken.after, depth))
@@ -108,15 +105,6 @@ class _ReadableSearch:
             self.levels.append(0)
         self.levels[depth] += 1
         self.find_in(taken.after)
-
-    def is_reached(self, row: Row) -> bool:
-        if row in self.reached_from:
-            return True
-        if self.orbits is None:
-            return False
-        before = len(self.orbits)
-        self.orbits.add(orbit(self.system, row))
-        return len(self.orbits) == before
 
     def find_in(self, row: Row) -> None:
         for finding in findings(self.system, row):  # of states; what lasts for ever is `liveness`

@@ -125,25 +125,12 @@ class Check:
         return self.found is not None and self.kind is not Kind.EVENTUALLY
 
 
-@dataclass(frozen=True, slots=True)
-class Symmetry:
-    """Permutations under which the system is the same. Raises nothing; whoever builds it answers for its soundness.
-
-    `renamed(column, value, permutation)` gives the column and the value that correspond under permutation number
-    `permutation` in `range(size)`; number 0 is the identity.
-    """
-
-    size: int
-    renamed: Callable[[str, Value, int], tuple[str, Value]]
-
-
 @dataclass(frozen=True)
 class System:
     columns: tuple[str, ...]
     initial: Row
     chains: tuple[Chain, ...]
     checks: tuple[Check, ...] = ()
-    symmetry: Symmetry | None = None
     index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -215,19 +202,6 @@ def transition(system: System, chain: Chain, row: Row, end: Registers) -> Transi
         after[system.index[column]] = end[register]
     alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
     return Transition(chain, tuple(after), chain.says(end), alarms)
-
-
-def orbit(system: System, row: Row) -> frozenset[Row]:
-    """The rows that are the same as `row` under the system's symmetry, itself among them."""
-    symmetry = system.symmetry
-    if symmetry is None:
-        return frozenset([row])
-    rows = set()
-    for permutation in range(symmetry.size):
-        named = zip(system.columns, row, strict=True)
-        renamed = dict(symmetry.renamed(column, value, permutation) for column, value in named)
-        rows.add(tuple(renamed[column] for column in system.columns))
-    return frozenset(rows)
 
 
 def findings(system: System, row: Row) -> Iterator[Finding]:

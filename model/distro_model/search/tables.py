@@ -82,14 +82,6 @@ class Tables:
         self.heap = Array(1)
         self.heap.extend(np.zeros((2, 1), np.int32))
         self.hashed_entries = 0
-        self.placed = Array(2 + self.permutations)
-        """Column, number of a value, and the numbers of its renamed values; without symmetry only the identity."""
-        self.image_columns = np.tile(np.arange(len(system.columns), dtype=np.int32), (self.permutations, 1))
-        if system.symmetry is not None:
-            for column, (name, value) in enumerate(zip(system.columns, system.initial, strict=True)):
-                for permutation in range(self.permutations):
-                    renamed, _ = system.symmetry.renamed(name, value, permutation)
-                    self.image_columns[permutation, column] = system.index[renamed]
         nothing, functions = len(system.columns), program.functions
         self.steps = _indices(
             [
@@ -102,11 +94,6 @@ class Tables:
         """`Layout.steps` without what hangs on how many values there are."""
         self.initial = self.numbered(system.initial)
         self.layout = self.laid_out()
-        self.fill(np.array([(-1 - column, number, 0, 0) for column, number in enumerate(self.initial)], np.int32))
-
-    @property
-    def permutations(self) -> int:
-        return 1 if self.system.symmetry is None else self.system.symmetry.size
 
     @property
     def calls(self) -> int:
@@ -117,7 +104,7 @@ class Tables:
         """Of the arrays, and of the values, by the size of every sixteenth."""
         arrays = [each for each in self.layout if isinstance(each, np.ndarray)]
         numbers = sum(map(getsizeof, self.numbers)) + sum(map(getsizeof, self.values))
-        return sum(each.nbytes for each in [*arrays, self.entries.rows, self.placed.rows]) + numbers + self.value_bytes
+        return sum(each.nbytes for each in [*arrays, self.entries.rows]) + numbers + self.value_bytes
 
     def numbered(self, row: Row) -> list[int]:
         return [self.number(domain, value) for domain, value in zip(self.program.column_domains, row, strict=True)]
@@ -139,17 +126,11 @@ class Tables:
             self.findings.append((domain, number, place))
         return number
 
-    def fill(self, misses: Ints) -> None:
+    def fill(self, asked: Ints) -> None:
         """Ask the functions what the loops wanted to know, and put the answers where they look.
 
-        `misses`: see `Tally`; every one once, in ascending order, so those of fingerprints come first."""
-        begin, begin_placed, findings = self.entries.size, self.placed.size, len(self.findings)
-        asked = misses
-        if misses[0, 0] < 0:
-            places = int(np.searchsorted(misses[:, 0], 0))
-            placed = [self.images(-1 - column, number) for column, number, *_ in misses[:places].tolist()]
-            self.placed.extend(np.array(placed, np.int32))
-            asked = misses[places:]
+        `asked`: the misses of a `Tally`, every one once."""
+        begin, findings = self.entries.size, len(self.findings)
         self.entries.extend(np.column_stack([asked, self.answers(asked)]))
         hashed = int((self.layout.functions[asked[:, 0], 0] < 0).sum())
         if self.outgrown or 2 * (self.hashed_entries + hashed) > len(self.layout.hashed):
@@ -159,8 +140,6 @@ class Tables:
         self.layout = self.layout._replace(heap=self.heap.rows.reshape(-1))
         if findings < len(self.findings):
             self.mark_findings(self.layout, findings)
-        if begin_placed < self.placed.size:
-            self.place(self.layout, begin_placed)
         file_entries(self.layout, self.entries.rows, begin, self.entries.size)
 
     def answers(self, asked: Ints) -> list[int]:
@@ -192,23 +171,6 @@ class Tables:
         self.heap.extend(np.array(heap, np.int32).reshape(-1, 1))
         return answers
 
-    def images(self, column: int, number: int) -> tuple[int, ...]:
-        """The numbers of a value's renamed values, one for each permutation."""
-        symmetry = self.system.symmetry
-        if symmetry is None:
-            return (column, number, number)
-        found = [column, number]
-        value = self.values[self.program.column_domains[column]][number]
-        for permutation in range(self.permutations):
-            name, renamed = symmetry.renamed(self.system.columns[column], value, permutation)
-            target = self.system.index[name]
-            if target != self.image_columns[permutation, column]:
-                raise ContradictionError(
-                    f"the symmetry moves column {self.system.columns[column]} to {name} for some values only"
-                )
-            found.append(self.number(self.program.column_domains[target], renamed))
-        return tuple(found)
-
     def laid_out(self) -> Layout:
         """Give every domain twice the space it needs, or almost, and file everything that is known."""
         for domain, values in enumerate(self.values):
@@ -236,9 +198,7 @@ class Tables:
             openings=openings,
             learnt=learnt,
             column_bases=column_bases,
-            numbers=np.zeros((column_bases[-1], self.permutations), np.uint64),
-            images=np.zeros((column_bases[-1], self.permutations), np.int32),
-            image_columns=self.image_columns,
+            numbers=np.concatenate([_fingerprints(column, size) for column, size in enumerate(column_sizes)]),
             refused=np.zeros(refused_size, np.uint64),
             properties=np.zeros(domain_bases[-1], np.uint64),
             functions=functions,
@@ -247,14 +207,6 @@ class Tables:
             heap=self.heap.rows.reshape(-1),
         )
         self.mark_findings(layout, 0)
-        if self.system.symmetry is None:
-            for column, size in enumerate(column_sizes):
-                numbers = np.arange(size, dtype=np.int32)
-                places = slice(column_bases[column], column_bases[column] + size)
-                layout.numbers[places, 0] = fingerprints_of(np.full_like(numbers, column), numbers)
-                layout.images[places, 0] = numbers
-        else:
-            self.place(layout, 0)
         file_entries(layout, self.entries.rows, 0, self.entries.size)
         return layout
 
@@ -324,15 +276,6 @@ class Tables:
         for domain, number, place in self.findings[begin:]:
             layout.properties[bases[domain] + number] |= np.uint64(1 << place)
 
-    def place(self, layout: Layout, begin: int) -> None:
-        """Give fingerprints to values with their renamed values, from the `begin`-th that was placed on."""
-        placed = self.placed.rows[begin : self.placed.size]
-        columns, numbers, images = placed[:, 0], placed[:, 1], placed[:, 2:]
-        places = layout.column_bases[columns] + numbers
-        layout.images[places] = images
-        targets = self.image_columns[:, columns].T
-        layout.numbers[places] = fingerprints_of(targets, images)
-
 
 def size_of(value: object, measured: set[int]) -> int:
     """Bytes of a value and of all that it is made of, but for what was measured before."""
@@ -349,6 +292,11 @@ def _starts(sizes: list[int]) -> Ints:
 
 def _indices(rows: list[tuple[int, ...]], width: int) -> Indices:
     return np.array(rows, np.uint32).reshape(-1, width)
+
+
+def _fingerprints(column: int, size: int) -> Words:
+    numbers = np.arange(size, dtype=np.int32)
+    return fingerprints_of(np.full_like(numbers, column), numbers)
 
 
 def fingerprints_of(columns: Ints, numbers: Ints) -> Words:
