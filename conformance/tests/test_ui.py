@@ -194,6 +194,43 @@ async def test_nobody_gets_in_without_the_token_or_under_a_foreign_name(
         assert answer.status == 403
 
 
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("form", "origin"),
+    [
+        ({}, "{address}"),
+        ({"token": "wrong"}, "{address}"),
+        ({"token": "{token}"}, "http://127.0.0.1:1"),  # a page of another port on this machine sends the cookie too
+    ],
+)
+async def test_a_form_of_another_page_changes_nothing(
+    served: tuple[Explorer, str], form: dict[str, str], origin: str
+) -> None:
+    explorer, address = served
+    sent = {name: value.format(token=explorer.token) for name, value in form.items()}
+    headers = {"Cookie": f"{COOKIE}={explorer.token}", "Origin": origin.format(address=address)}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{address}/take/0", data=sent, headers=headers, allow_redirects=False) as answer,
+    ):
+        assert answer.status == 403
+    assert explorer.walk.at == 0
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", ["process:touch /tmp/never", "process:my.toml", "attach:127.0.0.1:8848", "nacos:/a"])
+async def test_the_browser_names_no_command_and_no_path_to_run(served: tuple[Explorer, str], target: str) -> None:
+    explorer, address = served
+    headers = {"Cookie": f"{COOKIE}={explorer.token}", "HX-Request": "true"}
+    form = {"token": explorer.token, "target": target}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{address}/play", data=form, headers=headers) as answer,
+    ):
+        assert "distrocheck replay FILE --target" in await answer.text()
+    assert explorer.recorded is None
+
+
 @pytest.fixture
 def page(browser: Browser, served: tuple[Explorer, str]) -> Iterator[Page]:
     explorer, address = served

@@ -1,7 +1,9 @@
-"""How many SDK connections a node takes: in all, of one IP address, of one application.
+"""How many connections of clients a node takes: in all, of one IP address, of one application.
 
-Connections of members are never counted, and by default nothing is limited (docs/protocol #connection-limits,
-#ejector-check). The names of the numbers are those of Nacos' own limit rule (`limitRule`), which is a file there.
+Connections of members are not counted, and by default nothing is limited (docs/protocol #connection-limits,
+#ejector-check). Releases count what labels itself `source=sdk`; here a connection counts unless it comes to the port of
+the members from the address of one, so a client cannot opt out. The names of the numbers are those of Nacos' own limit
+rule (`limitRule`), which is a file there.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ class CountedConnection(Protocol):
     @property
     def app_name(self) -> str: ...
     @property
-    def is_sdk(self) -> bool: ...
+    def is_counted(self) -> bool: ...
     @property
     def created_ms(self) -> int: ...
 
 
-class SdkCounts:
-    """How many connections of SDKs there are; others are not counted."""
+class ClientCounts:
+    """How many connections there are that count."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -45,7 +47,7 @@ class SdkCounts:
         self.by_app: Counter[str] = Counter()
 
     def add(self, meta: CountedConnection, by: int = 1) -> None:
-        if meta.is_sdk:
+        if meta.is_counted:
             self.total += by
             for counter, key in ((self.by_ip, meta.client_ip), (self.by_app, meta.app_name)):
                 counter[key] += by
@@ -96,9 +98,14 @@ class ConnectionLimits:
         """Whether nothing is limited at all."""
         return self == UNLIMITED
 
-    def refusal(self, newcomer: CountedConnection, connected: SdkCounts) -> str | None:
+    def has_room_for_stream(self, ip: str, without_set_up: int) -> bool:
+        """Whether an address that has so many streams without a set-up may open one more."""
+        limit = self.client_ips.get(ip, self.count_limit_per_client_ip)
+        return limit < 0 or without_set_up < max(1, limit)
+
+    def refusal(self, newcomer: CountedConnection, connected: ClientCounts) -> str | None:
         """Why one more connection would be too many, or None."""
-        if not newcomer.is_sdk:
+        if not newcomer.is_counted:
             return None
         ip, app = newcomer.client_ip, newcomer.app_name
         counted = (
@@ -113,7 +120,7 @@ class ConnectionLimits:
 
     def over_limit(self, connected: Iterable[CountedConnection]) -> list[str]:
         """Ids of the connections that a lowered limit leaves no room for; the oldest stay."""
-        kept, expelled = SdkCounts(), []
+        kept, expelled = ClientCounts(), []
         for meta in sorted(connected, key=lambda meta: meta.created_ms):
             if self.refusal(meta, kept) is None:
                 kept.add(meta)

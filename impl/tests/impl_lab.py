@@ -89,11 +89,21 @@ class RawClient:
         raise AssertionError("the node did not register the connection")
 
     async def set_up(self, **further: Any) -> None:
-        """Open the stream and send the set-up message, whatever becomes of it."""
+        """Open the stream and send the set-up message, without waiting for a result."""
         await self.check()
+        self._begin_stream()
+        await self.say("ConnectionSetupRequest", {"labels": self._labels, "clientVersion": "test", **further})
+
+    async def open(self) -> RawClient:
+        """Open the stream, with a message that is not a set-up."""
+        await self.check()
+        self._begin_stream()
+        await self.say("HealthCheckResponse", {})
+        return self
+
+    def _begin_stream(self) -> None:
         self._stream = self._channel.open_stream()
         self._reader = asyncio.create_task(self._read())
-        await self.say("ConnectionSetupRequest", {"labels": self._labels, "clientVersion": "test", **further})
 
     async def say(self, type_name: str, body: Json) -> None:
         """Write a message on the stream."""

@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from http_lab import Web
 from impl_lab import NACOS_2_2_4, STRICT, Lab, errors_logged
 
-from distro_impl import PROFILES, Node, NodeConfig, NodeOptions, Profile, VirtualClock
+from distro_impl import PROFILES, MemberListError, Node, NodeConfig, NodeOptions, Profile, VirtualClock
 from distro_impl.assembly.http import http_server
 from distro_impl.assembly.remote import grpc_servers
+from distro_impl.http.auth import HttpAuthFilter
 from distro_impl.membership.members import MemberState
 from distro_impl.options import AuthOptions, ServerIdentity, User
 from distro_impl.profiles import ReportTransport
@@ -94,7 +97,6 @@ async def test_nobody_sends_clients_elsewhere_who_is_no_member(lab: Lab) -> None
         ("10.0.0.9:8848", "10.0.0.90", False),
         ("10.0.0.9:8848", "not an address", False),
         ("[2001:db8::1]:8848", "2001:db8:0::1", True),
-        ("nacos-1.example:8848", "10.0.0.90", True),  # whose address is not known here
     ],
 )
 def test_without_an_identity_a_member_comes_from_the_address_of_one(members: str, ip: str, passes: bool) -> None:
@@ -106,6 +108,59 @@ def test_without_an_identity_a_member_comes_from_the_address_of_one(members: str
         with pytest.raises(AccessDeniedError, match="no member of this cluster"):
             inner_api.check({}, ip)
     InnerApi(NACOS_2_2_4, None, node.members).check({}, ip)  # asks nobody
+
+
+def test_a_member_that_is_listed_by_name_needs_an_identity() -> None:
+    """Its address is unknown, so without an identity a node could only accept every caller or refuse that member."""
+    members = ("127.0.0.1:8848", "nacos-1.example:8848")
+    with pytest.raises(MemberListError, match=r"nacos-1\.example:8848 is listed by name.*server\.identity\.key"):
+        node_of(STRICT, members)
+    node_of(NACOS_2_2_4, members)  # this release asks no member for its address
+    Node(NodeConfig(port=8848, members=members, options=NodeOptions(identity=IDENTITY)), clock=VirtualClock())
+
+
+def test_a_member_that_joins_later_under_a_name_opens_the_node_to_nobody() -> None:
+    node = node_of(STRICT, ("127.0.0.1:8848", "10.0.0.9:8848"))
+    inner_api = InnerApi(STRICT, None, node.members)
+    node.members.change_list(("127.0.0.1:8848", "nacos-1.example:8848"))
+    with pytest.raises(AccessDeniedError, match="no member of this cluster"):
+        inner_api.check({}, "10.0.0.90")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/ns/operator/switches"),
+        ("PUT", "/v2/ns/ops/switches"),
+        ("GET", "/v2/core/loader/reloadCurrent"),
+        ("GET", "/v2/core/loader/reloadClient"),
+        ("GET", "/v2/core/loader/smartReloadCluster"),
+    ],
+)
+@pytest.mark.parametrize("profile", [STRICT, NACOS_2_2_4], ids=lambda profile: profile.name)
+async def test_without_users_a_node_is_changed_from_its_own_machine_or_with_the_identity(
+    profile: Profile, method: str, path: str
+) -> None:
+    inner_api = InnerApi(profile, IDENTITY, node_of(profile).members)
+    check = HttpAuthFilter("/nacos", profile, None, None, inner_api).check
+
+    def asked(remote: str, headers: dict[str, str] | None = None) -> web.Request:
+        return make_mocked_request(method, f"/nacos{path}?entry=distroEnabled&value=false", headers).clone(
+            remote=remote
+        )
+
+    with pytest.raises(AccessDeniedError, match="changes this node"):
+        await check(asked("10.0.0.9"))
+    await check(asked("127.0.0.1"))
+    await check(asked("::1"))
+    await check(asked("::ffff:127.0.0.1"))
+    await check(asked("10.0.0.9", {"who": "us"}))
+
+
+async def test_without_users_a_node_is_read_from_anywhere() -> None:
+    inner_api = InnerApi(STRICT, None, node_of(STRICT).members)
+    request = make_mocked_request("GET", "/nacos/v1/ns/operator/switches").clone(remote="10.0.0.9")
+    await HttpAuthFilter("/nacos", STRICT, None, None, inner_api).check(request)
 
 
 @pytest.mark.wire

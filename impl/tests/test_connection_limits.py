@@ -51,6 +51,37 @@ async def test_a_connection_beyond_a_limit_is_closed(lab: Lab, limits: Connectio
     await shop(lab, node).connect()
 
 
+@pytest.mark.parametrize("labels", [{}, {"source": "cluster"}, {"source": "other"}], ids=["none", "cluster", "other"])
+async def test_a_client_cannot_opt_out_of_the_limits(lab: Lab, labels: dict[str, str]) -> None:
+    """On the SDK port every connection counts, also one that calls itself a member."""
+    node, _ = await lab.node(connection_limits=ConnectionLimits(count_limit_per_client_ip=1))
+    await shop(lab, node).connect()
+    assert await refusal(lab.raw(node.config.sdk_target, module="naming", **labels)) == []
+
+
+async def test_a_stream_without_a_set_up_is_ended_when_it_was_idle_for_too_long(lab: Lab) -> None:
+    node, clock = await lab.node()
+    client = await lab.raw(node.config.sdk_target).open()
+    await clock.settle()
+    await clock.advance(19_000)
+    assert len(node.parts.remote.connections.without_set_up(0)) == 1
+    await clock.advance(4_000)
+    await client.stream_ended()
+    assert node.parts.remote.connections.without_set_up(0) == []
+
+
+async def test_streams_without_a_set_up_are_bounded_by_the_limit_of_their_address(lab: Lab) -> None:
+    node, clock = await lab.node(connection_limits=ConnectionLimits(count_limit_per_client_ip=2))
+    waiting = [lab.raw(node.config.sdk_target, module="naming", source="sdk") for _ in range(3)]
+    for client in waiting:
+        await client.open()
+        await clock.settle()
+    await waiting[2].stream_ended()
+    await waiting[0].say("ConnectionSetupRequest", {"labels": {"source": "sdk"}})
+    await clock.settle()
+    assert (await waiting[0].ask("HealthCheckRequest", {})).succeeded
+
+
 async def test_a_limit_of_one_application_does_not_hold_for_another(lab: Lab) -> None:
     node, _ = await lab.node(connection_limits=ConnectionLimits(client_apps={"shop": 0}))
     assert await refusal(shop(lab, node)) == []

@@ -83,12 +83,25 @@ async def test_nothing_is_left_of_those_who_treated_a_node_badly(lab: Lab, caplo
     assert errors_logged(caplog) == []
 
 
+class Stream:
+    """A stream on which nothing arrives."""
+
+    peer = "ipv4:10.0.0.1:2"
+    unsent_bytes = 0
+
+    async def read(self) -> bytes | None: ...
+    def send(self, message: bytes) -> None: ...
+    async def drained(self) -> None: ...
+    async def ended(self) -> None: ...
+    def close(self) -> None: ...
+
+
 def test_ids_of_transports_without_a_stream_are_forgotten_the_oldest_first() -> None:
     """Nobody tells when such a transport ends. One with a stream keeps its id."""
     log = ConnectionLog("a:1", STRICT)
     connections = ConnectionManager(VirtualClock(), STRICT, UNLIMITED, lambda _: None, lambda _: None, log)
     silent, streaming = (1, "ipv4:10.0.0.1:1"), (1, "ipv4:10.0.0.1:2")
-    silent_id, streaming_id = connections.id_of(silent), connections.stream_opened(streaming)
+    silent_id, streaming_id = connections.id_of(silent), connections.stream_opened(streaming, Stream())
     for number in range(MAX_IDS_WITHOUT_STREAM):
         connections.id_of((1, f"ipv4:10.0.0.2:{number}"))
     assert connections.id_of(silent) != silent_id

@@ -174,6 +174,7 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
         ({"User-Agent": "nacos-java-client:v1.4.8"}, {}),
         (JAVA, {"clientIP": "localhost"}),
         (JAVA, {"clientIP": ""}),
+        (JAVA, {"clientIP": "127.0.0.9"}),  # another machine, which a push would be sent to on behalf of this one
         (JAVA, {"udpPort": 0}),
         (JAVA, {"udpPort": 70_000}),
     ],

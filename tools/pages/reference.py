@@ -159,7 +159,8 @@ def _access(access: Access) -> tuple[str, str]:
     rights = {None: "", Right.READ: "may read", Right.WRITE: "may write"}
     where = " in the namespace" if access.has_namespace else " everywhere" if access.right else ""
     since = ", from 2.3.0 on" if access.open_before_2_3 else ""
-    return str(access.caller), f"{rights[access.right]}{where}{since}"
+    caller = f"{access.caller}{', local or with the identity where no user logs in' if access.changes_node else ''}"
+    return caller, f"{rights[access.right]}{where}{since}"
 
 
 def _deviations_page() -> str:
@@ -190,12 +191,13 @@ _SETTINGS_HEAD = (
     "the profile does not read has no effect, which is told at start; an unknown key is refused.",
 )
 _CALLERS_HEAD = (
-    "Who may call what of the reference node. What is not in these tables, nobody may: it is refused before any",
-    "handler is asked. A *member* shows the identity of the cluster (`nacos.core.auth.server.identity.key`). Releases",
-    "up to 2.5.1 ask no member for it, 3.x does once all members are 3.x; `strict` always asks, for the identity where",
-    "one is configured and otherwise for the address of a member. Requests of members are taken on the cluster port",
-    "alone from 2.4.3 on. An *operator* is a user who may write everywhere; where authentication is off he is nobody",
-    "in particular, as in every release.",
+    "Who may call what of the reference node. What is not in these tables is refused before a handler is called. A",
+    "*member* shows the identity of the cluster (`nacos.core.auth.server.identity.key`). Releases up to 2.5.1 ask no",
+    "member for it, 3.x does once all members are 3.x; `strict` always asks, for the identity where one is configured",
+    "and otherwise for the address of a member; it does not start without an identity when a member is listed by name.",
+    "Requests of members are taken on the cluster port alone from 2.4.3 on. An *operator* is a user who may write",
+    "everywhere. Where authentication is off anybody may read, as in every release, but a request that changes the",
+    "node has to come from its own machine (*local*) or to carry the identity.",
 )
 _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",

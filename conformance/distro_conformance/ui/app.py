@@ -1,13 +1,15 @@
 """The server of the explorer: one walk, or one recorded run, for one person, on loopback, behind a token.
 
-Whoever opens the page with the token of the URL gets it as a cookie, and every other request needs that cookie: another
-program on this machine, or a page that a browser has open, cannot click here. What changes the walk is a POST and
-answers with the part of the page that changed; without JavaScript the same forms work and answer with the whole page.
+A browser that opens the page with the token of the URL gets it as a cookie, and every other request needs that cookie.
+Each form carries the token too, and a request from another origin is refused: browsers send the cookie to every port of
+this machine, also from a page that another program serves there. A change of the walk is a POST and is answered with
+the part of the page that changed; without JavaScript the same forms work and are answered with the whole page.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -32,7 +34,8 @@ COOKIE = "distrocheck-ui"
 BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
 BOUND_MAX = 9
 TARGETS = ("embedded", "nacos:2.2.4", "mixed:2.2.4")
-"""Offered; any other form of `--target` can be written."""
+"""Offered. A browser names no command, no path and no address: of other forms only RUNNABLE can be written."""
+RUNNABLE = re.compile(r"embedded|(nacos|mixed):\d+(\.\d+)*")
 ITEMS_SHOWN = 40
 """Of the diagram: the newest; what came before is counted above it."""
 
@@ -58,7 +61,7 @@ class Explorer:
         self._pages = templates_of("distro_conformance.ui")
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[self._only_us])
+        app = web.Application(middlewares=[self._authenticated])
         app.add_routes(
             [
                 web.get("/", self._page),
@@ -86,19 +89,24 @@ class Explorer:
         self._kept.close()
 
     @web.middleware
-    async def _only_us(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _authenticated(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         host = (request.host or "").rpartition(":")[0]
         if host not in ("127.0.0.1", "localhost", "[::1]"):  # a foreign name that resolves to this machine
             raise web.HTTPForbidden(text="this page is served on loopback only")
-        offered = request.query.get("token") if request.method == "GET" else None
-        if offered is not None and secrets.compare_digest(offered.encode(), self.token.encode()):
+        if request.headers.get("Origin", f"http://{request.host}") != f"http://{request.host}":
+            raise web.HTTPForbidden(text="this request comes from another page")
+        if request.method == "GET" and self._is_token(request.query.get("token")):
             granted = web.HTTPSeeOther("/")
             granted.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
             raise granted
-        known = request.cookies.get(COOKIE, "")
-        if not secrets.compare_digest(known.encode(), self.token.encode()):
+        if not self._is_token(request.cookies.get(COOKIE)):
             raise web.HTTPForbidden(text="open the address that 'distrocheck ui' printed: it carries the token")
+        if request.method == "POST" and not self._is_token(str((await request.post()).get("token", ""))):
+            raise web.HTTPForbidden(text="this form is not of this page: load the page again")
         return await handler(request)
+
+    def _is_token(self, offered: str | None) -> bool:
+        return secrets.compare_digest((offered or "").encode(errors="replace"), self.token.encode())
 
     async def _page(self, _: web.Request) -> web.Response:
         return self._answer("page.html.j2")
@@ -160,6 +168,11 @@ class Explorer:
         """The run that is shown, on the target that was asked for: the walk so far, or the scenario that is open."""
         open_scenario = self.recorded.scenario if self.recorded else None
         target = given.get("target", "").strip() or "embedded"
+        if not RUNNABLE.fullmatch(target):
+            raise UsageError(
+                "from the browser a run goes to embedded, nacos:VERSION or mixed:VERSION; for another target save the "
+                "scenario and run 'distrocheck replay FILE --target TARGET'"
+            )
         self.recorded = played(open_scenario or self.walk.scenario(), target, self._kept)
 
     def _write(self, _: Given) -> None:
@@ -191,6 +204,7 @@ class Explorer:
             bounds_shown=BOUNDS_SHOWN,
             bound_max=BOUND_MAX,
             targets=TARGETS,
+            token=self.token,
         )
         return web.Response(text=html, content_type="text/html", headers={"Cache-Control": "no-store"})
 

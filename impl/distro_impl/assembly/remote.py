@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -84,7 +84,11 @@ def grpc_servers(
     refusal = RemoteRequestAuthFilter(remote.inner_api, remote.tokens).refusal
 
     def server(
-        offset: int, purpose: str, options: GrpcServerOptions, forbidden: Collection[str] = ()
+        offset: int,
+        purpose: str,
+        options: GrpcServerOptions,
+        is_member: Callable[[str], bool],
+        forbidden: Collection[str] = (),
     ) -> RequestAcceptor:
         return RequestAcceptor(
             ip=core.config.ip,
@@ -100,12 +104,13 @@ def grpc_servers(
             refusal=refusal,
             health=remote.health,
             is_started=lambda: core.clock.is_running,
+            is_member=is_member,
         )
 
     forbidden = () if core.profile.distro_on_sdk_port else CLUSTER_ONLY
     return (
-        server(SDK_PORT_OFFSET, "SDK", options.sdk_server, forbidden),
-        server(CLUSTER_PORT_OFFSET, "cluster", options.cluster_server),
+        server(SDK_PORT_OFFSET, "SDK", options.sdk_server, lambda _: False, forbidden),
+        server(CLUSTER_PORT_OFFSET, "cluster", options.cluster_server, remote.inner_api.may_be_member),
     )
 
 

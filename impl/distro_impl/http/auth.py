@@ -20,13 +20,14 @@ from distro_impl.profiles import Profile
 from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.security.callers import Caller, access_to_route
-from distro_impl.security.inner_api import InnerApi
+from distro_impl.security.inner_api import InnerApi, is_loopback
 from distro_impl.security.request_filter import NOBODY
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, TokenManager
 
 LOGIN_PATHS = ("/v1/auth/login", "/v1/auth/users/login")
 LOGIN_PATH_3X = "/v3/auth/user/login"
 
+NOT_LOCAL = "it changes this node: without users it takes a request from this machine or the identity of the cluster"
 AUTH_DISABLED = "AUTH_DISABLED"
 """The token that everybody gets where authentication is off."""
 
@@ -77,20 +78,22 @@ class HttpAuthFilter:
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
             if request.match_info.http_exception is None:
                 try:
-                    await self._check(request)
+                    await self.check(request)
                 except AccessDeniedError as error:
                     return error_page(NO_RIGHT, request.path, str(error))
             return await handler(request)
 
         return check
 
-    async def _check(self, request: web.Request) -> None:
+    async def check(self, request: web.Request) -> None:
         """Raises AccessDeniedError."""
         access = access_to_route(request.method, request.path.removeprefix(self._context_path))
         if access is None:
             raise AccessDeniedError(NOBODY)
         if access.caller is Caller.MEMBER:
             self._inner_api.check(request.headers, request.remote or "")
+        if access.changes_node and self._tokens is None:
+            self._check_local(request)
         is_open = access.open_before_2_3 and not self._profile.http_cluster_needs_auth
         if self._tokens is None or access.right is None or is_open or self._is_server(request):
             return
@@ -98,6 +101,11 @@ class HttpAuthFilter:
         token = _token(request, parameters) or _token_of_user(parameters, self._tokens)
         namespace = parameters.text("namespaceId", default=DEFAULT_NAMESPACE) if access.has_namespace else None
         self._tokens.check(token, access.right, namespace)
+
+    def _check_local(self, request: web.Request) -> None:
+        """Raises AccessDeniedError for a caller on another machine without the identity of the cluster."""
+        if not is_loopback(request.remote or "") and not self._inner_api.is_member(request.headers):
+            raise AccessDeniedError(NOT_LOCAL)
 
     def _is_server(self, request: web.Request) -> bool:
         agent = request.headers.get("User-Agent", "")

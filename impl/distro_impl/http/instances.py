@@ -88,16 +88,18 @@ class InstanceOperations:
         clusters: str,
         agent: str = "",
         *,
+        caller_ip: str = "",
         listens_at: tuple[str, str] = ("clientIP", "udpPort"),
     ) -> Json:
         """ServiceInfo under the grouped name, which old clients take for the key of their cache.
 
-        A client that says where it listens for pushes subscribes by asking; `listens_at` are the names of those two
-        parameters.
+        A client that names the port where it listens for pushes subscribes by asking; `listens_at` are the names of
+        those two parameters. Pushes go to `caller_ip` alone: releases push to any address that is named, so a caller
+        can have them sent to a third party.
         """
         service = service_of(parameters)
         ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
-        if can_be_pushed_to(agent, ip, port):
+        if ip == caller_ip and can_be_pushed_to(agent, ip, port):
             seen = Agent(agent, parameters.text("app"))
             self._operator.subscribe(service, ip, port, clusters, seen)
         info = self._operator.instances(
@@ -142,7 +144,8 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
 
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return json_reply(operations.instances(parameters, parameters.text("clusters"), user_agent(request)))
+        clusters, agent = parameters.text("clusters"), user_agent(request)
+        return json_reply(operations.instances(parameters, clusters, agent, caller_ip=request.remote or ""))
 
     async def instance(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)

@@ -51,7 +51,10 @@ def instance_routes_v2(
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
         clusters, agent = parameters.text("clusterName"), user_agent(request)
-        return wrapped(operations.instances(parameters, clusters, agent, listens_at=("ip", "port")))
+        found = operations.instances(
+            parameters, clusters, agent, caller_ip=request.remote or "", listens_at=("ip", "port")
+        )
+        return wrapped(found)
 
     async def hosts(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)

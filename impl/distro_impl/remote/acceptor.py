@@ -58,12 +58,14 @@ class RequestAcceptor:
         refusal: Refusal,
         health: Health,
         is_started: Callable[[], bool],
+        is_member: Callable[[str], bool],
     ) -> None:
-        """`forbidden` are types of requests that are refused on this port, whoever sends them."""
+        """`forbidden` are types of requests that are refused on this port. `is_member`: whether a connection that comes
+        to this port from that address is taken for one of a member."""
         self._ip, self._port, self._purpose = ip, port, purpose
         self._options, self._transport = options, transport
         self._refusal, self._health = refusal, health
-        self._forbidden = forbidden
+        self._forbidden, self._is_member = forbidden, is_member
         self._clock, self._profile = clock, profile
         self._connections, self._handlers, self._is_started = connections, handlers, is_started
         self._server: Server | None = None
@@ -140,7 +142,7 @@ class RequestAcceptor:
         A defect of ours ends the stream, so that the client connects anew: nobody would listen to it any more.
         """
         peer = (self._port, stream.peer)
-        connection_id = self._connections.stream_opened(peer)
+        connection_id = self._connections.stream_opened(peer, stream)
         try:
             while (message := await stream.read()) is not None:
                 await self._receive(stream, peer, connection_id, message)
@@ -178,6 +180,7 @@ class RequestAcceptor:
             tenant=body.tenant or "",
             labels=body.labels or {},
             abilities=body.ability_table,
+            is_counted=not self._is_member(ip),
         )
 
     async def _set_up(self, connection: Connection, body: ConnectionSetupRequest) -> None:

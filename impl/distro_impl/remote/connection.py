@@ -34,7 +34,9 @@ class ConnectionMeta:
     tenant: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     abilities: Mapping[str, bool] | None = None
-    """As told in `abilityTable`."""
+    """From `abilityTable`."""
+    is_counted: bool = True
+    """Whether it counts towards the limits (limits.py)."""
 
     @property
     def is_sdk(self) -> bool:

@@ -13,10 +13,11 @@ from itertools import count
 from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Clock, Waiting
-from distro_impl.limits import ConnectionLimits, SdkCounts
+from distro_impl.limits import ClientCounts, ConnectionLimits
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionBusyError
 from distro_impl.remote.connection_log import ConnectionLog
+from distro_impl.transport.transport import ServerStream
 from distro_protos import Json, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000
@@ -30,12 +31,12 @@ PeerKey = tuple[int, str]
 
 
 class _Transport:
-    """A transport with at least one stream."""
+    """A transport with at least one stream; `stream` is the first."""
 
-    __slots__ = ("connection_id", "streams")
+    __slots__ = ("connection_id", "ip", "opened_ms", "stream", "streams")
 
-    def __init__(self, connection_id: str) -> None:
-        self.connection_id = connection_id
+    def __init__(self, connection_id: str, ip: str, stream: ServerStream, opened_ms: int) -> None:
+        self.connection_id, self.ip, self.stream, self.opened_ms = connection_id, ip, stream, opened_ms
         self.streams = 0
 
 
@@ -58,7 +59,7 @@ class ConnectionManager:
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
         self._transports: dict[PeerKey, _Transport] = {}
         self._connections: dict[str, Connection] = {}
-        self._sdks = SdkCounts()
+        self._counts = ClientCounts()
         self._request_ids = count(1)
 
     # Transports
@@ -75,12 +76,16 @@ class ConnectionManager:
                 self._ids.popitem(last=False)
         return connection_id
 
-    def stream_opened(self, peer: PeerKey) -> str:
-        """The id of its connection."""
+    def stream_opened(self, peer: PeerKey, stream: ServerStream) -> str:
+        """The id of its connection. A stream for which there is no room is closed."""
         transport = self._transports.get(peer)
         if transport is None:
-            transport = self._transports[peer] = _Transport(self.id_of(peer))
+            ip, _ = peer_address(peer[1])
+            has_room = self._has_room_for_stream(ip)
+            transport = self._transports[peer] = _Transport(self.id_of(peer), ip, stream, self._clock.now_ms())
             del self._ids[peer]
+            if not has_room:
+                stream.close()
             self.log.transport_ready(transport.connection_id)
         transport.streams += 1
         return transport.connection_id
@@ -94,6 +99,19 @@ class ConnectionManager:
             self.log.transport_terminated(transport.connection_id)
             self.unregister(transport.connection_id)
 
+    def without_set_up(self, older_than_ms: int) -> list[ServerStream]:
+        """Streams of transports that opened so long ago and have not registered. Releases keep them for ever."""
+        since_ms = self._clock.now_ms() - older_than_ms
+        return [each.stream for each in self._unregistered() if each.opened_ms <= since_ms]
+
+    def _unregistered(self) -> Iterator[_Transport]:
+        return (each for each in self._transports.values() if each.connection_id not in self._connections)
+
+    def _has_room_for_stream(self, ip: str) -> bool:
+        if self.limits.are_none:
+            return True
+        return self.limits.has_room_for_stream(ip, sum(each.ip == ip for each in self._unregistered()))
+
     # Registration
 
     def __iter__(self) -> Iterator[Connection]:
@@ -104,7 +122,7 @@ class ConnectionManager:
 
     @property
     def sdk_count(self) -> int:
-        return self._sdks.total
+        return sum(connection.meta.is_sdk for connection in self._connections.values())
 
     def get(self, connection_id: str) -> Connection | None:
         return self._connections.get(connection_id)
@@ -113,12 +131,12 @@ class ConnectionManager:
         """False when there are too many already. A second set-up on one transport changes nothing."""
         if connection.id in self._connections:
             return True
-        refusal = self.limits.refusal(connection.meta, self._sdks)
+        refusal = self.limits.refusal(connection.meta, self._counts)
         if refusal is not None:
             self.log.register_failed(connection.id, refusal)
             return False
         self._connections[connection.id] = connection
-        self._sdks.add(connection.meta)
+        self._counts.add(connection.meta)
         self.log.registered(connection.meta)
         self._connected(connection)
         return True
@@ -128,7 +146,7 @@ class ConnectionManager:
         connection = self._connections.pop(connection_id, None)
         if connection is None:
             return
-        self._sdks.remove(connection.meta)
+        self._counts.remove(connection.meta)
         self.log.unregistered(connection_id)
         connection.close()
         if not self.keeps_clients:

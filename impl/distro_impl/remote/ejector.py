@@ -1,4 +1,5 @@
-"""The ejector: connections that give no sign of life, that read nothing, or that are too many, are ended.
+"""The ejector ends connections that give no sign of life, that do not read, or that are too many, and streams that are
+never set up.
 
 Runs after one second and then three seconds after the end of each check. A check asks all idle connections at once;
 who has not answered when its time is over is unregistered, so that its instances go with it. Which of the three it
@@ -38,6 +39,8 @@ class ConnectionEjector:
         try:
             self._expel_over_limit()
             self._eject_blocked()
+            for stream in self._connections.without_set_up(self._profile.connection_idle_ms):
+                stream.close()
             await self._eject_silent()
         finally:
             self._check_after(CHECK_PERIOD_MS)

@@ -10,7 +10,7 @@ with their console answer to whom.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -48,6 +48,9 @@ class Access:
     """The right is one in the namespace that the request names."""
     open_before_2_3: bool = False
     """Up to 2.2.4 no user is asked for."""
+    changes_node: bool = False
+    """It changes what the node does, so where no user logs in it takes a caller on this machine, or the identity.
+    Releases take anybody there."""
 
 
 _ANYBODY = Access(caller=Caller.ANYBODY)
@@ -121,12 +124,13 @@ def _naming() -> Iterable[tuple[Route, Access]]:
 def _operation() -> Iterable[tuple[Route, Access]]:
     """What only reads the state of a node is open to everybody under the paths of the operator, in every release."""
     administers = Access(caller=Caller.OPERATOR, right=Right.WRITE, in_3x=In3x.CLOSED)
+    changes = replace(administers, changes_node=True)
     for version in ("v1", "v2"):
         for operator in (f"/{version}/ns/operator", f"/{version}/ns/ops"):
             is_status = operator == "/v1/ns/operator"  # what old clients ask to see whether a server is healthy
             yield ("GET", f"{operator}/metrics"), _ANYBODY if is_status else _closed(_ANYBODY)
             yield ("GET", f"{operator}/switches"), _closed(_ANYBODY)
-            yield ("PUT", f"{operator}/switches"), administers
+            yield ("PUT", f"{operator}/switches"), changes
             if version == "v1":
                 yield ("GET", f"{operator}/distro/client"), _closed(_ANYBODY)
                 yield ("GET", f"{operator}/servers"), _closed(_ANYBODY)
@@ -141,15 +145,17 @@ def _operation() -> Iterable[tuple[Route, Access]]:
         yield ("GET", f"/v2/ns/client{path}"), administers
     for path in ("node/list", "node/self", "node/self/health"):
         yield ("GET", f"/v2/core/cluster/{path}"), administers
-    for path in ("current", "reloadCurrent", "reloadClient", "smartReloadCluster", "cluster"):
+    for path in ("current", "cluster"):
         yield ("GET", f"/v2/core/loader/{path}"), administers
+    for path in ("reloadCurrent", "reloadClient", "smartReloadCluster"):
+        yield ("GET", f"/v2/core/loader/{path}"), changes
     looks = Access(caller=Caller.OPERATOR, right=Right.WRITE, in_3x=In3x.CLOSED, open_before_2_3=True)
     for path in ("nodes", "simple/nodes", "self", "health"):
         yield ("GET", f"/v1/core/cluster/{path}"), looks
 
 
 def _closed(access: Access) -> Access:
-    return Access(caller=access.caller, right=access.right, in_3x=In3x.CLOSED, has_namespace=access.has_namespace)
+    return replace(access, in_3x=In3x.CLOSED)
 
 
 ROUTES: Mapping[Route, Access] = dict(_routes())

@@ -1,9 +1,10 @@
-"""Whether somebody who speaks as a member of this cluster is one: the "inner API" of the releases.
+"""Whether a caller that speaks as a member of this cluster is one: the "inner API" of the releases.
 
 The identity of the cluster is a header that all members share. Up to 2.5.1 no release asks members for it, 3.x does
 once all members are 3.x. `strict` always asks: for the identity where one is configured, otherwise for the address of
-a member, which is all there is then. An address can be compared only with an address: while a member is listed by
-name, everybody passes. Source: docs/protocol #member-auth.
+a member, which is all there is then. An address can be compared only with an address, so without an identity a node of
+`strict` does not start with a member that is listed by name, and a caller is never taken for a member that joins later
+under a name. Source: docs/protocol #member-auth.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ipaddress
 from collections.abc import Mapping
 from functools import lru_cache
 
+from distro_impl.membership.lookup import MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import InnerAuth, Profile
@@ -21,6 +23,10 @@ from distro_impl.security.tokens import AccessDeniedError
 NO_IDENTITY = "this server has no identity to compare with: set nacos.core.auth.server.identity.key and .value"
 WRONG_IDENTITY = "the request does not carry the identity of this cluster"
 NO_MEMBER = "the request comes from {}, which is no member of this cluster; members elsewhere need an identity"
+LISTED_BY_NAME = (
+    "member {} is listed by name, and requests of members are known by their address alone: list its address, or set "
+    "nacos.core.auth.server.identity.key and .value on all members"
+)
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -28,10 +34,15 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 class InnerApi:
     def __init__(self, profile: Profile, identity: ServerIdentity | None, members: ServerMemberManager) -> None:
         self._identity, self._members = identity, members
+        """Raises MemberListError where a member could not be known by its address."""
         self._rule = profile.inner_auth
+        if self._rule is InnerAuth.ALWAYS and identity is None:
+            named = next((each for each in members.other_addresses() if _ip(_host(each)) is None), None)
+            if named is not None:
+                raise MemberListError(LISTED_BY_NAME.format(named))
         self._all_were_3x = False
         self._listed: tuple[str, ...] = ()
-        self._ips: frozenset[IpAddress | None] = frozenset()
+        self._ips: frozenset[IpAddress] = frozenset()
 
     @property
     def is_checked(self) -> bool:
@@ -53,6 +64,11 @@ class InnerApi:
         elif not self._is_address_of_member(ip):
             raise AccessDeniedError(NO_MEMBER.format(ip))
 
+    def may_be_member(self, ip: str) -> bool:
+        """Whether a member may have that address. A member that is listed by name may have any."""
+        named = any(_ip(_host(each)) is None for each in self._members.other_addresses())
+        return named or self._is_address_of_member(ip)
+
     def is_member(self, headers: Mapping[str, str]) -> bool:
         """Whether the headers carry the identity, whether or not it is asked for."""
         if self._identity is None:
@@ -67,9 +83,18 @@ class InnerApi:
     def _is_address_of_member(self, ip: str) -> bool:
         listed = self._members.other_addresses()
         if listed != self._listed or not self._ips:
-            hosts = (address.rpartition(":")[0] for address in (self._members.self_member.address, *listed))
-            self._listed, self._ips = listed, frozenset(map(_ip, hosts))
-        return None in self._ips or _ip(ip) in self._ips
+            known = (_ip(_host(address)) for address in (self._members.self_member.address, *listed))
+            self._listed, self._ips = listed, frozenset(each for each in known if each is not None)
+        return _ip(ip) in self._ips
+
+
+def is_loopback(ip: str) -> bool:
+    found = _ip(ip)
+    return found is not None and found.is_loopback
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
 
 
 @lru_cache(maxsize=1024)
