@@ -16,7 +16,7 @@ from typing import Any
 import results
 from pages.track_record import NOT_SEEN, SEEN, bug_scenarios, has_bug, in_real_time, name_of
 
-from distro_conformance.findings.known import KNOWN_FAILURES
+from distro_conformance.findings.symptoms import SYMPTOMS
 from distro_conformance.targets.releases import RELEASES
 
 OF_REQUIREMENT = {
@@ -31,7 +31,7 @@ NOT_JUDGED = "not judged"
 
 def by_requirements(release: str) -> Iterator[tuple[str, str]]:
     """(id of a requirement, the answer)."""
-    wanted = dict.fromkeys(entry.requirement for entry in KNOWN_FAILURES if "nacos" in entry.targets)
+    wanted = dict.fromkeys(name for each in SYMPTOMS for name in each.about)
     options = [word for name in wanted for word in ("--requirement", name)]
     for row in asked("test", "node", "--target", f"nacos:{release}", *options)["requirements"]:
         yield row["id"], OF_REQUIREMENT.get(row["verdict"], NOT_JUDGED)

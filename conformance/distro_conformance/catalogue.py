@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from distro_conformance.drivers.registry import FORMS
-from distro_conformance.findings.breaks import CAUSES
-from distro_conformance.findings.known import KNOWN_FAILURES
+from distro_conformance.findings.symptoms import SYMPTOMS
 from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.real_mutants import real_mutants
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
+from distro_model.defects import DEFECTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.mutants.common import NOTICED_IN, UNNOTICED
 from distro_model.profiles import PROFILES as MODEL_PROFILES
@@ -45,7 +45,9 @@ class Entry:
 
 def _requirements() -> tuple[Entry, ...]:
     known = {
-        entry.requirement: f"{entry.bug}, {entry.releases}: {entry.reason} ({entry.link})" for entry in KNOWN_FAILURES
+        name: f"{each.bug}, {each.span}: {each.sentence} ({each.defect.link})"
+        for each in SYMPTOMS
+        for name in each.about
     }
     return tuple(
         Entry.of(
@@ -79,7 +81,12 @@ def _invariants() -> tuple[Entry, ...]:
                 ", at checkpoints" if on_traces.needs_checkpoint else ""
             )
             details["exchanges"] = "the one that all share" if on_traces.find else "none: the nodes' own rows"
-        breaks = (f"releases {cause.releases} ({cause.bug})" for cause in CAUSES if name in cause.breaks)
+        breaks = (
+            f"{defect.id} ({each.releases or defect.releases})"
+            for defect in DEFECTS.values()
+            for each in defect.breaks
+            if each.property == name
+        )
         details["known to be broken by"] = ", ".join(breaks)
         text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text
         entries.append(Entry.of(name, text, details))

@@ -12,9 +12,9 @@ import pytest
 
 from distro_conformance.exploration.explored import against_the_list, explore_profile
 from distro_conformance.findings import Judgement
-from distro_conformance.findings.breaks import CAUSES, causes_of, known_breaks, repaired
 from distro_conformance.gate.options import BUDGETS
 from distro_model import PROFILES, PROPERTIES, explore
+from distro_model.defects import DEFECTS, breaking, repaired
 from distro_model.mutants import with_mutant
 
 BOUNDS = BUDGETS["quick"].explore[0]
@@ -39,7 +39,7 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
     assert explored.complete
     assert not [result.name for result in explored.results if result.applies and result.holds is None]
     broken = {result.name for result in explored.results if result.holds is False}
-    assert broken == {name for name in PROPERTIES if known_breaks(name, profile)}
+    assert broken == {name for name in PROPERTIES if breaking(name, profile)}
 
 
 @pytest.mark.quality
@@ -48,7 +48,7 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
 def test_nothing_hides_behind_what_is_listed(profile):
     judged = against_the_list(searched(profile))
     known = {finding.about for finding in judged.findings if finding.judgement is Judgement.KNOWN}
-    assert known == {name for name in PROPERTIES if known_breaks(name, profile)}
+    assert known == {name for name in PROPERTIES if breaking(name, profile)}
     assert not [finding for finding in judged.findings if finding.violates]
 
 
@@ -71,14 +71,15 @@ def test_a_second_cause_is_news_however_much_longer_it_takes():
 @pytest.mark.parametrize("bug", ["B24", "B27"])
 def test_of_two_causes_each_is_needed(bug):
     """Repaired alone, neither ends what both break: the entry of the other is no luxury."""
-    alone = tuple(cause for cause in causes_of("nacos-2.3.2") if cause.bug != bug)
     profile = PROFILES["nacos-2.3.2"]
-    for cause in alone:
-        profile = profile.with_rules(*cause.repair)
+    for defect in DEFECTS.values():
+        if defect.id != bug and defect.breaks_in(profile.name):
+            profile = profile.with_rules(*defect.repair)
     (found,) = explore(BOUNDS, profile, [PROPERTIES["INV-DELETE"]]).results
     assert found.holds is False
 
 
 def test_every_entry_speaks_of_a_property_that_exists():
-    assert {name for cause in CAUSES for name in cause.breaks} <= set(PROPERTIES)
+    assert {each.property for defect in DEFECTS.values() for each in defect.breaks} <= set(PROPERTIES)
+    assert all(bool(defect.breaks) == bool(defect.repair) for defect in DEFECTS.values())
     assert repaired(PROFILES["strict"]) == PROFILES["strict"]

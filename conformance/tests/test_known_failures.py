@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.findings.breaks import CAUSES
-from distro_conformance.findings.known import KNOWN_FAILURES, against_the_list, known_failure
-from distro_conformance.findings.upstream import UPSTREAM
+from distro_conformance.findings.known import against_the_list, known_failure
+from distro_conformance.findings.symptoms import SYMPTOMS as LISTED
 from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_impl.naming.client import SyncData
 from distro_impl.naming.client_manager import ClientManager
+from distro_model.defects import DEFECTS
 from distro_spark.known import KNOWN as KNOWN_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
@@ -53,7 +53,7 @@ SYMPTOMS: dict[str, dict[str, object]] = {
     "DISTRO-RETRY-009": {"changes": 1, "verified": True},
     "DISTRO-RETRY-006": {"here": ["CHANGE"], "other": True},
     "DISTRO-HOLDER-003": {"acknowledged": True, "sent": ["late"], "published": ["late"]},
-    "DISTRO-NATIVE-001": {"sent": ["other"], "published": ["other"], "announced": True, "verified": True},
+    "DISTRO-NATIVE-001": {"acknowledged": True, "sent": ["other"], "published": ["other"]},
     "DISTRO-NATIVE-002": {"acknowledged": True, "published": None},
     "DISTRO-REFUSAL-001": {"result_code": 200, "error_code": 500, "held": False},
     "DISTRO-REFUSAL-002": {"result_code": 200, "error_code": 500, "held": False},
@@ -130,7 +130,7 @@ def test_the_symptom_is_excused_with_bug_and_link(requirement: str) -> None:
     judged = against_the_list(violation(requirement, SYMPTOMS[requirement]), profile, "nacos")
     entry = known_failure(requirement, profile, "nacos")
     assert entry is not None
-    assert (judged.judgement, judged.known, judged.link) == (Judgement.KNOWN, entry.bug, entry.link)
+    assert (judged.judgement, judged.known, judged.link) == (Judgement.KNOWN, entry.bug, entry.defect.link)
 
 
 @pytest.mark.parametrize("requirement", SYMPTOMS)
@@ -151,20 +151,20 @@ def test_a_near_miss_is_news(requirement: str, observed: dict[str, object], what
 
 
 def test_a_violation_of_which_nothing_is_known_to_have_been_seen_is_news() -> None:
-    for entry in KNOWN_FAILURES:
-        assert against_the_list(violation(entry.requirement, {}), PROFILE, "nacos").violates, entry.requirement
+    for name in SYMPTOMS:
+        assert against_the_list(violation(name, {}), PROFILE, "nacos").violates, name
 
 
 def test_every_entry_has_a_symptom_and_a_near_miss() -> None:
-    entries = {entry.requirement for entry in KNOWN_FAILURES}
+    entries = {name for each in LISTED for name in each.about}
     assert entries == set(SYMPTOMS) == {requirement for requirement, _, _ in NEAR_MISSES}
 
 
 def test_of_every_bug_that_is_named_it_is_known_where_to_read() -> None:
-    """By a requirement, by a listed failure on nodes, in the model or of a trace."""
-    named = {each.bug for each in (*all_requirements(), *KNOWN_FAILURES, *CAUSES, *KNOWN_OF_TRACES)} - {None}
-    assert named == UPSTREAM.keys()
-    assert all(link.startswith("https://github.com/alibaba/nacos/") for link in UPSTREAM.values())
+    """By a requirement, by a symptom on nodes or in a trace; the search of the model has its own part of the table."""
+    named = {each.bug for each in (*all_requirements(), *LISTED, *KNOWN_OF_TRACES)} - {None}
+    assert named == DEFECTS.keys()
+    assert all(each.link.startswith("https://github.com/alibaba/nacos/") for each in DEFECTS.values())
 
 
 @pytest.mark.parametrize(("target", "judgement"), [("nacos", Judgement.CONFORMS), ("embedded", Judgement.VIOLATES)])

@@ -8,17 +8,16 @@ from collections.abc import Sequence
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
-from distro_conformance.findings.upstream import upstream_of
+from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.run import TOO_BUSY_MS, run_node_conformance
-from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
+from distro_model.defects import link_of
 
 pytestmark = pytest.mark.wire
 
@@ -37,8 +36,8 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     failed = [finding for finding in asked if finding.judgement is not Judgement.CONFORMS]
     assert [(each.about, each.message) for each in failed if each.judgement is not Judgement.KNOWN] == []
     assert all(finding.link and finding.expected and finding.again and finding.since for finding in failed)
-    here = [entry for entry in KNOWN_FAILURES if "nacos-2.2.4" in entry.releases and "embedded" in entry.targets]
-    listed = [(entry.requirement, entry.bug) for entry in here]
+    here = [each for each in SYMPTOMS if each.is_of("nacos-2.2.4") and each.on_reference_node]
+    listed = [(name, each.bug) for each in here for name in each.about]
     assert [(finding.about, finding.known) for finding in failed] == sorted(listed)
     assert report.verdict is Verdict.CONFORMS
 
@@ -62,7 +61,7 @@ def test_a_finding_says_what_node_and_members_have_of_its_client(
     (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
     assert found.client
     assert [each.differs for each in found.held] == differing
-    assert found.link == upstream_of(mutant)
+    assert found.link == link_of(mutant)
     assert all(each.content.startswith(text) for each, text in zip(found.held, told, strict=True)), found.held
     assert [each.owned for each in found.held].count(True) == 1
 
@@ -98,14 +97,14 @@ def test_played_members_show_the_identity_that_a_release_asks_for() -> None:
 
 
 def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago", lambda _: True)
-    monkeypatch.setattr("distro_conformance.findings.known.KNOWN_FAILURES", (stale,))
+    stale = RequirementSymptom(bug="B01", about=("DISTRO-SYNC-001",), sentence="it was repaired", clauses=())
+    monkeypatch.setattr("distro_conformance.findings.known.SYMPTOMS", (stale,))
 
-    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"])
+    report = run_node_conformance("embedded", "nacos-3.0.3", ["DISTRO-SYNC-001"])
 
     (finding,) = report.findings
     assert finding.judgement is Judgement.VIOLATES
-    assert finding.message == "B99 is listed as a failure of strict, and it passes: remove the entry"
+    assert finding.message == "B01 is listed as a failure of nacos-3.0.3, and it passes: remove the entry"
     assert report.verdict is Verdict.VIOLATES
 
 

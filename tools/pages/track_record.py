@@ -1,28 +1,32 @@
 """The bugs of real servers that the kit finds, and the commands that show each today: docs/reference/track-record.md.
 
-From the list of known failures, the scenarios that are named after a bug, the releases that can be fetched, and what
-`tools/track_record.py` was answered by them: a bug that is listed stands there, with a release of which anybody can
-see it on a reference node, and on which real servers it was seen last.
+From the table of defects, the symptoms that requirements show of them, the scenarios that are named after a bug, the
+releases that can be fetched, and what `tools/track_record.py` observed on them: each defect with a release in which
+anybody can see it on a reference node, and the real servers on which it was seen last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 import results
 
-from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
+from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
+from distro_model.defects import DEFECTS
+from distro_model.defects.symptom import of
 from pages.markdown import Block, page
 
 ASKED_ALWAYS = "2.2.4"
 """The release whose real servers are held against everything in CI (`.ci/run`)."""
 
 PICTURES = {"B02": "lost-change.svg", "B24": "swallowed-delete.svg"}
+
+NAMED_IN_PROTOCOL = {"D6": "B16-unhandled"}
+"""By a scenario that is named as docs/protocol names the defect."""
 
 SEEN, NOT_SEEN = "seen", "not seen"
 
@@ -35,32 +39,35 @@ def name_of(by: str, release: str) -> str:
 def has_bug(by: str, release: str) -> tuple[bool, bool]:
     """Whether that release is listed with what a requirement or a scenario shows, and whether it shows each time."""
     profile = f"nacos-{release}"
-    entries = [entry for entry in KNOWN_FAILURES if entry.requirement == by and profile in entry.releases]
+    symptoms = of(SYMPTOMS, by, profile)
     made_for = [own for paths in bug_scenarios().values() for path, own in paths if path == by]
     if made_for:
         return True, release in made_for
-    return bool(entries), not any(entry.needs_a_race for entry in entries)
+    return bool(symptoms), not any(each.needs_a_race for each in symptoms)
 
 
 def track_record_page() -> str:
     blocks: list[Block] = [_HEAD]
-    by_bug = sorted(KNOWN_FAILURES, key=lambda entry: entry.bug)
-    listed = {bug: tuple(found) for bug, found in groupby(by_bug, key=lambda entry: entry.bug)}
-    for bug in sorted({*listed, *bug_scenarios()}):
-        blocks += [f"## {bug}", _bug(bug, listed.get(bug, ()))]
+    for bug in sorted({*(each.bug for each in SYMPTOMS), *bug_scenarios()}):
+        blocks += [f"## {bug}", _bug(bug)]
     return page("Track record", *blocks)
 
 
-def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:
+def _bug(bug: str) -> Iterator[str]:
     texts = {requirement.id: requirement.text for requirement in all_requirements()}
-    for entry in entries:
-        yield f"* {entry.requirement}, {entry.releases}: {entry.reason}. ([reported or read here]({entry.link}))"
-        yield f"    * expected: {texts[entry.requirement]}"
-        yield from _tried(entry.requirement)
-    wanted: dict[str, list[KnownFailure]] = {}
-    for entry in entries:
-        if (release := _release_for(entry.releases)) is not None and "embedded" in entry.targets:
-            wanted.setdefault(release, []).append(entry)
+    defect, symptoms = DEFECTS[bug], [each for each in SYMPTOMS if each.bug == bug]
+    yield f"{defect.sentence}: {defect.releases}. ([Reported or read here]({defect.link}))"
+    yield ""
+    wanted: dict[str, list[tuple[str, RequirementSymptom]]] = {}
+    for symptom in symptoms:
+        release = _release_for(symptom.span) if symptom.on_reference_node else None
+        for name in symptom.about:
+            yield f"* {name}: {symptom.sentence}."
+            yield f"    * expected: {texts[name]}"
+            yield f"    * as this defect if {'; '.join(clause.sentence for clause in symptom.clauses)}"
+            yield from _tried(name)
+            if release is not None:
+                wanted.setdefault(release, []).append((name, symptom))
     commands = [line for release, each in wanted.items() for line in _asked(release, each)]
     for path, release in bug_scenarios().get(bug, ()):
         yield f"* `{path}`"
@@ -72,13 +79,13 @@ def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:
         yield from ("", "```console", *commands, "```")
 
 
-def _asked(release: str, entries: Sequence[KnownFailure]) -> Iterator[str]:
+def _asked(release: str, rows: Sequence[tuple[str, RequirementSymptom]]) -> Iterator[str]:
     """The command on a reference node that behaves as that release, and what it prints."""
-    options = "".join(f" --requirement {entry.requirement}" for entry in entries)
+    options = "".join(f" --requirement {name}" for name, _ in rows)
     yield f"$ distrocheck test node --profile nacos-{release}{options}"
-    for entry in entries:
-        yield from ("...", f"known {entry.requirement} known, {entry.bug} ({entry.reason}): ...")
-    yield from ("...", f"conforms embedded: 0 met, {len(entries)} fail as known, 0 not judged; ...")
+    for name, each in rows:
+        yield from ("...", f"known {name} known, {each.bug} ({each.sentence}): ...")
+    yield from ("...", f"conforms embedded: 0 met, {len(rows)} fail as known, 0 not judged; ...")
 
 
 def in_real_time(path: str) -> bool:
@@ -111,7 +118,8 @@ def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
         release = profile.removeprefix("nacos-")
         if release not in RELEASES:
             raise UsageError(f"{path}: nobody can fetch {profile}")
-        found.setdefault(path.name.partition("-")[0].upper(), []).append((f"scenarios/{path.name}", release))
+        name = path.name.partition("-")[0].upper()
+        found.setdefault(NAMED_IN_PROTOCOL.get(name, name), []).append((f"scenarios/{path.name}", release))
     return found
 
 

@@ -14,11 +14,11 @@ from distro_conformance.cli.output import Told, print_json, progress, say, say_a
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.findings import Finding
-from distro_conformance.findings.breaks import known_breaks
 from distro_conformance.language.text import Scenario
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
+from distro_model.defects import breaking
 from distro_model.explorer import VACUOUS, Counterexample, Engine
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import System
@@ -212,7 +212,7 @@ def _known(found: Explored, finding: Finding) -> str | None:
     """The bugs that are listed as breaking the property in the release; a mutant breaks on its own account."""
     if found.mutant or not finding.violates:
         return None
-    return ", ".join(cause.bug for cause in known_breaks(finding.about, found.profile)) or None
+    return ", ".join(defect.id for defect in breaking(finding.about, found.profile)) or None
 
 
 def _run(counterexample: Counterexample | None) -> dict[str, object] | None:

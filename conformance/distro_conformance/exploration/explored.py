@@ -14,14 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from distro_conformance.commands import command
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.findings.breaks import known_breaks, repaired
 from distro_conformance.findings.finding import Finding, Held, Judgement, differ, verdict_of
-from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import Situation
+from distro_model.defects import breaking, link_of, repaired
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
 from distro_model.messages import text_of
 from distro_model.mutants import with_mutant
@@ -199,13 +198,13 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
         message = "never reached: the model proves nothing about it"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
     client, held = _held_in(found.last)
-    causes = () if mutant else known_breaks(result.name, profile)
+    causes = () if mutant else breaking(result.name, profile)
     return replace(
         finding,
         judgement=Judgement.VIOLATES,
         client=client,
         held=held,
-        link=causes[0].link if causes else upstream_of(mutant),
+        link=causes[0].link if causes else link_of(mutant),
         message=f"after {len(found.steps)} transitions: {found.found}",
         after=str(found.steps[-1].transition) if found.steps else None,
         evidence=tuple(str(found).splitlines()),
@@ -255,7 +254,7 @@ def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str)
 def against_the_list(explored: Explored, seconds_max: float | None = None) -> Explored:
     """For the gate: what is known to break the release is no news, if with all of it repaired the property holds; a
     break that is listed and does not show is news."""
-    broken = [each for each in explored.findings if each.violates and known_breaks(each.about, explored.profile)]
+    broken = [each for each in explored.findings if each.violates and breaking(each.about, explored.profile)]
     without: dict[str, Result] = {}
     if broken:
         found = explore(
@@ -271,8 +270,8 @@ def against_the_list(explored: Explored, seconds_max: float | None = None) -> Ex
 
 def _excused(finding: Finding, explored: Explored, without: Result | None) -> Finding:
     """`without`: the same property where every listed cause is repaired; None where nothing is listed, or all holds."""
-    causes = known_breaks(finding.about, explored.profile)
-    names = ", ".join(cause.bug for cause in causes)
+    causes = breaking(finding.about, explored.profile)
+    names = ", ".join(cause.id for cause in causes)
     if causes and finding.judgement is Judgement.CONFORMS:
         message = f"{names} is listed as breaking it in {explored.profile}, and it holds: remove the entry"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
@@ -285,7 +284,7 @@ def _excused(finding: Finding, explored: Explored, without: Result | None) -> Fi
     if not without.holds:
         message = f"nobody found out whether {names} is all that breaks it: {without.undecided}"
         return replace(finding, judgement=Judgement.NOT_JUDGED, message=message)
-    why = "; ".join(f"{cause.bug}: {cause.breaks[finding.about]}" for cause in causes)
+    why = "; ".join(f"{cause.id}: {cause.breaks_in(explored.profile)[finding.about]}" for cause in causes)
     message = f"{finding.message}. Known, {why}"
     return replace(finding, judgement=Judgement.KNOWN, known=names, link=causes[0].link, message=message)
 

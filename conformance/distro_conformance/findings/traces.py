@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from distro_conformance.commands import command
 from distro_conformance.findings.finding import Finding, Judgement
-from distro_conformance.findings.upstream import upstream_of
-from distro_spark.known import KNOWN
+from distro_model.defects import link_of
 from distro_spark.result import CheckResult, EventReference, InvariantResult, Rejected, Violation
 from distro_traces.event import Kind
 
@@ -66,10 +65,9 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
 def _of_violation(violation: Violation, found: Finding) -> Finding:
     bad, last = _first_bad(violation), violation.last_event
     compared = {} if bad == violation.first_event else {"compared with": str(violation.first_event)}
-    entry = next((each for each in KNOWN if (each.invariant, each.bug) == (found.about, violation.known)), None)
     return replace(
         found,
-        judgement=Judgement.VIOLATES if entry is None else Judgement.KNOWN,
+        judgement=Judgement.VIOLATES if violation.known is None else Judgement.KNOWN,
         message=violation.message,
         expected=violation.expected,
         observed={**violation.evidence, **compared},
@@ -80,7 +78,7 @@ def _of_violation(violation: Violation, found: Finding) -> Finding:
         until=str(last),
         after=violation.after or last.message,
         known=violation.known,
-        link=upstream_of(entry.bug) if entry else None,
+        link=link_of(violation.known),
     )
 
 

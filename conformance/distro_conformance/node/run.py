@@ -19,7 +19,6 @@ import grpc.aio
 from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
-from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
@@ -31,6 +30,7 @@ from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, all_named
 from distro_conformance.waiting import Clock, RealClock, known
 from distro_conformance.wire.messages import distro_request
+from distro_model.defects import link_of
 
 OWN_NODES = 6
 """So many checks with a node of their own at a time; a real server takes some 300 MB, and 4 s of a core to start."""
@@ -149,7 +149,7 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         text=requirement.text,
         level=requirement.level,
         node=target.address,
-        link=upstream_of(requirement.bug),
+        link=link_of(requirement.bug),
         details={"source": requirement.source, "releases": str(requirement.releases)},
         again=command("test node", *_named(target), "--requirement", requirement.id, profile=target.profile),
     )

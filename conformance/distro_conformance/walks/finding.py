@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.result import FoundFailure, Hunt
+from distro_model.defects import link_of
 from distro_model.outside import Unexplained
 from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
@@ -39,7 +39,7 @@ def finding_of_walks(
         judgement=Judgement.CONFORMS,
         text=_MACHINE_TEXT if about == MACHINE else _AGREE_TEXT if is_elsewhere else _LOCKSTEP_TEXT,
         message=f"{walks.steps} steps",
-        link=upstream_of(mutant),
+        link=link_of(mutant),
         again=again,
         seconds=walks.seconds,
         details={"steps": walks.steps},
@@ -49,7 +49,7 @@ def finding_of_walks(
     if isinstance(walks, Hunt) and walks.runs_known:
         bugs = sorted({each.known for each in walks.checked if each.known})
         message = f"known, {', '.join(bugs)}: in {walks.runs_known} of {walks.runs} runs the nodes do not come to agree"
-        return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=upstream_of(bugs[0]), message=message)
+        return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=link_of(bugs[0]), message=message)
     if walks.verdict is Verdict.CONFORMS:
         return finding
     nothing = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"

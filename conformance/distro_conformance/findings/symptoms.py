@@ -1,0 +1,258 @@
+"""How known defects show in the requirements: what a check observes where a release has the defect.
+
+A symptom is a conjunction: whatever else goes wrong with that requirement has another observation, and stays a
+violation. What is true of every violation of the requirement is no clause. Each clause has a near miss in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from distro_model.defects import Clause, Symptom
+
+Observed = Mapping[str, object]
+Shown = Clause[Observed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequirementSymptom(Symptom[Observed]):
+    """`on_reference_node`: whether it shows there, too; some take a server with several threads."""
+
+    on_reference_node: bool = True
+    needs_a_race: bool = False
+    """In real time it shows when two things meet, or an answer is quick: a pass there does not contradict the row."""
+
+
+def _is(name: str, value: object, sentence: str) -> Shown:
+    """Exactly this value was observed under that name."""
+    return Clause(sentence, lambda seen: name in seen and seen[name] == value)
+
+
+def _is_not(name: str, value: object, sentence: str) -> Shown:
+    """Another value, or none: who runs for somebody else does not send it to the kit."""
+    return Clause(sentence, lambda seen: seen.get(name) != value)
+
+
+def _number(name: str, is_so: Callable[[int], bool], sentence: str) -> Shown:
+    def holds(seen: Observed) -> bool:
+        value = seen.get(name)
+        return isinstance(value, int) and not isinstance(value, bool) and is_so(value)
+
+    return Clause(sentence, holds)
+
+
+def _stand_still(seen: Observed) -> bool:
+    revisions = seen.get("revisions")
+    return isinstance(revisions, list) and len(set(revisions)) == 1
+
+
+_AS_SENT = Shown("the client is held with what was sent, and nothing else", lambda seen: _same(seen, "sent"))
+_ACKNOWLEDGED = _is("acknowledged", True, "it is acknowledged")
+_HELD = _is("held", True, "the client is still held")
+_NOT_HELD = _is("held", False, "nothing of it is applied")
+_CODE_500 = _is("error_code", 500, "the answer has the errorCode 500")
+_OWN = (
+    _is_not("announced", False, "the node announces it as its own"),
+    _is_not("verified", False, "the node verifies it as its own"),
+)
+
+
+def _same(seen: Observed, name: str) -> bool:
+    return bool(seen.get(name)) and seen.get("published") == seen.get(name)
+
+
+SYMPTOMS: tuple[RequirementSymptom, ...] = (
+    RequirementSymptom(
+        bug="B01",
+        about=("DISTRO-LOAD-006",),
+        sentence="a snapshot is applied to whatever client has that id",
+        clauses=(_AS_SENT, *_OWN),
+        needs_a_race=True,
+    ),
+    RequirementSymptom(
+        bug="B01",
+        about=("DISTRO-NATIVE-001",),
+        sentence="a CHANGE is applied to whatever client has that id",
+        clauses=(_ACKNOWLEDGED, _AS_SENT, *_OWN),
+    ),
+    RequirementSymptom(
+        bug="B03",
+        about=("DISTRO-CONNECTION-001",),
+        sentence="the ejector detects nothing",
+        clauses=(_HELD, _is("detections", 0, "the silent client was not asked for a sign of life")),
+    ),
+    RequirementSymptom(
+        bug="B03",
+        about=("DISTRO-CONNECTION-003", "DISTRO-CONNECTION-004"),
+        sentence="the ejector detects nothing",
+        clauses=(_HELD,),
+    ),
+    RequirementSymptom(
+        bug="B05",
+        about=("DISTRO-HOLDER-012",),
+        sentence="a CHANGE is applied piece by piece, and two of them meet",
+        clauses=(
+            _number("revision", lambda found: found in (1, 2), "the revision is that of one of the two"),
+            _number("services", lambda found: found > 0, "the copy has services"),
+        ),
+        on_reference_node=False,
+        needs_a_race=True,
+    ),
+    RequirementSymptom(
+        bug="B06",
+        about=("DISTRO-IPPORT-007",),
+        sentence="the checker of beats changes the content and not the hash of it",
+        clauses=(_number("before", lambda found: found != 0, "the client has a revision"),),
+    ),
+    RequirementSymptom(
+        bug="B10",
+        about=("DISTRO-REVISION-001",),
+        sentence="a plain CHANGE sets the revision of a replica only when it creates the replica",
+        clauses=(
+            _is("round", "2", "the copy has the content of the second CHANGE"),
+            _is("verified_as", [1], "the revision of the first is confirmed, and no other"),
+        ),
+    ),
+    RequirementSymptom(
+        bug="B11",
+        about=("DISTRO-LOAD-009",),
+        sentence="an answer of a member may have 10 MiB, and a snapshot is one",
+        clauses=(_number("asked", lambda found: found > 1, "the node goes on asking for a snapshot"),),
+    ),
+    RequirementSymptom(
+        bug="B12",
+        about=("DISTRO-REGISTER-005",),
+        sentence="a registration of an unknown client returns silently, and success is answered",
+        clauses=(_is("shown", 0, "the service has no hosts"),),
+    ),
+    RequirementSymptom(
+        bug="B15",
+        about=("DISTRO-MEMBER-007",),
+        sentence="the place is one among the members that are not DOWN",
+        clauses=(_is("reply", "ok", "the node takes the registration itself"),),
+    ),
+    RequirementSymptom(
+        bug="B16",
+        about=("DISTRO-ERROR-005", "DISTRO-REFUSAL-001"),
+        sentence="a handler's exception shows in errorCode only",
+        clauses=(_CODE_500, _NOT_HELD),
+    ),
+    RequirementSymptom(
+        bug="B16-unhandled",
+        about=("DISTRO-REFUSAL-002", "DISTRO-REFUSAL-003"),
+        sentence="a sync that nobody handles is acknowledged",
+        clauses=(_CODE_500, _NOT_HELD),
+    ),
+    RequirementSymptom(
+        bug="B17",
+        about=("DISTRO-LEASE-004",),
+        sentence="only a VERIFY that succeeds renews a copy",
+        clauses=(_number("changes", lambda found: found > 5, "the copy stayed for a lease of CHANGEs"),),
+    ),
+    RequirementSymptom(
+        bug="B18",
+        about=("DISTRO-BATCH-002",),
+        sentence="a batch registration leaves the revision as it is",
+        clauses=(Shown("the revision is the same before and after each batch", _stand_still),),
+    ),
+    RequirementSymptom(
+        bug="B19",
+        about=("DISTRO-BATCH-003",),
+        sentence="the stored single instance is cast to a batch",
+        clauses=(_is("ports", [79], "the single instance is shown"), _CODE_500),
+    ),
+    RequirementSymptom(
+        bug="B22",
+        about=("DISTRO-OWNER-004",),
+        sentence="nothing is sent when the owner of a client changes",
+        clauses=(_HELD, _is("told", 0, "the new owner is sent nothing of the client")),
+    ),
+    RequirementSymptom(
+        bug="B22",
+        about=("DISTRO-OWNER-006",),
+        sentence="who owns a client is asked when its change is handled, and no more when it is sent",
+        clauses=(_is("both", True, "what is sent is the client as it stands here"),),
+    ),
+    RequirementSymptom(
+        bug="B23",
+        about=("DISTRO-LEASE-008",),
+        sentence="a lease is compared with the clock, whether or not anything could come meanwhile",
+        clauses=(_is("known", False, "the copy is gone"),),
+    ),
+    RequirementSymptom(
+        bug="B24",
+        about=("DISTRO-RETRY-006",),
+        sentence="the retry of the CHANGE replaces the DELETE, and then finds no client to send",
+        clauses=(
+            _is("here", ["CHANGE"], "the member is sent nothing after the CHANGE that it did not answer"),
+            _is("other", True, "the other member is sent the DELETE"),
+        ),
+        needs_a_race=True,
+    ),
+    RequirementSymptom(
+        bug="B26",
+        about=("DISTRO-HOLDER-003",),
+        sentence="a CHANGE of an unknown client creates it, deleted or not",
+        clauses=(_ACKNOWLEDGED, _AS_SENT),
+    ),
+    RequirementSymptom(
+        bug="B27",
+        about=("DISTRO-LOAD-007",),
+        sentence="nobody remembers a DELETE that came before the snapshot",
+        clauses=(_ACKNOWLEDGED, _AS_SENT),
+    ),
+    RequirementSymptom(
+        bug="B33",
+        about=("DISTRO-LOAD-008",),
+        sentence="a SNAPSHOT is answered whether or not the node has loaded",
+        clauses=(_number("given", lambda found: found >= 0, "a snapshot is given"),),
+    ),
+    RequirementSymptom(
+        bug="B41",
+        about=("DISTRO-NATIVE-002",),
+        sentence="a DELETE removes whatever client has that id",
+        clauses=(_ACKNOWLEDGED, _is("published", None, "the client is gone")),
+    ),
+    RequirementSymptom(
+        bug="B42",
+        about=("DISTRO-RETRY-004", "DISTRO-RETRY-009"),
+        sentence="an exception leaves the callback, so that the sync is neither finished nor retried",
+        clauses=(_is("verified", True, "the member is asked to confirm the client all the same"),),
+        on_reference_node=False,
+        needs_a_race=True,  # an answer that comes after the sender's time-out is not read at all
+    ),
+    RequirementSymptom(
+        bug="D4",
+        about=("DISTRO-HOLDER-008",),
+        sentence="instances are compared without their cluster",
+        clauses=(_ACKNOWLEDGED, _is("clusters", ["DEFAULT"], "the instance is held with the cluster that it had")),
+    ),
+    RequirementSymptom(
+        bug="D7",
+        about=("DISTRO-IPPORT-012",),
+        sentence="only /v1/ns requests are passed on to the owner",
+        clauses=(_is("shown", True, "the instance is listed at the node that was asked"),),
+    ),
+    RequirementSymptom(
+        bug="native-connect-onto-synced",
+        about=("DISTRO-SETUP-010",),
+        sentence="a client is created only where there is none, and a copy stays a copy",
+        clauses=(
+            _is("both", True, "the copy has what was registered, beside what it had"),
+            _is("sent", [], "the members are sent nothing of it"),
+        ),
+    ),
+    RequirementSymptom(
+        bug="push-of-every-cluster",
+        about=("DISTRO-PUSH-008",),
+        sentence="the cluster that was subscribed to is not asked when a list is pushed over gRPC",
+        clauses=(_is("ports", [80, 81], "the instances of both clusters are pushed"),),
+    ),
+    RequirementSymptom(
+        bug="revision-zero-wildcard",
+        about=("DISTRO-HOLDER-011",),
+        sentence="a VERIFY of revision 0 matches whatever is held",
+        clauses=(_is("right", True, "the revision that the copy was sent with is confirmed"),),
+    ),
+)

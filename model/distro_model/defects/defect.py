@@ -1,0 +1,69 @@
+"""A row of the table: one known defect of releases.
+
+A row says what is wrong, in which releases, where it was reported or can be read, and for the search of the model which
+properties break and which rules repair it. How the defect shows in other kinds of findings is attached by its id: for
+the requirements in `distro_conformance.findings.symptoms`, for the traces in `distro_spark.known`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from distro_model.release import STRICT, Span, UnreadableReleaseError, parsed, release_of
+from distro_model.rules.rule import Function
+
+LAST_READ = "3.0.3"
+"""The latest release that was read and run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The search finds `property` violated, and why. `releases`: narrower than the defect's."""
+
+    property: str
+    why: str
+    releases: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """`repair`: the rules of `strict`, and the parameters, with which it is gone from the model.
+
+    `releases`: without an end where no release repaired it; None where no release has it. `last_seen`: the latest
+    release that is known to have it; in later ones it is expected, and a pass there only means that it may be repaired.
+    """
+
+    id: str
+    sentence: str
+    releases: Span | None
+    link: str
+    last_seen: str = LAST_READ
+    breaks: tuple[Break, ...] = ()
+    repair: tuple[Function, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_of(self, profile: str) -> bool:
+        """Whether that release has it, or is expected to. `strict` has no defects."""
+        return self.releases is not None and is_in(self.releases, profile)
+
+    def is_expected_only(self, profile: str) -> bool:
+        """Whether the release is later than all in which the defect was seen."""
+        release = release_of(profile)
+        return release is not None and release > parsed(self.last_seen)
+
+    def breaks_in(self, profile: str) -> Mapping[str, str]:
+        """Property to why the defect breaks it in that release."""
+        if not self.is_of(profile):
+            return {}
+        found = (each for each in self.breaks if each.releases is None or is_in(each.releases, profile))
+        return {each.property: each.why for each in found}
+
+
+def is_in(releases: Span, profile: str) -> bool:
+    """Whether the profile is that of a release in the span; `strict` is no release, and neither is an unknown name."""
+    try:
+        return profile != STRICT and profile in releases
+    except UnreadableReleaseError:
+        return False

@@ -1,0 +1,27 @@
+"""Properties of the model that releases do not have, because of known defects.
+
+A violation is explained when defects of the release are listed as breaking the property, and the property holds in the
+model with every defect of the release repaired: a second cause cannot hide behind the first, however long its
+counterexample is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.defects.defect import Defect
+from distro_model.defects.table import DEFECTS
+from distro_model.profile import Profile
+
+
+def breaking(property_id: str, profile: str) -> tuple[Defect, ...]:
+    """The defects that are listed as breaking the property in that profile."""
+    return tuple(defect for defect in DEFECTS.values() if property_id in defect.breaks_in(profile))
+
+
+def repaired(profile: Profile) -> Profile:
+    """The profile without the defects of its release that break properties."""
+    for defect in DEFECTS.values():
+        if defect.breaks_in(profile.name):
+            profile = replace(profile.with_rules(*defect.repair), **defect.parameters)
+    return profile

@@ -1,0 +1,62 @@
+"""How a defect is recognised in a finding: a symptom, which is a conjunction of clauses.
+
+Each clause is one part of the symptom's sentence with the predicate that tests it. What a predicate looks at is up to
+the kind of finding: the observations of a requirement's check, or a violation with the rows of a trace. For every
+clause the tests have a finding that differs in this clause alone, and is not excused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from distro_model.defects.defect import Defect, is_in
+from distro_model.defects.table import DEFECTS
+from distro_model.release import Span
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Symptom")  # type: ignore[type-arg]
+
+
+@dataclass(frozen=True)
+class Clause(Generic[T]):
+    """`sentence` is what has to be seen, `holds` whether it is."""
+
+    sentence: str
+    holds: Callable[[T], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom(Generic[T]):
+    """`about`: the ids of the requirements or invariants that the defect violates in this way.
+
+    `releases`: narrower than the defect's, where the evidence says so.
+    """
+
+    bug: str
+    about: tuple[str, ...]
+    sentence: str
+    clauses: tuple[Clause[T], ...]
+    releases: Span | None = None
+
+    @property
+    def defect(self) -> Defect:
+        return DEFECTS[self.bug]
+
+    @property
+    def span(self) -> Span:
+        return self.releases or self.defect.releases or Span()
+
+    def is_of(self, profile: str) -> bool:
+        """Whether the profile is that of a release with the defect, in which it has this symptom."""
+        return self.defect.is_of(profile) and (self.releases is None or is_in(self.releases, profile))
+
+    def missing(self, finding: T) -> tuple[Clause[T], ...]:
+        """The clauses that do not hold: with none the finding is explained."""
+        return tuple(clause for clause in self.clauses if not clause.holds(finding))
+
+
+def of(symptoms: Iterable[S], about: str, profile: str) -> list[S]:
+    """Those that a release may show where that requirement or invariant is violated."""
+    return [each for each in symptoms if about in each.about and each.is_of(profile)]
