@@ -40,12 +40,17 @@ def has_work(node: NodeState) -> bool:
     return bool(node.reads or node.applies or node.unannounced or node.entered) or node.local.is_busy
 
 
+def has_tasks_to_run(node: NodeState) -> bool:
+    """Tasks for members that are believed UP. Those for others wait until their targets are."""
+    up = {member.name for member in node.members if member.state is MemberState.UP}
+    return any(task.target in up for task in node.tasks)
+
+
 def is_done(every_node: NodeState | None, clock: Clock, profile: Profile) -> bool:
     node = every_node
     if node is None:
         return True
-    up = {member.name for member in node.members if member.state is MemberState.UP}  # nobody waits for the others
-    if has_work(node) or any(task.target in up for task in node.tasks):
+    if has_work(node) or has_tasks_to_run(node):
         return False
     tried = node.load_at_ms is None or node.name in clock.loaded
     idle = not (node.loaded and has_something_to_verify(node, profile))

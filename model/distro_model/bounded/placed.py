@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from distro_model.bounded import periods
+from distro_model.bounded import fairness, periods
+from distro_model.bounded.fairness import Placed
 from distro_model.bounded.layout import Layout
 from distro_model.cluster import (
     accidents,
@@ -21,13 +21,11 @@ from distro_model.cluster import (
     operator,
     torn,
 )
-from distro_model.cluster.statement import Place, Transition
+from distro_model.cluster.values import Phase
 from distro_model.messages import Operation
 from distro_model.rules import ip_clients as ip_client_rules
 from distro_model.rules import torn as torn_rules
 from distro_model.search.system import Fairness
-
-Placed = Iterator[tuple[Transition, Place]]
 
 
 def placed(layout: Layout) -> Placed:
@@ -61,7 +59,7 @@ def _inside(layout: Layout) -> Placed:
     bounds = layout.bounds
     for node in layout.nodes:
         if bounds.event_queue:
-            yield inside.HANDLE_EVENT, layout.node(node)
+            yield from fairness.events(layout, node)
         if bounds.lost_events:
             yield inside.LOSE_EVENT, layout.node(node)
     for client in layout.clients:
@@ -89,7 +87,8 @@ def _of_nodes(layout: Layout) -> Placed:
     bounds = layout.bounds
     for node in layout.nodes:
         here = layout.node(node)
-        yield from ((each, here) for each in (nodes.RUN_TASK, nodes.VERIFY_ROUND))
+        yield from fairness.tasks(layout, node)
+        yield nodes.VERIFY_ROUND, here
         if bounds.periods:
             yield (nodes.LEASE_AND_BEAT_CHECK if layout.ip_clients else nodes.LEASE_CHECK), here
         if bounds.crashes:
@@ -108,16 +107,18 @@ def _of_links(layout: Layout) -> Placed:
             if operation is not Operation.SNAPSHOT or bounds.crashes:
                 yield deliver.get(operation, calls.DELIVER), layout.link(source, target, operation=operation)
         if bounds.crashes:
-            yield calls.FAIL, here
+            yield from fairness.ended_calls(layout, calls.FAIL, Phase.REFUSED, source, target)
         if bounds.drops or bounds.lost_replies or bounds.half_open:
-            yield calls.TIME_OUT, here
+            yield from fairness.ended_calls(layout, calls.TIME_OUT, Phase.LOST, source, target)
         for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE):
             if getattr(bounds, fault.cost or ""):
                 yield fault, here
         if bounds.late_replies:
-            yield from ((each, here) for each in (calls.REPLY_LATE, calls.REPLY_ARRIVES))
+            yield calls.REPLY_LATE, here
+            yield from fairness.ended_calls(layout, calls.REPLY_ARRIVES, Phase.ANSWERED, source, target)
         if bounds.delays:
-            yield from ((each, here) for each in (calls.ABANDON, calls.ARRIVE))
+            yield calls.ABANDON, here
+            yield from fairness.ended_calls(layout, calls.ARRIVE, Phase.ABANDONED, source, target)
         for fault in (calls.GARBLE, calls.RAISE, calls.MISTYPE):
             if getattr(bounds, fault.cost or ""):
                 yield fault, here
@@ -137,9 +138,11 @@ def _of_operators(layout: Layout) -> Placed:
 def _in_parts(layout: Layout) -> Placed:
     if layout.profile.has(torn_rules.on_change):
         for ends in layout.links:
-            yield from ((each, layout.link(*ends)) for each in (torn.BEGIN, torn.APPLY_PART, torn.APPLY_LAST))
+            yield torn.BEGIN, layout.link(*ends)
+            yield from fairness.applied_parts(layout, *ends)
     if layout.profile.has(torn_rules.on_task_due):
-        yield from ((torn.READ_REVISION, layout.node(node)) for node in layout.nodes)
+        for node in layout.nodes:
+            yield from fairness.reads(layout, node)
 
 
 def _accidents(layout: Layout) -> Placed:

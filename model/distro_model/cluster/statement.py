@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cache, wraps
 from types import NoneType, UnionType
@@ -123,6 +123,10 @@ class Place:
     columns: Mapping[str, str]
     constants: Mapping[str, Hashable] = field(default_factory=dict)
     families: tuple[tuple[Member, ...], ...] = ()
+
+    def at(self, name: str, **constants: Hashable) -> Place:
+        """A part of this place, under a name of its own."""
+        return replace(self, name=name, constants={**self.constants, **constants})
 
     def members(self, names: Sequence[str]) -> Sequence[Member]:
         """Of the family to which one of these names belongs; none of a family that is empty here."""

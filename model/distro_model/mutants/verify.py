@@ -48,6 +48,13 @@ def one_member(node: NodeState, profile: Profile) -> tuple[str, ...]:
 
 
 @instead_of(verify.verified_members)
+def while_all_are_up(node: NodeState, profile: Profile) -> tuple[str, ...]:
+    """A verify round goes to nobody while a member is not UP."""
+    reachable = tuple(target for target in node.others if is_reachable(node, target, profile))
+    return reachable if reachable == node.others else ()
+
+
+@instead_of(verify.verified_members)
 def nobody(_node: NodeState, _: Profile) -> tuple[str, ...]:
     """A verify round goes to nobody."""
     return ()
@@ -103,6 +110,13 @@ MUTANTS = (
         rules=(created_empty,),
         breaks=("INV-DELETE",),
         bounds=Bounds(changes=0, drops=0, swallows=0, delays=1),
+    ),
+    Mutant(
+        "m-verify-only-if-all-up",
+        "There is no verify while a member is not UP: what a sync between the others has lost is not repaired.",
+        rules=(while_all_are_up,),
+        breaks=("INV-CONV", "EVENTUALLY-CONV"),
+        bounds=Bounds(nodes=3, changes=1, crashes=1, stays_down=1, drops=0, swallows=1, in_flight=1),
     ),
     Mutant(
         "m-verify-to-one",

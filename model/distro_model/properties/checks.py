@@ -2,15 +2,19 @@
 
 **Quiescence.** Two words are used, one stronger than the other:
 
-* *idle*: every node runs and is loaded, no task is queued, no call is unfinished, nothing is half done inside a node;
-* *settled*: idle, and a full verify round at every node, with everything that follows from it over perfect links,
-  leaves every node as it was but for its leases. Messages may flow in that round (a release with B10 syncs in vain for
-  ever).
+* *idle*: every node that runs is loaded, no task is queued for a member that is believed UP, no call between nodes that
+  run is unfinished, nothing is half done inside a node;
+* *settled*: idle, and a full verify round at every node that runs, with everything that follows from it over perfect
+  links, leaves each of them as it was but for its leases. Messages may flow in that round (a release with B10 syncs in
+  vain for ever).
 
-So INV-CONV claims, client by client: in a settled state, a client whose connection is open is shown the same by every
-node; neither anti-entropy nor any lease would ever change that again. It claims nothing about how long it takes to
-settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone while their lease still runs
-(INV-DELETE does, for clients that left in an orderly way), and nothing about revisions (INV-REV does).
+A node that is down takes part in neither: what waits for it may wait for ever. The nodes that run are *stable* when
+each lists all others of them and believes them UP.
+
+So INV-CONV claims, client by client: in a settled and stable state, a client whose connection is open is shown the same
+by every node that runs; neither anti-entropy nor any lease would ever change that again. It claims nothing about how
+long it takes to settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone while their lease still
+runs (INV-DELETE does, for clients that left in an orderly way), and nothing about revisions (INV-REV does).
 """
 
 from __future__ import annotations
@@ -21,10 +25,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
-from distro_model.bounded.periods import has_work
+from distro_model.bounded.periods import has_tasks_to_run, has_work
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
-from distro_model.messages import Answer, Change, Content, Delete, text_of
+from distro_model.messages import UNREACHABLE, Answer, Change, Content, Delete, text_of
 from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.sync import has_free_worker
@@ -124,7 +128,7 @@ def _of_client(client: str, function: Function) -> Lookup:
 
 
 def at_rest(layout: Layout) -> Iterator[Lookup]:
-    """Everything is idle; then all nodes are in the register "all nodes"."""
+    """All that runs is idle; then all nodes are in the register "all nodes"."""
     for node in layout.nodes:
         yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
     for link in layout.links:
@@ -133,7 +137,8 @@ def at_rest(layout: Layout) -> Iterator[Lookup]:
 
 
 def is_empty(link: Link) -> Sequence[Alternative]:
-    return () if link.calls else ((),)
+    """No call between two nodes that run is unfinished."""
+    return () if link.calls and not link.down else ((),)
 
 
 def together(registers: Sequence[str]) -> Iterator[Lookup]:
@@ -182,20 +187,22 @@ def _without_stamp(node: NodeState) -> NodeState:
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
-    return ((),) if node is not None and is_at_rest(node) else ()
+    return ((),) if node is None or is_at_rest(node) else ()
 
 
 def is_at_rest(node: NodeState) -> bool:
-    return node.loaded and not node.tasks and not has_work(node)
+    return node.loaded and not has_tasks_to_run(node) and not has_work(node)
 
 
 def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
-    """The nodes after one verify round at each, over perfect links; None when the exchange does not come to rest."""
+    """The nodes after one verify round at each that runs, over perfect links; None when the exchange does not come to
+    rest. Tasks for a node that is down wait."""
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
         exchange.tell(name, VerifyDue(0))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
         waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
+        waiting = [(name, task) for name, task in waiting if task.target in exchange.nodes]
         if not waiting:
             return tuple(node and exchange.nodes[node.name] for node in nodes)
         for name, task in waiting:
@@ -215,7 +222,8 @@ class _Exchange:
         self.step(name, event)
         while self.sent:
             source, send = self.sent.popleft()
-            answer = self.step(send.target, RequestReceived(0, source, send.request))
+            arrives = RequestReceived(0, source, send.request)
+            answer = self.step(send.target, arrives) if send.target in self.nodes else UNREACHABLE
             if answer is not None:
                 self.step(source, CallEnded(0, send.target, send.request, answer))
 
@@ -300,13 +308,12 @@ def diverged(property_id: str) -> Function:
 
 
 def stable(nodes: Nodes) -> bool:
-    """Everybody is in everybody's list, and believed UP: only then does anything claim that all show the same."""
-    names = {node.name for node in nodes if node is not None}
-    return all(
-        node is None
-        or (names <= {node.name, *node.others} and all(each.state is MemberState.UP for each in node.members))
-        for node in nodes
-    )
+    """Every node that runs lists all others that run and believes them UP: only then is it claimed that they show the
+    same. What they believe of a node that is down makes no difference."""
+    running = [node for node in nodes if node is not None]
+    names = {node.name for node in running}
+    up = ({node.name, *(each.name for each in node.members if each.state is MemberState.UP)} for node in running)
+    return all(names <= each for each in up)
 
 
 @cache
@@ -322,7 +329,7 @@ def undeleted(property_id: str) -> Function:
 
 
 def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-    """From one node to another: a sync is queued or unfinished."""
+    """From one node to another that runs: a sync is queued or unfinished."""
     for source, target in layout.links:
         reads = (node_column(source), link_column(source, target))
         yield (Lookup("it is quiet", has_syncs(target), reads, ("found",)),)
@@ -370,6 +377,8 @@ def unloaded(nodes: Nodes) -> Sequence[Alternative]:
 @cache
 def has_syncs(target: str) -> Function:
     def found(node: NodeState | None, link: Link) -> Sequence[Alternative]:
+        if link.down:
+            return ()  # what is to be sent to a node that is down waits
         queued = node is not None and target in {
             *(task.target for task in node.tasks),
             *(read.target for read in node.reads),
