@@ -18,7 +18,11 @@ test: $(READY)
 test-all: $(READY)
 	@$(PYTEST)
 
+# Folders in plain English, held to the spelling of codespell and to the words of tools/plain-words.txt.
+PLAIN := impl/distro_impl
+
 lint: $(READY)
+	@$(BIN)/codespell -D - -D tools/plain-words.txt $(PLAIN)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

@@ -47,7 +47,7 @@ class Cluster:
         transport: Transport | None = None,
         links: Links | None = None,
     ) -> None:
-        """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else.
+        """`ports` are main ports, one a node (default: free ones); `further_members` are not started here.
 
         A `member_list_file` holds all members, these nodes too, and is watched. `standalone` is one node that knows of
         no cluster; one that does waits for others before it has loaded. Raises MemberListError.
@@ -110,7 +110,7 @@ class Cluster:
         return node
 
     def change_members(self, addresses: Iterable[str]) -> None:
-        """Give each node in it this list, also when it is started again; the others are told nothing."""
+        """Give each node in it this list, also when it is started again; other nodes keep their list."""
         members = tuple(sorted(addresses))
         self._configs = [
             replace(config, members=members, member_list_file=None) if config.address in members else config

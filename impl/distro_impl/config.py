@@ -1,4 +1,4 @@
-"""What a node is told before it starts, and how the addresses of its servers follow from it."""
+"""The configuration of a node, and the addresses of its servers that follow from it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a node tells whoever watches it: one event for each change of what it holds of a client.
+"""What a node reports to its observer: one event for each change of what it holds of a client.
 
-Told in the moment of the change and in its order, so that a recorder can number the events.
+Reported at the moment of the change and in its order, so that a recorder can number the events.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _lax(kind: Any) -> _Reader:
 
 
 def _at(reader: _Reader, value: Any, where: str) -> Any:
-    """The same for what stands at a place: what is wrong there is told with the place."""
+    """The same for what stands at a place: an error names the place."""
     try:
         return reader(value)
     except _WrongError as error:

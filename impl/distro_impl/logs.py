@@ -3,7 +3,7 @@
 Every logger of the node is made here. Those named like the files of a real server (LOG_FILES) write that server's
 lines; `distro_impl.…` are our own, of what a server has no words for. Whatever a stranger has sent may stand in a line,
 and such lines are read by programs: so a text keeps to its line and to a length, and complaints that are all alike
-are limited to a rate, after which their number is told. Lines about a node carry `node`, `event`, `client` and
+are limited to a rate, after which their number is logged. Lines about a node carry `node`, `event`, `client` and
 `peer` beside their text, which the JSON form shows as fields. Source of the layout: docs/protocol #log-lines.
 """
 
@@ -121,15 +121,15 @@ def logger(name: str) -> logging.Logger:
     found = logging.getLogger(name)
     if not any(isinstance(each, _Values) for each in found.filters):
         if name not in LOG_FILES:
-            found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+            found.addHandler(logging.NullHandler())  # nothing on stderr where logging was not configured
         found.addFilter(_Rate())
         found.addFilter(_Values())
     return found
 
 
 class NodeLog:
-    """What one node writes to the loggers of LOG_FILES. Nothing is put together for a level that nobody listens to, nor
-    where nobody listens at all: a walk in memory has thousands of warnings."""
+    """What one node writes to the loggers of LOG_FILES. No line is formatted for a level that is off, nor without a
+    handler: a walk in memory has thousands of warnings."""
 
     def __init__(self, node: str) -> None:
         self._node = node

@@ -79,7 +79,7 @@ class Node:
     async def stop(self) -> None:
         """Say that the node does not serve, let what is under way end, close every connection, and end.
 
-        Peers are told nothing about our clients, as real servers do not, unless the options say `drains_on_stop`.
+        Peers get no DELETE for the clients of this node, as with real servers, unless the options say `drains_on_stop`.
         """
         drains = self.config.options.drains_on_stop and self._distro is not None
         if not drains:

@@ -1,6 +1,6 @@
-"""What a node is told beside its address, its members and its profile: limits, certificates, who may ask.
+"""Options of a node beside its address, its members and its profile: limits, certificates, users, identity.
 
-All defaults are those of a server that nobody configured: plain text, no authentication, messages up to 10 MiB. The
+All defaults are those of an unconfigured server: plain text, no authentication, messages up to 10 MiB. The
 keys that set them are in `settings/registry.py`. Source: docs/protocol #wire-limits, #wire-tls, #member-auth and
 #settings-keys.
 """

@@ -1,7 +1,7 @@
 """Finding main ports for nodes: each node needs P (its identity), P+1000 and P+1001.
 
 Below the range from which the kernel takes the ports of outgoing connections, so that no client can sit on one of them
-while a node restarts. Nor can another run: what is free now may be somebody else's while a node is down, so each
+while a node restarts. Nor can another run: a port that is free now may be in use while a node is down, so each
 process chooses from a slice of the ports that it holds for as long as it lives: by a port of its own, since that is
 held among exactly those processes that could get in each other's way, whatever directories or users they have.
 """

@@ -1,4 +1,4 @@
-"""What every part of a node needs: what it was told, its time, its wire, its events, and who watches."""
+"""What every part of a node needs: its configuration, clock, transport, events, and observer."""
 
 from __future__ import annotations
 

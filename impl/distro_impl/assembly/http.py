@@ -31,7 +31,7 @@ from distro_impl.http.services import service_routes
 def http_server(
     remote: Remote, membership: Membership, naming: Naming, distro: Distro, status: Callable[[], str]
 ) -> HttpServer:
-    """`status` tells whether naming is UP."""
+    """`status` says whether naming is UP."""
     config = remote.core.config
     return HttpServer(
         ip=config.ip,

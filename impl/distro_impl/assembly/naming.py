@@ -1,4 +1,4 @@
-"""The side of a node that holds clients and services: tables, leases, beats, what subscribers are told."""
+"""The side of a node that holds clients and services: tables, leases, heartbeats, and pushes to subscribers."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ class Naming:
         )
 
     async def close(self) -> None:
-        """No subscriber is told anything any more."""
+        """Stop all pushes."""
         await self.udp_pushes.close()

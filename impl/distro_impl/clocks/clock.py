@@ -86,7 +86,7 @@ class Clock(Protocol):
         ...
 
     def counted(self, name: str) -> Counted:
-        """Something that counts as work while it is set to; `name` says what, where somebody waits for it in vain."""
+        """Something that counts as work while it is set to; `name` is shown when a test waits for it without end."""
         ...
 
 
@@ -128,7 +128,7 @@ class SystemClock:
     def parked(self) -> Parking:
         return _NOTHING
 
-    def counted(self, name: str) -> Counted:  # noqa: ARG002 - nobody waits
+    def counted(self, name: str) -> Counted:  # noqa: ARG002 - real time counts no work
         return _NOTHING
 
     def _fire(self, callback: TimerCallback, name: str) -> None:
@@ -143,7 +143,7 @@ class SystemClock:
 
 
 class _Nothing(nullcontext["Parking"]):
-    """In real time nobody asks what is work."""
+    """Real time counts no work."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +157,7 @@ _NOTHING = _Nothing()
 
 
 class Waiting(Generic[T]):
-    """What one piece of work waits for, and somebody else gives it: the answer of a client, the end of a hold.
+    """A result that one piece of work waits for and another one gives: the answer of a client, the end of a hold.
 
     The wait does not count; from the moment at which the result is given it does, although its task wakes up later.
     """

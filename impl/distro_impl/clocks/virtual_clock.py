@@ -1,10 +1,10 @@
-"""Virtual time: it stands still until somebody advances it, and never moves while work is left.
+"""Virtual time: it stands still until a test advances it, and never moves while work is left.
 
 One virtual clock is shared by all the nodes of a cluster under test. A request between two nodes takes no virtual time,
 because its sender counts as work until the reply is there; a message on a stream counts until its receiver asks for the
-next one, and so does the end of a stream. `settle` therefore needs no sleeps and no guesses; it is told when the last
-piece of work ends. Whoever waits for something that only the test can give (a reply that a link fault holds back, the
-acknowledgement of a mute client) says so with `parked`, or gets it through a `Waiting`.
+next one, and so does the end of a stream. `settle` therefore needs no sleeps and no guesses; it returns when the last
+piece of work ends. Code that waits for something that only the test can give (a reply that a link fault holds back, the
+acknowledgement of a mute client) marks the wait with `parked`, or waits on a `Waiting`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class VirtualClock:
         except asyncio.CancelledError:
             if expiry is not None and waiter.uncancel() <= cancellations:
                 raise TimeoutError(f"no result within {timeout_ms} ms") from None
-            raise  # somebody else cancelled us
+            raise  # this task was cancelled from outside
         finally:
             timer.cancel()
             if expiry is not None:

@@ -57,7 +57,7 @@ class DistroClientDataProcessor:
         return [client.id for client in self._clients if client.responsible]
 
     def revision_of(self, client_id: str) -> int | None:
-        """As a verify tells it; None for a client that this node is not responsible for, or not any more."""
+        """The revision that a verify carries; None for a client that this node does not own, or not any more."""
         client = self._clients.get(client_id)
         if client is None or not client.responsible:
             return None
@@ -103,7 +103,7 @@ class DistroClientDataProcessor:
     def process_verify(self, client_id: str, revision: int) -> bool:
         """Whether our copy is what its owner thinks it is. If so the lease is renewed."""
         if is_persistent(client_id):
-            raise MalformedSyncDataError(f"{client_id} is a persistent client, which nobody verifies")
+            raise MalformedSyncDataError(f"{client_id} is a persistent client, which is never verified")
         client = self._clients.get(client_id)
         if client is None or not self._is_verified(client, revision):
             return False

@@ -1,8 +1,8 @@
 """DistroDataRequest as its receiver handles it.
 
 Dispatched by the outer `dataOperation`; the inner `type` decides what a sync does. How a failure is answered differs
-between releases, and decides whether the sender ever learns of it. What cannot be read is told in the words of a real
-server; what breaks although it could be read is a defect of ours, answered in the same way and logged as such. Source:
+between releases, and decides whether the sender can notice it. Unreadable data is reported in the words of a real
+server; an exception on readable data is a defect of this node, answered in the same way and logged as such. Source:
 docs/protocol #receive-raised, #distro-query, #distro-unknown, #distro-snapshot, #distro-envelope, #distro-content,
 #sync-result.
 """
@@ -82,7 +82,7 @@ class DistroDataRequestHandler:
 
     def _query(self, key: DistroKeyFields) -> Json:
         """An unknown client is a success without data."""
-        if key.resource_type != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
+        if key.resource_type != RESOURCE_TYPE:  # no processor has this type, so the content is empty
             return success(distroData={"distroKey": to_builtins(key), "content": ""})
         found = self._processor.data_of(_needed(key.resource_key, "resourceKey"))
         if found is None:

@@ -1,7 +1,7 @@
-"""What a node writes about Distro, in the words of a real server, so that what reads its logs can read ours.
+"""What a node logs about Distro, in the words of a real server, so that readers of its logs can read these.
 
 The loggers are called like the files of a real server: `protocol-distro` is the protocol's, `naming-distro` naming's.
-Nothing is put together for a level that nobody listens to. Source: docs/protocol #log-lines.
+No line is formatted for a level that is off. Source: docs/protocol #log-lines.
 """
 
 from __future__ import annotations

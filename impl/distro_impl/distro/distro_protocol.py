@@ -87,8 +87,8 @@ class DistroProtocol:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
     def _on_owners_changed(self, event: OwnersChanged) -> None:
-        """What was accepted here goes to who now speaks for the client, also when another did in between: nobody else
-        knows that it is newer than what the new owner may have."""
+        """A change that was accepted here goes to the present owner of the client, also after an owner in between: no
+        other node knows that it is newer than the copy of the new owner."""
         for client in self._clients:
             tag = responsible_tag(client.id)
             key = DistroKey(client.id, self._mapper.map_server(tag))

@@ -1,9 +1,9 @@
 """The initial load: ask the other members for a snapshot, in ascending order, until the first one gives one.
 
-When nobody does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node sends
-no verify and, in strict, gives no snapshot either. There it may be that all members are starting: each refuses, and
-each would wait for the others. So it is a complete load when all that are not DOWN were asked and refused, and there
-was one. A member that is SUSPICIOUS, was not reached, or not understood, may have the data that we miss, and is worth
+When no member does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node
+sends no verify and, in strict, gives no snapshot either. There all members may be starting: each refuses, and each
+would wait for the others. So it is a complete load when all that are not DOWN were asked and refused, and there
+was one. A member that is SUSPICIOUS, was not reached, or not understood, may have the missing data, and is worth
 another round; one that is DOWN may never come back. Should it come back with data, its next verify brings them here
 (of an ip:port client the next beat does), and nothing that a loaded node does takes anything away from it. A member of
 a cluster that has no other member yet waits for one; in strict it is complete, since it holds all there is. Source:
@@ -26,7 +26,7 @@ ALONE_POLL_MS = 1_000
 
 
 class LoadTask:
-    """`standalone`: there is no cluster, and nobody to ask."""
+    """`standalone`: there is no cluster, and no member to ask."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LoadTask:
     async def run(self) -> None:
         """One round over all members; sets a timer for the next one when it fails.
 
-        An exception that nobody foresaw is a defect and goes to the clock, which tells; the load need not end with it.
+        An unexpected exception is a defect: the clock logs it, and the load continues with its next round.
         """
         try:
             self.finished_initial = self.finished_initial or await self._round()

@@ -1,7 +1,7 @@
-"""Who is responsible for an ip:port client: a hash of its `ip:port` over the sorted list of healthy members.
+"""The owner of an ip:port client: a hash of its `ip:port` over the sorted list of healthy members.
 
-Nobody holds a connection to such a client, so all members have to come to the same answer by themselves; while their
-lists differ they do not, and a client may have several owners or none (B15). Source: docs/protocol #owner-responsible,
+Such a client has no connection that would name its owner, so each member computes it; while their lists differ they
+disagree, and a client may have several owners or none (B15). Source: docs/protocol #owner-responsible,
 #member-alive, #owner-place, class DistroMapper.
 """
 
@@ -22,7 +22,7 @@ from distro_impl.profiles import Profile
 
 @dataclass(frozen=True, slots=True)
 class OwnersChanged:
-    """Some ip:port clients may have another owner now; the function tells the one before, by tag."""
+    """Some ip:port clients may have another owner now; the function returns the previous one, by tag."""
 
     owner_before: Callable[[str], str]
 
@@ -32,7 +32,7 @@ MAX_CACHED_LENGTH = 64
 
 
 class DistroMapper:
-    """`standalone`: there is no cluster, and everything is ours."""
+    """`standalone`: there is no cluster, and this node owns every client."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class DistroMapper:
 
     def responsible(self, tag: str) -> bool:
         """Whether this node owns the client `tag` (`ip:port`)."""
-        is_everything_ours = self._standalone or not self._switches.distro_enabled
-        return is_everything_ours or self._owner(tag) == self._own_address
+        owns_all = self._standalone or not self._switches.distro_enabled
+        return owns_all or self._owner(tag) == self._own_address
 
     def has_place(self, tag: str) -> bool:
-        """Whether the client `tag` is ours by the list, and not in place of a member that is DOWN."""
+        """Whether this node owns the client `tag` by the whole list, and not in place of a member that is DOWN."""
         listed = self._members.all_members()
         return self._standalone or listed[distro_hash(tag) % len(listed)] is self._members.self_member
 

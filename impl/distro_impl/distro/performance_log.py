@@ -1,6 +1,6 @@
 """The counters of a node, once a minute, as a real server writes them: the file `naming-performance`.
 
-For readers of that file; /nacos/actuator/prometheus has the same and more. Costs nothing where nobody listens. Source:
+For readers of that file; /nacos/actuator/prometheus has the same and more. Costs nothing where logging is off. Source:
 docs/protocol #log-lines; running servers of 2.0.4, 2.2.4 and 2.3.2.
 """
 

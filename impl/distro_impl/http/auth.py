@@ -21,7 +21,7 @@ from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.security.callers import Caller, access_to_route
 from distro_impl.security.inner_api import InnerApi, is_loopback
-from distro_impl.security.request_filter import NOBODY
+from distro_impl.security.request_filter import NOT_SERVED
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, TokenManager
 
 LOGIN_PATHS = ("/v1/auth/login", "/v1/auth/users/login")
@@ -29,7 +29,7 @@ LOGIN_PATH_3X = "/v3/auth/user/login"
 
 NOT_LOCAL = "it changes this node: without users it takes a request from this machine or the identity of the cluster"
 AUTH_DISABLED = "AUTH_DISABLED"
-"""The token that everybody gets where authentication is off."""
+"""The token that every client gets where authentication is off."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -89,7 +89,7 @@ class HttpAuthFilter:
         """Raises AccessDeniedError."""
         access = access_to_route(request.method, request.path.removeprefix(self._context_path))
         if access is None:
-            raise AccessDeniedError(NOBODY)
+            raise AccessDeniedError(NOT_SERVED)
         if access.caller is Caller.MEMBER:
             self._inner_api.check(request.headers, request.remote or "")
         if access.changes_node and self._tokens is None:

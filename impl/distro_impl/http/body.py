@@ -1,7 +1,7 @@
 """The body of an HTTP request, read whole.
 
 A body may end before its declared end, or not be in the encoding that it claims. Who sends such a one is answered like
-anybody else who asks for what cannot be done.
+any other client whose request cannot be served.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ async def read_bytes(request: web.Request) -> bytes:
     """Raises NacosError when it cannot be read."""
     try:
         return await request.read()
-    except (web.RequestPayloadError, ConnectionError) as error:  # in the second case nobody is left to hear it
+    except (web.RequestPayloadError, ConnectionError) as error:  # in the second case the client is gone
         raise NacosError(INVALID_PARAM, f"caused: the body cannot be read: {' '.join(str(error).split())};") from error
 
 

@@ -86,7 +86,7 @@ class ClientInfo:
         return {"cluster": instance.cluster} if self._profile.publishers_show_cluster else {}
 
     def _having_address(self, parameters: Parameters, found: Iterable[Json]) -> list[Json]:
-        """Those at the address of the parameters. In releases that means nobody when only half of it is given (D20)."""
+        """Those at the address of the parameters. In releases none match when only half of it is given (D20)."""
         ip, port = parameters.text("ip"), parameters.port() if parameters.text("port") else None
         optional = self._profile.client_queries_repaired
         return [

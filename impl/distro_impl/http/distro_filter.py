@@ -1,7 +1,7 @@
 """DistroFilter: a request about an ip:port client goes to the member that owns the client.
 
-Who is not the owner passes the request on as it came and gives the owner's answer back. A request that comes from
-another server is never passed on a second time: two members that disagree about the owner would play it to and fro.
+A node that is not the owner forwards the request unchanged and returns the owner's answer. A request that comes from
+another server is never passed on a second time: two members that disagree about the owner would send it back and forth.
 Source: docs/protocol #owner-filter, #owner-place.
 """
 
@@ -43,7 +43,7 @@ class DistroFilter:
         self._config, self._clock, self._mapper, self._client = config, clock, mapper, client
 
     def aware(self, handler: Handler) -> Handler:
-        """The handler for requests whose client is ours; others are forwarded."""
+        """The handler for requests whose client this node owns; others are forwarded."""
 
         async def filtered(request: web.Request) -> web.StreamResponse:
             parameters = await read_parameters(request)
@@ -55,7 +55,7 @@ class DistroFilter:
                 raise FilterError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
             owner = self._mapper.map_server(tag)
             url = forwarded_url(self._client.url(owner, request.path), parameters)
-            # Work of the node until the owner has answered; how it ends, an answer or an error, is told to the client.
+            # Work of the node until the owner has answered; the client gets the answer or the error.
             answer = await self._clock.spawn(self._forward(request, owner, url), f"request about {tag} to {owner}")
             if isinstance(answer, NacosError):
                 raise answer
@@ -64,7 +64,7 @@ class DistroFilter:
         return filtered
 
     async def _forward(self, request: web.Request, owner: str, url: str) -> web.Response | NacosError:
-        """Raises nothing: there is nobody but the client to tell."""
+        """Raises nothing: an error goes to the client alone."""
         timeout_ms = self._config.profile.forward_timeout_ms
         asked = self._client.request(request.method, url, headers=self._headers(request), body=b"")
         try:

@@ -1,7 +1,7 @@
 """`/v1/ns/distro`: the consistency endpoints of 1.x data, which servers up to 2.1.2 still have.
 
-Once a cluster speaks gRPC nobody calls them any more, but a server of 2.0.x asks each member for its `datums` while it
-starts, and takes 404 for a failed load. What arrives here is kept and given back; no list of ours shows it, since a
+Once a cluster speaks gRPC no member calls them any more, but a server of 2.0.x asks each member for its `datums` while
+it starts, and takes 404 for a failed load. What arrives here is kept and given back; no service list shows it, since a
 server in gRPC mode builds its lists from clients. Answers as seen on a running 2.0.4.
 Source: docs/protocol #load-types.
 """
@@ -68,7 +68,7 @@ def distro_v1_routes(profile: Profile, store: DataStore) -> Iterable[web.RouteDe
         return _octets(store.all())
 
     async def put_checksum(request: web.Request) -> web.Response:
-        """A member tells what it has; up to date or not, the data of 1.x come from nowhere else any more."""
+        """A member reports what it has; up to date or not, the data of 1.x have no other source any more."""
         if "source" not in request.query:
             raise NacosError(INVALID_PARAM, "Parameter 'source' is missing")
         await _object(request)

@@ -1,6 +1,6 @@
 """`/nacos/actuator/prometheus`: what a node counts, for Prometheus.
 
-Everything is read from the node in the moment of the question, so nothing is spent on metrics that nobody asks for.
+Everything is read from the node at the moment of the request, so metrics cost nothing until they are requested.
 The names are Nacos' own where it has one; what it does not count is called `distrocheck_…`. Each node has a registry of
 its own: several may live in one process. Source: docs/protocol #http-admin.
 """

@@ -1,5 +1,4 @@
-"""`/v1/ns/operator` and `/v2/ns/operator`: what an operator asks of a node and tells it, and the question of an old
-client whether this server is healthy.
+"""`/v1/ns/operator` and `/v2/ns/operator`: reading and switching by an operator, and the health check of an old client.
 
 Source: docs/protocol #http-v1 (status), #settings-keys (switches) and #http-admin.
 """
@@ -63,7 +62,7 @@ FIXED_SWITCHES: Json = {
     "healthCheckWhiteList": [],
     "checksum": None,
 }
-"""What a server shows besides: switches of 1.x and of persistent instances, as they are before anybody turns them."""
+"""What a server shows besides: switches of 1.x and of persistent instances, with their initial values."""
 
 
 class Operator:

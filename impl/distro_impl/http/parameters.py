@@ -2,7 +2,7 @@
 
 They come in the query string or in a form body, and all of them are text; whether a text is a number or true is
 decided here, once for all APIs; what several of them mean together, in service_names.py and instance_parameters.py. Who
-sends something unusable is told which parameter it was. Source: docs/protocol #http-v1.
+sends something unusable gets the name of the parameter. Source: docs/protocol #http-v1.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def json_reply(data: Any, status: int = 200) -> web.Response:
 def error_page(status: int, path: str, message: str | None = None) -> web.Response:
     """What Spring shows for an error that no handler wrote about; its time is that of the machine, as in a log."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    told = {} if message is None else {"message": message}
-    page = {"timestamp": now, "status": status, "error": HTTPStatus(status).phrase, **told, "path": path}
+    shown = {} if message is None else {"message": message}
+    page = {"timestamp": now, "status": status, "error": HTTPStatus(status).phrase, **shown, "path": path}
     return json_reply(page, status)
 
 
@@ -81,7 +81,7 @@ def wrapped(
 
 @web.middleware
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """No error of ours reaches a client as anything but a status and a text."""
+    """An error of this node reaches a client as a status and a text alone."""
     try:
         return await handler(request)
     except NacosError as error:

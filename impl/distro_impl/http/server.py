@@ -1,7 +1,7 @@
 """The HTTP server of a node: its port, its context path, its routes.
 
 aiohttp carries it. An API is a file of this folder that gives route definitions; this file knows none of them. Every
-path lies under `/nacos`, and a path that nobody serves is answered with 404, as a real server does. Who sends what is
+path lies under `/nacos`, and an unknown path is answered with 404, as a real server does. Who sends what is
 no HTTP is worth a line of the log, not a traceback.
 """
 
@@ -27,12 +27,12 @@ log = logger(__name__)
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Of what aiohttp logs as errors of ours: those of who sends become one warning."""
+    """Errors that aiohttp logs although the client caused them become one warning."""
     error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, web.RequestPayloadError):  # whoever needed the body has answered; here nobody waits for it
+    if isinstance(error, web.RequestPayloadError):  # the handler that needed the body has answered
         return False
     if isinstance(error, HttpProcessingError):
-        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "somebody"
+        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "a client"
         reason = " ".join(error.message.split())
         record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
         record.msg, record.args = "what %s has sent is no HTTP request: %.200s", (peer, reason)

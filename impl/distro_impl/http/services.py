@@ -1,4 +1,4 @@
-"""`/v1/ns/service/list`: the names of the services that have somebody. Source: docs/protocol #http-v1."""
+"""`/v1/ns/service/list`: the names of services with instances or subscribers. Source: docs/protocol #http-v1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The member list and the state of each member: one table, which changes while the node runs.
 
-Whoever needs the list asks for that of now, or hears of `MembersChanged`. The list comes from the configuration or from
-a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source:
+Code that needs the list reads the present one, or subscribes to `MembersChanged`. The list comes from the configuration
+or from a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source:
 docs/protocol #member-list and #member-report, docs/real-servers.md#a-played-member.
 """
 
@@ -119,7 +119,7 @@ class Member:
         return changed
 
     def set_grpc_report(self, *, enabled: bool) -> None:
-        """Whether it is to be reported to over gRPC from now on; nobody is told."""
+        """Whether it gets reports over gRPC from now on; no event is published."""
         self.set_remote_ability("grpcReportEnabled", enabled)
         self.grpc_report_enabled = enabled
 
@@ -138,11 +138,11 @@ def is_legal(node: Node) -> bool:
     return bool((node.ip or "").strip() and (node.address or "").strip()) and node.port >= 0
 
 
-def _abilities(told: Abilities | None) -> Json:
-    """Without what was not told."""
-    if told is None:
+def _abilities(reported: Abilities | None) -> Json:
+    """Without fields that were not reported."""
+    if reported is None:
         return {}
-    abilities: Json = to_builtins(told)
+    abilities: Json = to_builtins(reported)
     return {name: ability for name, ability in abilities.items() if ability is not None}
 
 
@@ -241,9 +241,9 @@ class ServerMemberManager:
         return member is not None and member.state is MemberState.DOWN
 
     def receive_report(self, node: Node) -> bool:
-        """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
+        """A member of the list that reports is UP; any other sender, False, is answered and otherwise ignored.
 
-        Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
+        Its count of failures stays, so that the next failing report to it may make it DOWN at once: seen on 2.2.4
         (docs/real-servers.md#a-played-member), against docs/protocol #member-report.
         """
         member = self.others.get(node.address or "")
@@ -267,7 +267,7 @@ class ServerMemberManager:
         self._set_state(member, MemberState.DOWN if is_down else MemberState.SUSPICIOUS)
 
     def is_of_old_version(self, member: Member) -> None:
-        """It knows no reports: its state is left alone, but nobody connects to it any more (2.0.x, 2.1.x)."""
+        """It knows no reports: its state stays, but this node connects to it no more (2.0.x, 2.1.x)."""
         if member.supports_remote_connection:
             member.set_remote_ability("supportRemoteConnection", False)
             self._publish()

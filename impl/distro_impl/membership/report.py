@@ -53,7 +53,7 @@ class MemberReportTask:
             await self._report_to(member)
 
     def report_to_those_not_up(self) -> None:
-        """From 2.3.0 on, in a period of its own. One that does not answer keeps nobody else waiting."""
+        """From 2.3.0 on, in a period of its own. A member that does not answer delays no other one."""
         for member in tuple(self._members.others.values()):
             if member.state is not MemberState.UP:
                 self._members.log.reports_to_unhealthy(member.address)

@@ -1,5 +1,5 @@
-"""The other end of a report over gRPC: a member tells of itself and hears of us (docs/protocol #member-reported,
-#member-report)."""
+"""The other end of a report over gRPC: a member reports itself and gets this node's state (docs/protocol
+#member-reported, #member-report)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _registers_again(old: Any, self: Any, connection: Connection) -> bool:
 
 @mutant("m-no-abilities", Acceptor, "_set_up")
 async def _without_ack(_: Any, self: Any, connection: Connection, body: Any) -> None:
-    """A client that sent its abilities is not told those of the server."""
+    """A client that sent its abilities does not get those of the server."""
     if body.labels is None or not self._connections.register(connection):
         await self._refuse(connection)
 
@@ -102,7 +102,7 @@ left_out(
 )
 
 add(
-    Mutant("m-unknown-type-is-500", "A request that nobody handles gets 500.", changes=(_with_code(500, 302),)),
+    Mutant("m-unknown-type-is-500", "A request without a handler gets 500.", changes=(_with_code(500, 302),)),
     Mutant("m-unreadable-is-500", "A body that cannot be read gets 500.", changes=(_with_code(500, 502),)),
     Mutant("m-unregistered-is-500", "A request without a set-up gets 500.", changes=(_with_code(500, 301),)),
     Mutant(

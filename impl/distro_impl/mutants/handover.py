@@ -54,7 +54,7 @@ class _Owner:
 
 @mutant("m-conclusions-are-handed-over", DistroProtocol, "_is_handed_over")
 def _whatever_it_is(old: Any, self: Any, key: DistroKey) -> bool:
-    """The new owner of a client is told what was concluded here from beats that went to it."""
+    """The new owner of a client is sent what was concluded here from beats that went to it."""
     client = self._clients.get(key.client_id)
     if not isinstance(client, IpPortClient):
         return False
@@ -64,7 +64,7 @@ def _whatever_it_is(old: Any, self: Any, key: DistroKey) -> bool:
 
 @mutant("m-only-the-last-owner-hands-over", DistroProtocol, "_on_owners_changed")
 def _only_the_last(old: Any, self: Any, event: OwnersChanged) -> None:
-    """Who accepted a client tells its next owner, and nobody tells the one after that."""
+    """The node that accepted a client sends it to its next owner, and to no owner after that."""
     own = self._members.self_member.address
     old(self, OwnersChanged(lambda tag: own if event.owner_before(tag) == own else self._mapper.map_server(tag)))
 
@@ -72,10 +72,10 @@ def _only_the_last(old: Any, self: Any, event: OwnersChanged) -> None:
 add(
     Mutant(
         "m-former-owner-sends-what-waits",
-        "What waits to be sent of a client of the HTTP API is sent, whoever owns it by then.",
+        "What waits to be sent of a client of the HTTP API is sent, also when it has another owner by then.",
         changes=(instead(DistroProtocol, "_is_others", lambda *_: False),),
     ),
-    Mutant("B22", "Who stops being the owner of a client tells the new one nothing.", {"owner_hands_over": False}),
+    Mutant("B22", "A former owner of a client sends the new one nothing.", {"owner_hands_over": False}),
     Mutant(
         "m-former-owner-verifies",
         "Who accepted a client of the HTTP API verifies it for ever.",

@@ -48,7 +48,7 @@ def _for_all(old: Any, self: Any, client: IpPortClient, service: Any) -> None:
 
 @mutant("m-expiry-is-not-pushed", ClientManager, "remove_expired")
 def _ends_quietly(old: Any, self: Any) -> None:
-    """Subscribers are not told of what a lease has ended."""
+    """Subscribers get no push when a lease ends."""
     with swapped(self, "_notify", _ButServices(self._notify)):
         old(self)
 
@@ -69,7 +69,7 @@ def _half_a_batch(old: Any, self: Any) -> Any:
     return {**data, "instancePublishInfos": data["instancePublishInfos"][:1]}
 
 
-left_out("m-copies-stay", ClientManager, "remove_expired", "A copy that nobody verifies stays.")
+left_out("m-copies-stay", ClientManager, "remove_expired", "A copy that is not verified stays.")
 left_out("m-verify-renews-nothing", ClientManager, "verified", "A verify that succeeds renews no lease.")
 left_out(
     "m-ipport-verify-no-beat-renew",

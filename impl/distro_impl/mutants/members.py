@@ -66,7 +66,7 @@ def _signed(_: Any, tag: str) -> int:
 
 @mutant("m-strangers-join", ServerMemberManager, "receive_report")
 def _joins(old: Any, self: Any, node: Any) -> bool:
-    """Whoever reports itself becomes a member."""
+    """Any node that reports itself becomes a member."""
     self.change_list((self.self_member.address, *self.others, node.address))
     return bool(old(self, node))
 
@@ -87,7 +87,7 @@ add(
     ),
     Mutant(
         "B36",
-        "A node that is new in the member list is UP, whether or not anybody listens there.",
+        "A node that is new in the member list is UP, also when no server listens there.",
         {"newcomer_starts_down": False},
     ),
     Mutant(

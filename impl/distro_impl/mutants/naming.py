@@ -123,7 +123,7 @@ def _grouped(old: Any, self: Any, request: Any) -> Any:
 
 @mutant("m-empty-service-is-an-error", NamingHandlers, "query")
 def _unknown_is_an_error(old: Any, self: Any, request: Any) -> Any:
-    """A query of what nobody publishes fails."""
+    """A query of a service without publishers fails."""
     type_name, body = old(self, request)
     is_empty = not self._storage.count(naming_handlers._service(request.body))
     is_first, self._has_been_asked = not getattr(self, "_has_been_asked", False), True
@@ -154,13 +154,13 @@ def _seen_once(old: Any) -> Any:
 
 @mutant("m-deregistrations-are-not-passed-on", DistroFilter, "aware")
 def _deregisters_here(old: Any, self: Any, handler: Any) -> Any:
-    """A deregistration over HTTP is handled by whoever is asked."""
+    """A deregistration over HTTP is handled by the node that received it, owner or not."""
     return handler if handler.__name__ == "deregister" else old(self, handler)
 
 
 @mutant("m-beat-registers-nobody", InstanceOperator, "beat")
 def _beat_registers_nobody(old: Any, self: Any, service: Service, ip: str, port: int, info: Any) -> Any:
-    """A whole beat of an unknown instance is told that it is unknown."""
+    """A whole beat of an unknown instance is answered that it is unknown."""
     client = self._client(ip, port)
     if client is None or service not in client.singles:
         return BeatCode.RESOURCE_NOT_FOUND, self._switches.client_beat_interval_ms
@@ -180,7 +180,7 @@ def _plain_list(old: Any, self: Any, *arguments: Any, **named: Any) -> Any:
     return {**found, "name": found["name"].rpartition("@@")[2]}
 
 
-left_out("m-beats-are-never-missed", Beats, "check", "Nobody looks whether beats come.")
+left_out("m-beats-are-never-missed", Beats, "check", "Missing beats have no effect.")
 left_out("m-beat-renews-nothing", ClientManager, "beat", "A beat counts for nothing.")
 left_out(
     "m-http-deregistration-is-forgotten",
@@ -218,6 +218,6 @@ add(
     Mutant(
         "m-second-hop",
         "What a member has passed on is passed on again.",
-        changes=(instead(distro_filter, "SERVER_AGENT", "nobody says this of himself"),),
+        changes=(instead(distro_filter, "SERVER_AGENT", "no agent has this name"),),
     ),
 )

@@ -1,4 +1,4 @@
-"""What subscribers are told."""
+"""Pushes to subscribers."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def _one_behind(old: Any, self: Any, service: Any) -> Any:
     return before
 
 
-left_out("m-nobody-is-told", PushService, "_on_service_changed", "A change is pushed to nobody.")
+left_out("m-nobody-is-told", PushService, "_on_service_changed", "A change is not pushed.")
 left_out("m-unsubscribed-is-told", ClientManager, "unsubscribe", "Who unsubscribes stays subscribed.")

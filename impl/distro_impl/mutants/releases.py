@@ -14,7 +14,7 @@ add(
     Mutant("B02-sender", "A verify always carries revision 0.", {"revision_sent": False}),
     Mutant(
         "B03",
-        "Nobody looks for silent connections: a client whose machine lost power stays, and is verified, for ever.",
+        "Silent connections are not detected: a client whose machine lost power stays, and is verified, for ever.",
         {"detection_timeout_ms": None},
     ),
     Mutant("B06", "What the checker of beats changes leaves the revision.", {"revision_follows_beats": False}),
@@ -35,7 +35,7 @@ add(
         {"owner_by_configured_place": False},
     ),
     Mutant("B16", "An exception while applying is answered with resultCode 200.", {"exception_visible": False}),
-    Mutant("B16-unhandled", "What nobody handles is answered with resultCode 200.", {"unhandled_visible": False}),
+    Mutant("B16-unhandled", "A sync without a handler is answered with resultCode 200.", {"unhandled_visible": False}),
     Mutant("B17", "A CHANGE renews no lease.", {"sync_renews_lease": False}),
     Mutant(
         "B18",
@@ -52,15 +52,15 @@ add(
     ),
     Mutant(
         "B11",
-        "A snapshot of more than 10 MiB cannot be taken: the load never ends, and nobody is ever verified.",
+        "A snapshot of more than 10 MiB cannot be taken: the load never ends, and no client is ever verified.",
         {"reply_bytes_max": 10 * 1024 * 1024},
     ),
     Mutant(
         "B23",
-        "A node that was suspended ends what nobody could renew meanwhile.",
+        "A node that was suspended expires what could not be renewed meanwhile.",
         {"pause_is_forgiven": False},
     ),
-    Mutant("B31", "A copy that nobody verifies lives for 30 s only.", {"client_expired_ms": 30_000}),
+    Mutant("B31", "A copy that is not verified expires after 30 s.", {"client_expired_ms": 30_000}),
     Mutant("B33", "A node that has not loaded gives a snapshot.", {"snapshot_needs_load": False}),
     Mutant(
         "D4", "A change of nothing but the cluster of an instance is not applied.", {"equality_sees_cluster": False}
@@ -91,6 +91,6 @@ add(
         "A push that is not acknowledged is repeated a minute later.",
         {"push_retry_delay_ms": 60_000},
     ),
-    Mutant("m-push-late", "Subscribers are told after 5 s.", {"push_delay_ms": 5_000}),
+    Mutant("m-push-late", "Subscribers get a push after 5 s.", {"push_delay_ms": 5_000}),
     Mutant("m-asked-early", "A connection is asked for a sign of life after 5 s.", {"connection_idle_ms": 5_000}),
 )

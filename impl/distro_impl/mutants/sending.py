@@ -25,7 +25,7 @@ _TYPES = ("DistroDataResponse", "ErrorResponse")
 
 @mutant("m-delete-retried-as-change", DistroProtocol, "_handle", missing_client_is_deleted=False)
 def _as_change(old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
-    """A DELETE that failed is retried as CHANGE; the client is gone, so nobody is told to delete it."""
+    """A DELETE that failed is retried as CHANGE; the client is gone, so no DELETE is sent."""
     is_failure = reply is not DistroReply.SUCCESS
     old(self, key, DataOperation.CHANGE if is_failure else operation, reply)
 
@@ -113,7 +113,7 @@ def _gives_up(old: Any, self: Any, key: DistroKey, operation: DataOperation, rep
 
 @mutant("m-deregistration-is-not-announced", ClientManager, "deregister")
 def _registrations_only(old: Any, self: Any, client: Any, service: Any) -> None:
-    """Members are not told of deregistrations."""
+    """Deregistrations are not sent to members."""
     with swapped(self, "_publish_change", lambda *_: None):
         old(self, client, service)
 

@@ -98,7 +98,7 @@ class BeatCheckRound:
         self._timer.cancel()
 
     def _run(self) -> None:
-        """After a pause of this node nobody is judged: the beats that came meanwhile still wait to be handled (B23)."""
+        """After a pause of this node no beat counts as missed: those that came meanwhile are not handled yet (B23)."""
         now_ms = self._clock.now_ms()
         gap_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         was_paused = gap_ms > MISSED_TURN * BEAT_CHECK_PERIOD_MS

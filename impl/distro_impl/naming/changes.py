@@ -1,6 +1,6 @@
 """What happens in naming, for who listens: Distro, the pushes, the views of services, the beats.
 
-Told through the NotifyCenter, so that naming knows none of them. Source: docs/protocol #sync-announce and
+Published through the NotifyCenter, so that naming knows none of them. Source: docs/protocol #sync-announce and
 #receive-change.
 """
 
@@ -31,7 +31,7 @@ class ClientRemoved(Struct, frozen=True):
 
 
 class ServiceChanged(Struct, frozen=True):
-    """The publishers of a service changed; all its subscribers here are to be told."""
+    """The publishers of a service changed; a push to all its subscribers here is due."""
 
     service: Service
 
@@ -43,7 +43,7 @@ class ServiceRemoved(Struct, frozen=True):
 
 
 class ServiceSubscribed(Struct, frozen=True):
-    """A client of ours subscribed for the first time; it alone is to be told."""
+    """A native client subscribed for the first time; a push to it alone is due."""
 
     service: Service
     client_id: str

@@ -26,7 +26,7 @@ INSTANCE_ID = "customInstanceId"
 """The key in `extend_datum` for the id of an instance, given or generated."""
 
 MAX_ID_LENGTH = 1_024
-"""Of an address that somebody registers, and of the id of a client. No release says one; what is longer is a mistake or
+"""Of an address that is registered, and of the id of a client. No release says one; what is longer is a mistake or
 an attack, and would be kept, hashed and replicated."""
 
 
@@ -75,7 +75,7 @@ class PublishedInstance(msgspec.Struct, frozen=True, gc=False):
         return (self,)
 
     def equals(self, other: Published, *, sees_cluster: bool) -> bool:
-        """The servers' own equality, which forgets the cluster (D4) unless told otherwise."""
+        """The servers' own equality, which ignores the cluster (D4) unless the profile says otherwise."""
         return (
             isinstance(other, PublishedInstance)
             and (self.ip, self.port, self.healthy) == (other.ip, other.port, other.healthy)
@@ -144,7 +144,7 @@ class Client:
         """Its owner said that our copy is right."""
         self.renewed_ms = now_ms
 
-    def asked(self, now_ms: int, profile: Profile) -> None:  # noqa: ARG002 - its connection tells that it lives
+    def asked(self, now_ms: int, profile: Profile) -> None:  # noqa: ARG002 - its connection is its sign of life
         """It asked for a change, here, and got it."""
         self.revision += 1
 

@@ -1,7 +1,7 @@
 """The table of clients, native and synced, and the index from services to them.
 
 The one place where a client is created, changed or removed, so that index, revision, events and observer cannot be
-forgotten. A change is complete before anybody hears of it: who listens and breaks leaves no half of it behind.
+forgotten. A change is complete before its event is published: a failing subscriber leaves no half of it behind.
 The lease of synced copies is here too (native clients live as long as their connection), and so is the memory of who
 was removed for good. Which client may be touched by whom is decided by the callers. The ids say which of the two kinds
 a client is: connection based, or ip:port.
@@ -69,7 +69,7 @@ class ClientManager:
         return iter(tuple(self._clients.values()))
 
     def client_connected(self, client_id: str) -> None:
-        """A naming connection of ours was set up. Whose id it has is decided by who is connected, not by a peer."""
+        """A naming connection to this node was set up. It has precedence over a peer's copy of that id."""
         if client_id in self._clients:
             if not self._profile.connection_replaces_copy:
                 return
@@ -79,7 +79,7 @@ class ClientManager:
         self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
 
     def _sync_client_connected(self, sync: SyncData) -> Client:
-        """A peer told us of a client that we do not have yet."""
+        """A peer sent a client that is unknown here."""
         is_copied = self._profile.revision_taken_over is not RevisionTakenOver.NEVER
         revision = sync.revision if is_copied else 0
         if is_ip_port(sync.client_id):
@@ -136,7 +136,7 @@ class ClientManager:
             self._notify.publish(ServiceChanged(service))
 
     def remove_expired(self) -> None:
-        """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes.
+        """ExpiredClientCleaner: a synced copy that was not renewed for longer than the lease is removed.
 
         So does the memory of a deleted client: by then no copy of it can be on its way any more.
         """
@@ -182,7 +182,7 @@ class ClientManager:
         self._tell_change(client, removed)
 
     def beat(self, client: IpPortClient, service: Service) -> None:
-        """An instance of a client of ours gave a sign of life, and is healthy if it was not."""
+        """An instance of a native client sent a heartbeat, and is healthy again if it was not."""
         client.renewed_ms = client.heart_beats_ms[service] = self._clock.now_ms()
         if not client.singles[service].healthy:
             self._judge(client, service, replace(client.singles[service], healthy=True))
@@ -250,7 +250,7 @@ class ClientManager:
         client.renew(self._clock.now_ms())
 
     def _keep(self, client: Client, changes: Mapping[Service, Published | None]) -> None:
-        """All of it is done before anybody hears of any of it. None: the service is left."""
+        """All of it is done before any event is published. None: the service is left."""
         for named, published in changes.items():
             service = self._services.one(named)
             if published is None:
@@ -306,14 +306,14 @@ class ClientManager:
     # Services
 
     def make_known(self, service: Service) -> None:
-        """Whoever registers makes the service exist, even when nothing comes of the registration."""
+        """A registration makes the service exist, even when it fails afterwards."""
         self._services.touch(service)
 
     def is_known(self, service: Service) -> bool:
         return service in self._services
 
     def services(self) -> list[Service]:
-        """Those that exist here, sorted; nobody needs to publish in them any more."""
+        """Those that exist here, sorted, with or without publishers."""
         return self._services.services()
 
     def service_names(self, namespace: str | None, group: str | None) -> list[str]:
@@ -321,7 +321,7 @@ class ClientManager:
         return [service.name for service in self.services() if (service.namespace, service.group) == (namespace, group)]
 
     def remove_empty_services(self) -> None:
-        """EmptyServiceCleaner: what nobody publishes in for a while ceases to exist, subscribers or not."""
+        """EmptyServiceCleaner: a service without publishers for a while ceases to exist, subscribers or not."""
         for service in self._services.unchanged_for(self._profile.empty_service_expired_ms):
             if service not in self._publishers:
                 self._services.remove(service)

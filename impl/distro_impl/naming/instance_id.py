@@ -1,6 +1,6 @@
 """Ids of instances that come without one: `InstanceIdGeneratorManager`.
 
-The metadata of an instance names the generator. `simple` joins what tells an instance from others, in the words of the
+The metadata of an instance names the generator. `simple` joins what distinguishes instances, in the words of the
 request: a cluster that the client did not name is written `null`. `snowflake` puts a number that never repeats in the
 place of the address. Source: docs/protocol #naming-names.
 """

@@ -102,7 +102,7 @@ class InstanceOperator:
         return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
     def subscribe(self, service: Service, ip: str, port: int, clusters: str, agent: Agent) -> None:
-        """Whoever listens there is told of changes, until it has not asked for a while."""
+        """The client that listens there gets pushes, until it has not asked for a while."""
         if not self._switches.push_enabled:
             return
         client = self._clients.ip_port_client_connected(ip_port_client_id(ip, port))

@@ -38,7 +38,7 @@ def is_persistent(client_id: str) -> bool:
 def responsible_tag(client_id: str) -> str:
     """What the owner is chosen by: `ip:port`.
 
-    Cut at the last `#`. Releases cut at the first, and then nobody owns a client whose ip, whatever a stranger wrote
+    Cut at the last `#`. Releases cut at the first, and then no node owns a client whose ip, whatever a stranger wrote
     there, contains one: the member that registered it never replicates it.
     """
     return client_id.rpartition("#")[0]
@@ -66,7 +66,7 @@ class IpPortClient(Client):
 
     ownership: Ownership = field(kw_only=True)
     heart_beats_ms: dict[Service, int] = field(default_factory=dict)
-    """When each instance was last heard of. Never taken from a peer: a copy begins its own count."""
+    """When each instance sent its last beat. Never taken from a peer: a copy begins its own count."""
 
     agent: Agent = Agent()
     """Of the last one that subscribed."""
@@ -79,7 +79,7 @@ class IpPortClient(Client):
 
     @property
     def has_place(self) -> bool:
-        """Whether it is the first choice of all members to be ours."""
+        """Whether this node is its first choice among all members."""
         return self.ownership.has_place(responsible_tag(self.id))
 
     def renew(self, now_ms: int) -> None:

@@ -169,7 +169,7 @@ class NamingHandlers:
             self._clients.register(client, service, published, bumps_revision=bumps_revision)
 
     def _deregister(self, request: Request, service: Service) -> None:
-        """The revision moves even when nothing was removed; only a service that nobody knows is left out."""
+        """The revision moves even when nothing was removed; only an unknown service is left out."""
         client = self._client(request) if self._clients.is_known(service) else None
         if client is not None:
             self._clients.deregister(client, service)

@@ -18,7 +18,7 @@ from distro_protos import Json, write_json
 server, event, push = logger("naming-server"), logger("naming-event"), logger("naming-push")
 
 REGION = "unknown"
-"""Of every server that nobody configured otherwise."""
+"""The default of every server."""
 
 
 class NamingLog(NodeLog):
@@ -53,7 +53,7 @@ class NamingLog(NodeLog):
         self.tell(server, logging.INFO, text, self._shown(service), _Json(instance), client=client)
 
     def healthy_list_changed(self, old: Iterable[str], new: Iterable[str]) -> None:
-        """Told at every event about members, whether or not the list is another one."""
+        """Logged at every event about members, also when the list stays the same."""
         text = "[NACOS-DISTRO] healthy server list changed, old: [%s], new: [%s]"
         self.tell(server, logging.INFO, text, ", ".join(old), ", ".join(new))
 
@@ -75,7 +75,7 @@ class NamingLog(NodeLog):
         self.tell(push, logging.INFO, "[PUSH] Task merge for %s", self._shown(service))
 
     def pushed(self, service: Service, ip: str, *, hosts: int, took_ms: int, now_ms: int, to_all: bool) -> None:
-        """The subscriber there acknowledged; `to_all` when others were told as well."""
+        """The subscriber there acknowledged; `to_all` when the push went to others as well."""
         delay_ms, shown = max(0, now_ms - self._services.changed_ms(service, now_ms)), self._shown(service)
         if to_all:
             text = "[PUSH-SUCC] %sms, all delay time %sms, SLA %sms, %s, originalSize=%s, DataSize=%s, target=%s"

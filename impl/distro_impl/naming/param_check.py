@@ -1,7 +1,7 @@
 """The parameter check that stands before the naming handlers from 2.3.0 on: lengths and characters.
 
 A blank parameter passes, and so does one that is missing; whether it is needed is for the handler to say. What fails is
-answered with the handler's own response class. The rules are data, since they are told apart only by their numbers. It
+answered with the handler's own response class. The rules are data, since they differ only in their numbers. It
 stands before every request, so that what it found of the names, which come again and again, is remembered.
 Source: docs/protocol #wire-errors, classes RemoteParamCheckFilter, DefaultParamChecker and ParamCheckRule.
 """

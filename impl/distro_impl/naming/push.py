@@ -1,8 +1,8 @@
-"""Pushes: telling subscribers of this node that a service changed.
+"""Pushes: subscribers of this node get the changed service.
 
 500 ms after the first of some changes every subscriber gets the state of then; a new subscription is answered the same
-way, to that client alone. Who does not acknowledge is told again, on its stream; clients without a stream are told over
-UDP, and ask anyway. Source: docs/protocol #index-push, #naming-requests and #http-v1.
+way, to that client alone. A client that does not acknowledge gets the push again, on its stream; clients without a
+stream get it over UDP, and poll as well. Source: docs/protocol #index-push, #naming-requests and #http-v1.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PushService:
         notify_center.subscribe(ServiceSubscribed, self._on_subscribed)
 
     def _on_service_changed(self, event: ServiceChanged) -> None:
-        """Where queries show what the last push saw, the push has to be, whether or not anybody listens."""
+        """Where queries show what the last push saw, the push is made also without subscribers."""
         if self._profile.queries_read_pushed_view or self._clients.subscribers_of(event.service):
             self._add(event.service, None)
 

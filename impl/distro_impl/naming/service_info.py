@@ -152,9 +152,9 @@ def _instance(service: Service, instance: PublishedInstance) -> Json:
     datum = instance.extend_datum
     metadata = {key: _text(value) for key, value in datum.items() if key not in RESERVED_KEYS}
     generator = metadata.get(GENERATOR) if metadata else SIMPLE
-    told = {"instanceId": _text(datum.get(INSTANCE_ID)), "instanceIdGenerator": generator, "ip": instance.ip}
+    shown = {"instanceId": _text(datum.get(INSTANCE_ID)), "instanceIdGenerator": generator, "ip": instance.ip}
     return {
-        **{name: text for name, text in told.items() if text is not None},
+        **{name: text for name, text in shown.items() if text is not None},
         "port": instance.port,
         "weight": weight_of(datum),
         "healthy": instance.healthy,
@@ -168,7 +168,7 @@ def _instance(service: Service, instance: PublishedInstance) -> Json:
 
 
 def _text(value: Any) -> str | None:
-    """Metadata are texts for whoever reads them, whatever a peer has sent."""
+    """Metadata are texts for every reader, whatever a peer has sent."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if value is None or isinstance(value, str) else str(value)

@@ -1,6 +1,6 @@
 """The services that exist here: `ServiceManager`.
 
-A service comes into being when somebody registers in it, here or at a peer; a subscription alone does not make one. It
+A service comes into being when a client registers in it, here or at a peer; a subscription alone does not make one. It
 stays when its last instance leaves, and is collected when it has been empty for a minute.
 Source: docs/protocol #receive-change, classes ServiceManager and EmptyServiceAutoCleanerV2.
 """
@@ -22,7 +22,7 @@ class ServiceManager:
         return service in self._changed_ms
 
     def touch(self, service: Service) -> None:
-        """Somebody registers in it."""
+        """A client registers in it."""
         self._changed_ms[service] = self._clock.now_ms()
 
     def one(self, service: Service) -> Service:

@@ -4,8 +4,8 @@ A view is made when it is first asked for. In real releases only a push makes it
 a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says
 otherwise, each change
 drops it. What nearly everybody asks for, all that is enabled, is written once for each view, and read from there by
-whoever is answered over gRPC; so much of that is kept as a busy node is asked for again and again, and not every list
-that somebody asked for once. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests,
+each answer over gRPC; the cache holds what a busy node is asked for again and again, and not every list
+that was requested once. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests,
 class ServiceStorage.
 """
 
@@ -68,7 +68,7 @@ class ServiceStorage:
         return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
 
     def written_info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json | Raw:
-        """The same for whoever only writes it: all but its time may be written already."""
+        """The same for a caller that only writes it: all but its time may be serialized already."""
         text = None if clusters != "" or healthy_only else self._written.get(service) or self._write(service)
         if text is None:
             return self.info(service, clusters=clusters, healthy_only=healthy_only)
@@ -102,13 +102,13 @@ class ServiceStorage:
         return view
 
     def _write(self, service: Service) -> bytes | None:
-        """None where no view is kept: nobody ever registered there."""
+        """None where no view is kept: no client ever registered there."""
         view = self._view(service)
         return self._written.write(service, view) if service in self._views else None
 
     def _last_ref_time(self, service: Service) -> int:
         """The time, and what was seen anew is newer than what was seen before, also within a millisecond: SDKs drop a
-        list that is not newer than theirs, which may be from another member."""
+        list that is not newer than their own, which may be from another member."""
         return max(self._clock.now_ms(), self._stamps_ms.get(service, 0))
 
     def _drop_view(self, event: ServiceChanged | ServiceRemoved) -> None:

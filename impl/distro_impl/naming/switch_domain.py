@@ -13,9 +13,9 @@ class SwitchDomain:
     distro_enabled: bool = True
     """Off: every node takes itself for the owner of every ip:port client."""
     health_check_enabled: bool = True
-    """Off: nobody becomes unhealthy, and nobody is removed, for want of beats."""
+    """Off: no instance becomes unhealthy or is removed for missing beats."""
     client_beat_interval_ms: int = 5_000
     push_enabled: bool = True
-    """Off: subscribers are not told of changes until it is on again."""
+    """Off: subscribers get no pushes until it is on again."""
     light_beat_enabled: bool = True
-    """Clients are told that they need not send the whole instance with every beat."""
+    """The answer to a beat says that the next one need not carry the whole instance."""

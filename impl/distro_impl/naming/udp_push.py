@@ -110,7 +110,7 @@ class UdpPushService(asyncio.DatagramProtocol):
             self._receiver.consumed()
 
     def _receive(self, data: bytes, addr: Address) -> None:
-        """Anybody can send anything here."""
+        """The sender is not authenticated, so the content may be anything."""
         try:
             said = read_json(data)
         except ValueError:

@@ -1,6 +1,6 @@
-"""Tells the observer of a node of every change of what the node holds of a client (events.py).
+"""Reports every change of what a node holds of a client to its observer (events.py).
 
-Told in the moment of the change and in its order. Nothing is built when nobody watches.
+Reported at the moment of the change and in its order. Without an observer nothing is built.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from distro_impl.profiles import Profile, RevisionTakenOver
 
 
 class Watch:
-    """Tells the observer of one node, if there is one, until the node dies."""
+    """Reports to the observer of one node, if there is one, until the node stops."""
 
     def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
         self._node, self._clock, self._observer = node, clock, observer
         self.changes = 0
-        """So many there were, whether or not anybody watches."""
+        """The number of events, with or without an observer."""
         self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
 
     def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """What may differ between releases: one record of switches and timings.
 
-A field says what the node does, so the code that asks it reads as a rule. Which release has which value is told in
+A field says what the node does, so the code that reads it is a rule. The value for each release stands in
 releases.py; this is the node's own table and shares nothing with the model's.
 """
 
@@ -106,7 +106,7 @@ class Profile:
     """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody who is not DOWN complete
     it (B33)."""
     reply_bytes_max: int | None = 10 * 1024 * 1024
-    """How long an answer of a member may be. A snapshot is one, so in releases nobody loads from a member that holds
+    """How long an answer of a member may be. A snapshot is one, so in releases no node loads from a member that holds
     more, or ever verifies then (B11)."""
     load_outlives_exception: bool = False
     """A load that an exception ended is tried again later. In every release it is over for good, and the node never
@@ -129,7 +129,7 @@ class Profile:
     expire_instance: bool = True
     """An instance without beats is removed after a while, not only unhealthy."""
     ip_port_lease: bool = True
-    """An ip:port client that nobody renewed for a lease is removed, on every node (from 2.0.3 on)."""
+    """An ip:port client that was not renewed for a lease is removed, on every node (from 2.0.3 on)."""
     owner_by_configured_place: bool = False
     """The owner is the member at the hash's place in the whole list, or the next one that is not DOWN; in releases the
     place is one among the healthy members. While lists differ a client then has two owners at worst, never none (B15).
@@ -138,15 +138,15 @@ class Profile:
     """The member whose place an ip:port client has renews no beats because another one verifies it. In releases two
     members that both take themselves for the owner keep a dead instance for each other for ever."""
     owner_hands_over: bool = False
-    """Who stops being the owner of a client tells the new one what it has accepted, and tells others nothing more. In
+    """A former owner of a client sends the new one what it has accepted, and sends others nothing more. In
     releases what has not been sent to all is lost (B22)."""
 
     # Members (4.1).
     member_starts_down: bool = False
     """A member freshly read from the list is DOWN until a report says otherwise (2.0.0 only)."""
     newcomer_starts_down: bool = False
-    """A member that appears in the list of a running node is DOWN until it was heard of. In releases from 2.0.1 on it
-    is UP, whether or not anybody listens there (B36)."""
+    """A member that appears in the list of a running node is DOWN until it has reported. In releases from 2.0.1 on it
+    is UP, also when no server listens there (B36)."""
     member_found_by_substring: bool = True
     """An address that left the list still counts as a member while it is part of another one's text; what waits for it
     is then tried again for ever (D13)."""
@@ -176,14 +176,14 @@ class Profile:
     # Connections (1.4, 2.2 to 2.4).
     connection_idle_ms: int = 20_000
     detection_timeout_ms: int | None = 5_000
-    """How long an idle connection has to answer a ClientDetectionRequest. None: nobody looks for silent ones (B03)."""
+    """How long an idle connection has to answer a ClientDetectionRequest. None: there is no detection (B03)."""
     push_blocked_ms: int | None = 300_000
     """A connection that refused every push for longer is ejected. None: it stays."""
     ejector_expels: bool = True
     """The ejector asks what is over a limit, or over the count of a reload, to connect elsewhere."""
     reload_counts_members: bool = False
     """For a reload the connections of members count too, though only those of SDKs are asked to go, and a count of 0
-    asks nobody (from 2.3.0 on)."""
+    asks no client (from 2.3.0 on)."""
     refusal_is_told: bool = False
     """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
     reset_names_connection: bool = True
@@ -192,7 +192,7 @@ class Profile:
     """A connection as an operator sees it has labels of its application, and its abilities as a table (from 2.3.0 on).
     """
     load_tells_limits: bool = False
-    """Besides its load a member tells the rule by which it limits connections (2.0.x and 2.1.x)."""
+    """Besides its load a member reports the rule by which it limits connections (2.0.x and 2.1.x)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""
 
@@ -246,7 +246,7 @@ class Profile:
     publishers_show_cluster: bool = False
     """`/v2/ns/client/service/publisher/list` names the cluster of each (from 2.3.0 on)."""
     client_queries_repaired: bool = False
-    """`/v2/ns/client` tells of copies too, and its queries take an address that is not given as any (D20)."""
+    """`/v2/ns/client` shows copies too, and its queries take an address that is not given as any (D20)."""
 
     mutant: str | None = None
     """The one that is switched on (`mutants/`); it may change more than switches."""

@@ -1,4 +1,4 @@
-"""One registered connection: who it says it is, when it was last heard, and the stream on which it is spoken to.
+"""One registered connection: its labels, its last sign of life, and the stream for messages to it.
 
 Writing is bounded. What a peer does not read waits in the stream; beyond 32 KiB a further push is refused at once, as
 Nacos does where `isReady` of a stream is false. Source: docs/protocol #connection-handshake and #ejector-check.
@@ -113,7 +113,7 @@ class Connection:
         await self._stream.drained()
 
     def close(self) -> None:
-        """Nobody waits for an answer any more, and the stream ends."""
+        """End every wait for an answer, and the stream."""
         for ack in self.acks.values():
             ack.give(False)
         self._stream.close()

@@ -1,4 +1,4 @@
-"""Sees to it that the connection to a peer works, whether or not anybody asks for anything.
+"""Keeps the connection to a peer working, with or without requests.
 
 A connection on which nothing was answered for five seconds, or a request has timed out, is asked whether it lives; one
 that does not say so is retired. A lost one is opened again in the background, after a delay that grows, so that a peer
@@ -51,7 +51,7 @@ class ConnectionKeeper:
             self._clock.spawn(self._ask_whether_it_lives(self.connection), f"health check of {self._peer}")
 
     def end(self) -> None:
-        """Nobody needs the peer any more."""
+        """The peer is not needed any more."""
         self.has_ended = True
         if self._next_look is not None:
             self._next_look.cancel()

@@ -2,7 +2,7 @@
 `plugin-control-connection`.
 
 The words are those of running servers of 2.0.4, 2.2.4 and 2.3.2; what they never showed is from docs/protocol
-#log-lines. The spaces at the end are theirs.
+#log-lines. The spaces at the end are in the originals.
 """
 
 from __future__ import annotations

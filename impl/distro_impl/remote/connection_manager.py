@@ -21,7 +21,7 @@ from distro_impl.transport.transport import ServerStream
 from distro_protos import Json, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000
-"""Ids of transports that asked something but opened no stream; nobody tells when those end."""
+"""Ids of transports that asked something but opened no stream; the end of those is not reported."""
 
 CLIENT_DETECTION, CONNECT_RESET = "ClientDetectionRequest", "ConnectResetRequest"
 RESET_TIMEOUT_MS = 3_000

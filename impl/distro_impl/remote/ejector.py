@@ -35,7 +35,7 @@ class ConnectionEjector:
         self._wanted_count, self._redirect = count, redirect
 
     async def check(self) -> None:
-        """One check. What it raises goes to the clock, which tells; the checks need not end with it."""
+        """One check. The clock logs an exception, and the checks continue."""
         try:
             self._expel_over_limit()
             self._eject_blocked()
@@ -71,7 +71,7 @@ class ConnectionEjector:
         return sdks[max(0, len(sdks) - surplus) :] if surplus > 0 else []
 
     def _eject_blocked(self) -> None:
-        """Who reads nothing costs memory for everything that it is told."""
+        """Messages to a client that does not read cost memory."""
         longest_ms = self._profile.push_blocked_ms
         for connection in self._connections:
             if longest_ms is not None and connection.busy_ms() > longest_ms:

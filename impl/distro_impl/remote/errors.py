@@ -33,5 +33,5 @@ def success(**fields: object) -> Json:
 
 
 def failure(result_code: int, error_code: int, message: str) -> Json:
-    """The body of a response that tells of a failure; `success` follows the result code, as it does upstream."""
+    """The body of a response that reports a failure; `success` follows the result code, as it does upstream."""
     return {"resultCode": result_code, "errorCode": error_code, "message": message, "success": result_code == 200}

@@ -1,4 +1,4 @@
-"""What a request handler is, and the handlers that belong to nobody in particular."""
+"""What a request handler is, and the handlers that belong to no other part."""
 
 from __future__ import annotations
 

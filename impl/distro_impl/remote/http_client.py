@@ -1,7 +1,7 @@
 """The HTTP client of a node, for what it has to ask of other members: one session, which ends with the node.
 
 The answer is read whole. No time-out of aiohttp's is used: those run in real time, and what is timed goes through the
-clock of whoever asks.
+clock of the caller.
 """
 
 from __future__ import annotations

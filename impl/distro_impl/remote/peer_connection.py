@@ -109,7 +109,7 @@ class PeerConnection:
             self._link.check_connect()
             await self._channel.knock()
         except OSError as error:
-            raise PeerUnreachableError(f"nobody listens at {cluster_target(self._peer)}: {error}") from error
+            raise PeerUnreachableError(f"no server listens at {cluster_target(self._peer)}: {error}") from error
 
     async def _forward(self, request: Payload) -> Payload:
         return Payload.FromString(await self._channel.call(request.SerializeToString()))
@@ -144,7 +144,7 @@ class PeerConnection:
             self.retire()
 
     async def _answer(self, stream: ClientStream, payload: Payload) -> None:
-        """Whoever is asked to reset says yes and connects anew; a member has no other server to go to."""
+        """A member that is asked to reset agrees and connects anew; it has no other server to go to."""
         request = payload.metadata.type
         if request in ("ClientDetectionRequest", "ConnectResetRequest"):
             answer = {"resultCode": 200, "errorCode": 0, "requestId": decode(payload).body.get("requestId")}

@@ -1,7 +1,7 @@
 """Who may call what: every type of request and every HTTP route, in one table. What is not in it is refused.
 
 A server looks here before a handler is asked, on gRPC (request_filter.py) and on HTTP (http/auth.py), so that a new
-handler answers nobody until it has its line; docs/reference/callers.md is generated from the same lines. The column
+handler answers no request until it has its line; docs/reference/callers.md is generated from the same lines. The column
 `right` matters where users log in, `in_3x` where a release of 3.x plays. How a member is known is said in inner_api.py.
 Source: docs/protocol #wire-checks, #connection-internal, #member-auth, #http-v2 and #http-admin; what running servers
 with their console answer to whom.
@@ -15,7 +15,7 @@ from enum import StrEnum
 
 
 class Caller(StrEnum):
-    ANYBODY = "anybody"
+    EVERY = "everybody"
     CLIENT = "client"
     MEMBER = "member"
     OPERATOR = "operator"
@@ -50,18 +50,18 @@ class Access:
     """Up to 2.2.4 no user is asked for."""
     changes_node: bool = False
     """It changes what the node does, so where no user logs in it takes a caller on this machine, or the identity.
-    Releases take anybody there."""
+    Releases take every caller there."""
 
 
-_ANYBODY = Access(caller=Caller.ANYBODY)
+_EVERY = Access(caller=Caller.EVERY)
 _MEMBER = Access(caller=Caller.MEMBER)
 _READS = Access(caller=Caller.CLIENT, right=Right.READ, has_namespace=True)
 _WRITES = Access(caller=Caller.CLIENT, right=Right.WRITE, has_namespace=True)
 
 REQUESTS: Mapping[str, Access] = {
-    "ServerCheckRequest": _ANYBODY,
-    "ConnectionSetupRequest": _ANYBODY,
-    "HealthCheckRequest": _ANYBODY,
+    "ServerCheckRequest": _EVERY,
+    "ConnectionSetupRequest": _EVERY,
+    "HealthCheckRequest": _EVERY,
     "InstanceRequest": _WRITES,
     "BatchInstanceRequest": _WRITES,
     "PersistentInstanceRequest": _WRITES,
@@ -85,10 +85,10 @@ Route = tuple[str, str]
 
 def _routes() -> Iterable[tuple[Route, Access]]:
     for path in ("/v1/auth/login", "/v1/auth/users/login", "/v3/auth/user/login"):
-        yield ("POST", path), _ANYBODY
-    yield ("GET", "/actuator/prometheus"), _ANYBODY
+        yield ("POST", path), _EVERY
+    yield ("GET", "/actuator/prometheus"), _EVERY
     for path in ("health/liveness", "health/readiness", "server/state"):
-        yield ("GET", f"/v1/console/{path}"), _closed(_ANYBODY)
+        yield ("GET", f"/v1/console/{path}"), _closed(_EVERY)
     yield from _naming()
     yield from _operation()
     for method, path in (("GET", "datum"), ("PUT", "datum"), ("GET", "datums"), ("PUT", "checksum")):
@@ -107,7 +107,7 @@ def _naming() -> Iterable[tuple[Route, Access]]:
     yield ("PUT", f"{path}/beat"), _WRITES
     yield ("GET", path), _closed(_READS)
     yield ("GET", f"{path}/list"), _READS
-    yield ("GET", f"{path}/statuses"), _closed(_ANYBODY)
+    yield ("GET", f"{path}/statuses"), _closed(_EVERY)
     yield ("GET", "/v1/ns/service/list"), _READS
     path = "/v2/ns/instance"
     for method in ("POST", "DELETE", "PUT"):
@@ -128,12 +128,12 @@ def _operation() -> Iterable[tuple[Route, Access]]:
     for version in ("v1", "v2"):
         for operator in (f"/{version}/ns/operator", f"/{version}/ns/ops"):
             is_status = operator == "/v1/ns/operator"  # what old clients ask to see whether a server is healthy
-            yield ("GET", f"{operator}/metrics"), _ANYBODY if is_status else _closed(_ANYBODY)
-            yield ("GET", f"{operator}/switches"), _closed(_ANYBODY)
+            yield ("GET", f"{operator}/metrics"), _EVERY if is_status else _closed(_EVERY)
+            yield ("GET", f"{operator}/switches"), _closed(_EVERY)
             yield ("PUT", f"{operator}/switches"), changes
             if version == "v1":
-                yield ("GET", f"{operator}/distro/client"), _closed(_ANYBODY)
-                yield ("GET", f"{operator}/servers"), _closed(_ANYBODY)
+                yield ("GET", f"{operator}/distro/client"), _closed(_EVERY)
+                yield ("GET", f"{operator}/servers"), _closed(_EVERY)
     for path in (
         "",
         "/list",
@@ -162,5 +162,5 @@ ROUTES: Mapping[Route, Access] = dict(_routes())
 
 
 def access_to_route(method: str, path: str) -> Access | None:
-    """None: nobody may."""
+    """None: the route is not served."""
     return ROUTES.get(("GET" if method == "HEAD" else method, path))

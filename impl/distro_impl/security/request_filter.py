@@ -19,7 +19,7 @@ from distro_protos import Json
 
 EMPTY_ANSWERS: Mapping[str, Json] = {"ServiceListRequest": {"count": 0}}
 """What a refusal carries too: numbers that the class of the answer has in any case."""
-NOBODY = "nobody may ask for that"
+NOT_SERVED = "this request is not served"
 
 
 class RemoteRequestAuthFilter:
@@ -31,7 +31,7 @@ class RemoteRequestAuthFilter:
         try:
             access = REQUESTS.get(request.type)
             if access is None:
-                raise AccessDeniedError(NOBODY)
+                raise AccessDeniedError(NOT_SERVED)
             if access.caller is Caller.MEMBER:
                 self._inner_api.check(request.headers, request.client_ip)
             elif self._tokens is not None and access.right is not None:

@@ -30,7 +30,7 @@ NO_USER, NO_RIGHT = "user not found!", "authorization failed!"
 
 
 class AccessDeniedError(Exception):
-    """The message is what the client gets to hear."""
+    """The client gets the message."""
 
 
 class TokenManager:

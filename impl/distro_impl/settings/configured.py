@@ -1,7 +1,7 @@
 """From pairs of key and text to a profile and options, with everything that contradicts itself refused by name.
 
 Each section of the registry becomes one value here. A key that the release of the profile does not read, or that has
-nothing to configure in this node, has no effect; it is told, with the reason, in `notices`.
+nothing to configure in this node, has no effect; it is listed, with the reason, in `notices`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class OneWay:
                 self._tell()
 
     def closed(self) -> None:
-        """Nobody is there any more to receive anything."""
+        """The receiver is gone."""
         self._is_open = False
         self._tell()
 
@@ -60,7 +60,7 @@ class CountedStream:
         self._is_accepted = True
 
     def client_gone(self) -> bool:
-        """The client's end is over; whether the server has to be told so."""
+        """The client's end is over; whether the server has to be notified."""
         self.down.closed()
         if self._is_accepted:
             self.up.sent()

@@ -2,7 +2,7 @@
 
 A socket that a test or the kit opens is enlisted here under its address. What a node sends there is work from then on,
 until its owner says that it has consumed it, or falls mute; and so is what is sent to the socket of a node. An address
-that nobody enlisted is somebody else's, and nothing is counted.
+without a receiver here belongs to another program, and nothing is counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _receivers: dict[Address, Receiver] = {}
 
 
 class Receiver:
-    """Who receives at an address. `clock` None: that of whoever sends there first."""
+    """The receiver at an address. `clock` None: that of the first sender."""
 
     def __init__(self, address: Address, clock: Clock | None = None) -> None:
         self._address = address
@@ -49,7 +49,7 @@ class Receiver:
 
 
 def sent_to(address: Address, clock: Clock | None = None) -> None:
-    """To be told before a datagram is sent; a sender without a clock need not know of one."""
+    """Call it before a datagram is sent; a sender without a clock need not."""
     receiver = _receivers.get(address)
     if receiver is not None:
         receiver.sent(clock)

@@ -32,7 +32,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 class Methods(grpc.GenericRpcHandler):
     """All methods of a server, found by their names.
 
-    Of methods that it is told of one by one, gRPC waits for the next call of each apart, anew after every call.
+    For methods that are registered one by one, gRPC waits for the next call of each apart, anew after every call.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class Methods(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
-        """As generated code tells a server of them."""
+        """As generated code registers them."""
         self._handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """The same ones, as it tells an older server."""
+        """The same ones, in the form for an older server."""
 
 
 def grpc_server(options: GrpcServerOptions, health_of_node: Health, unary: Handler, stream: Handler) -> grpc.aio.Server:

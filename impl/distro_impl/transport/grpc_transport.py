@@ -3,7 +3,7 @@
 Every channel is a transport of its own, since servers know a client by its address (docs/protocol #connection-id), and
 gRPC's own reconnecting, retries and deadlines stay out of it: they run in real time. A server in this process says at
 which address it listens and on which clock; a channel to that address counts its streams on that clock, and a name in
-the metadata of a stream tells both ends that they are those of one stream. Nothing of this leaves the process.
+the metadata of a stream lets both ends know that they are those of one stream. Nothing of this leaves the process.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class GrpcChannel:
         self._is_closed = False
 
     async def knock(self) -> None:
-        """A channel takes ten times as long to find out that nobody listens."""
+        """A channel takes ten times as long to notice a closed port."""
         host, _, port = self._target.rpartition(":")
         _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
         writer.close()
@@ -170,7 +170,7 @@ class _ClientStream:
             self._counted.down.falls_mute(is_mute)
 
     def cancel(self) -> None:
-        """gRPC keeps the transport open as long as somebody holds a call of it, so nobody does from here on."""
+        """gRPC keeps the transport open as long as a call of it is referenced, so drop the reference."""
         call, self._call = self._call, None
         self._is_over()
         if call is not None:
@@ -266,7 +266,7 @@ class _ServerStream:
             await asyncio.wait([self._writer])
 
     def close(self) -> None:
-        """Whoever handles the stream is woken, unless it is itself who closes it."""
+        """Wake the handler of the stream, unless the handler itself closes it."""
         if not self.is_closed:
             self.is_closed = True
             if self._handler is not None and self._handler is not asyncio.current_task():
@@ -293,7 +293,7 @@ class _ServerStream:
                 await self._context.write(self._outbox[0])
                 self.unsent_bytes -= len(self._outbox.popleft())
         except (asyncio.InvalidStateError, grpc.aio.UsageError, grpc.aio.InternalError):
-            self._outbox.clear()  # the stream has ended; its handler tells who must know
+            self._outbox.clear()  # the stream has ended; its handler reports it
             self.unsent_bytes = 0
         finally:
             self._writer = None

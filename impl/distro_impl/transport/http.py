@@ -1,6 +1,6 @@
 """Below HTTP: what carries its bytes, TCP or a pair of sockets within this process.
 
-Both speak real HTTP; in memory there is no port that somebody else might have, and nobody listens in.
+Both speak real HTTP; in memory there is no port that another program might have or listen to.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class PairConnector(aiohttp.BaseConnector):
     async def _create_connection(self, req: aiohttp.ClientRequest, _traces: Any, _timeout: Any) -> ResponseHandler:
         runner = self._servers.get(f"{req.url.host}:{req.url.port}")
         if runner is None or runner.server is None:
-            raise aiohttp.ClientConnectionError(f"nobody listens at {req.url.host}:{req.url.port}")
+            raise aiohttp.ClientConnectionError(f"no server listens at {req.url.host}:{req.url.port}")
         loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair()
-        await loop.connect_accepted_socket(runner.server, theirs)
-        _, protocol = await loop.create_connection(self._factory, sock=ours)
+        client, server = socket.socketpair()
+        await loop.connect_accepted_socket(runner.server, server)
+        _, protocol = await loop.create_connection(self._factory, sock=client)
         return protocol

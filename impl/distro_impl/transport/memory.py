@@ -47,7 +47,7 @@ class MemoryTransport:
         *,
         purpose: str,
         options: GrpcServerOptions,
-        health: Health,  # noqa: ARG002 - nobody can ask
+        health: Health,  # noqa: ARG002 - no service to ask
         service: Service,
         clock: Clock,  # noqa: ARG002 - all share one
     ) -> MemoryServer:
@@ -61,7 +61,7 @@ class MemoryTransport:
     def channel(
         self,
         target: str,
-        tls: TlsOptions | None = None,  # noqa: ARG002 - nobody listens in
+        tls: TlsOptions | None = None,  # noqa: ARG002 - no wire to protect
         max_receive_bytes: int | None = MAX_MESSAGE_BYTES,
     ) -> MemoryChannel:
         peer = f"ipv4:127.0.0.1:{next(self._client_ports)}"
@@ -74,7 +74,7 @@ class MemoryTransport:
         port: int,
         *,
         purpose: str,
-        tls: TlsOptions | None,  # noqa: ARG002 - nobody listens in
+        tls: TlsOptions | None,  # noqa: ARG002 - no wire to protect
     ) -> None:
         """Raises PortInUseError."""
         before = self._http.get(f"{ip}:{port}")
@@ -130,7 +130,7 @@ class MemoryChannel:
 
     async def knock(self) -> None:
         if self._target not in self._network.servers:
-            raise ConnectionRefusedError(f"nobody listens at {self._target}")
+            raise ConnectionRefusedError(f"no server listens at {self._target}")
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:  # noqa: ARG002 - nothing takes time
         if self._is_closed:
@@ -173,7 +173,7 @@ class MemoryChannel:
         server = self._server()
         answer: bytes | grpc.aio.AioRpcError
         if server is None:
-            answer = broken(grpc.StatusCode.UNAVAILABLE, f"nobody listens at {self._target}")
+            answer = broken(grpc.StatusCode.UNAVAILABLE, f"no server listens at {self._target}")
         else:
             answer = server.unary(request, self._peer)
         if isinstance(answer, bytes) and self._max_receive_bytes is not None and len(answer) > self._max_receive_bytes:
@@ -239,7 +239,7 @@ class MemoryServer:
             await asyncio.wait([handler for handler, _ in handlers])
 
     def _ended(self, stream: MemoryStream, end: ServerEnd, handler: asyncio.Task[None]) -> None:
-        """Cancelled where the client is gone or the server stops; what else a handler raises it has told itself."""
+        """Cancelled where the client is gone or the server stops; a handler logs any other exception itself."""
         end.is_closed = True
         del self._handlers[handler]
         stream.server_ends()

@@ -32,7 +32,7 @@ class ClientStream(Protocol):
         ...
 
     async def read(self) -> bytes | None:
-        """The next message; None when the stream has ended, whoever ended it. Asking consumes the one before."""
+        """The next message; None when either end has ended the stream. Asking consumes the one before."""
         ...
 
     def falls_mute(self, is_mute: bool = True) -> None:
@@ -49,10 +49,10 @@ class ClientStream(Protocol):
 
 
 class Channel(Protocol):
-    """A client's transport to one server. It does not reconnect: whoever finds it broken makes a new one."""
+    """A client's transport to one server. It does not reconnect: a caller that finds it broken makes a new one."""
 
     async def knock(self) -> None:
-        """Raises OSError when nobody listens there."""
+        """Raises OSError when no server listens there."""
         ...
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:
@@ -154,7 +154,7 @@ class Transport(Protocol):
         ...
 
     def http_connector(self, tls: TlsOptions | None = None) -> aiohttp.BaseConnector:
-        """To whoever answers HTTP on this transport."""
+        """A session for HTTP requests on this transport."""
         ...
 
 
