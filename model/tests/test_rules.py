@@ -13,7 +13,7 @@ from distro_model.events import CallEnded, Event, RequestReceived
 from distro_model.messages import CallResult, Change, Delete, Operation, Request, Verify
 from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT, Profile
-from distro_model.rules import receive, sync, verify
+from distro_model.rules import as_nodes, ip_clients, receive, sync, verify
 from distro_model.rules.rule import RULES, NotARuleError, asked_by, instead_of, name_of, rule
 from distro_model.rules.watching import Taken, counting, watched
 from distro_model.step import BY_INPUT
@@ -103,6 +103,26 @@ class TestGuards:
             "revision_matches",
         }
         assert "is_not_native_here" in {each.name for each in asked_by(receive.on_change.__wrapped__)}
+
+    def test_an_attribute_that_is_called_like_a_rule_is_none(self):
+        """`node.changed(...)` is a method of a node; `changed` is the rule change-an-ip-port-client."""
+
+        def forgets(node, profile):
+            return node.changed(tasks=()) if sync.has_member(node, "b", profile) else node
+
+        forgets.__globals__["changed"] = ip_clients.changed
+        try:
+            assert [each.name for each in asked_by(forgets)] == ["has_member"]
+        finally:
+            del forgets.__globals__["changed"]
+
+    def test_no_rule_asks_for_the_change_of_an_ip_client_by_a_method_of_that_name(self):
+        asking = {name for name, each in RULES.items() if RULES["change-an-ip-port-client"] in asked_by(each.own)}
+        assert asking == {"check-beats", "finish-a-first-request", "route-a-request"}
+
+    def test_a_rule_of_another_module_is_asked_by_its_module(self):
+        """`sync.queued(...)`, in a module that imports `sync` and not `queued`."""
+        assert "merge-tasks" in {each.name for each in asked_by(as_nodes.told_to_each_owner)}
 
     def test_what_is_refused_says_which_guard_was_false(self):
         assert refused(COPY, VERIFY) == ["b may not confirm: revision_matches was false (3, 2) for c1"]

@@ -160,3 +160,31 @@ def test_only_what_has_crashed_can_stay_down():
 def test_a_client_has_one_to_three_services(services):
     with pytest.raises(ValueError, match="1 to 3 services"):
         Bounds(services=services)
+
+
+class TestAFreshChangeIsNotLate:
+    """INV-DELAY: whatever changes a client is announced after the sync delay, not after the delay of a queued retry."""
+
+    LOST = Bounds(changes=0, drops=1, swallows=0, retry_waits=1)
+
+    @pytest.mark.quality
+    @pytest.mark.parametrize(
+        "bounds",
+        [
+            pytest.param(replace(LOST, changes=2), id="a registration"),
+            pytest.param(replace(LOST, batches=2), id="a batch"),
+            pytest.param(LOST, id="a disconnection"),
+            pytest.param(replace(LOST, changes=2, event_queue=1), id="a change whose event waits"),
+            pytest.param(replace(LOST, silences=1), id="a closed connection"),
+            pytest.param(replace(LOST, clients=0, ip_clients=1, changes=2, in_flight=1), id="a request over HTTP"),
+            pytest.param(
+                replace(LOST, clients=0, ip_clients=1, changes=1, lapses=1, in_flight=1), id="a check of beats"
+            ),
+        ],
+    )
+    def test_whatever_changes_a_client_counts(self, bounds):
+        looked = [property_named("INV-DELAY")]
+        late = explore(bounds, with_mutant(STRICT, "m-merge-keeps-max-delay"), looked)
+        assert broken(late) == {"INV-DELAY"}
+        in_time = explore(bounds, STRICT, looked)
+        assert (in_time.complete, broken(in_time)) == (True, set())

@@ -225,7 +225,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-DELAY",
                 "A fresh change is due after the sync delay, whatever retry is queued for the same peer.",
-                applies=lambda bounds: bounds.retry_waits > 0 and _replicates(bounds),
+                applies=lambda bounds: bounds.retry_waits > 0 and _synchronises(bounds),
             ),
             Property(
                 "INV-AIM",

@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from distro_model.events import (
     Arrived,
     CallEnded,
+    ClientConnected,
     Event,
     HandlingRaised,
-    InstanceDeregistered,
-    InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    LocalEventDue,
     RequestReceived,
+    SetupFinished,
     TaskDue,
     UnknownReceived,
 )
+from distro_model.local_events import ClientChanged, ClientRemoved
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
-from distro_model.node import Action, MemberState, NodeState, Task
+from distro_model.node import Action, Client, MemberState, NodeState, Task
 from distro_model.rules.owners import is_ip_client
 from distro_model.search.system import Finding
 
@@ -50,10 +52,8 @@ def alarms(
             found += (_touched_native(before, after), _given_up(event, after), _misaimed(before, event, after))
         case TaskDue():
             found.append(task_alarm(before, event, after, sent))
-        case InstanceRegistered() | InstanceDeregistered():
-            found.append(_late(event, after))
         case _:
-            pass
+            found.append(late(before, event, after))
     return tuple(filter(None, found))
 
 
@@ -68,14 +68,39 @@ def _of_arrival(
     return (touched, _unapplied(event, after), _gives_unready(before, event))
 
 
-def _late(event: InstanceRegistered | InstanceDeregistered, after: NodeState) -> Finding | None:
-    """A fresh change is due when the sync delay is over, and here there is none; a queued retry does not hold it up."""
-    for target in after.others:
-        task = after.task(event.client, target)
-        if task is not None and task.delay_ms > 0:
-            what = f"{after.name} lets the change of {event.client} wait for {target} as long as the retry before it"
-            return Finding("INV-DELAY", what)
+def late(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    """INV-DELAY: a fresh change is due when the sync delay is over. That is no time here, and a retry has some."""
+    for client in _announced(before, event, after):
+        for target in after.others:
+            task = after.task(client, target)
+            if task is not None and task.delay_ms > 0:
+                what = f"{after.name} lets the change of {client} wait for {target} as long as the retry before it"
+                return Finding("INV-DELAY", what)
     return None
+
+
+def _announced(before: NodeState, event: Event, after: NodeState) -> Sequence[str]:
+    """The clients whose change this step announces, whatever has changed them. A change whose event waits in a queue is
+    announced when that event is handled."""
+    match event:
+        case LocalEventDue(event=ClientChanged(client) | ClientRemoved(client, native=True)):
+            return (client,)
+        case LeaseCheckDue() | ClientConnected() | SetupFinished():
+            return ()  # an expired copy is not announced, nor is a client that publishes nothing yet
+    if before.clients is after.clients:
+        return ()
+    held = {each.name for each in (*after.clients, *before.clients) if each.native or is_ip_client(each.name)}
+    unannounced = {each.client for each in after.local.events if isinstance(each, ClientChanged | ClientRemoved)}
+    unannounced.update(after.unannounced)
+    return [
+        name for name in sorted(held) if name not in unannounced and _differ(before.client(name), after.client(name))
+    ]
+
+
+def _differ(one: Client | None, other: Client | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return (one.content, one.revision) != (other.content, other.revision)
 
 
 def _renewed(before: NodeState, event: Arrived, after: NodeState) -> Finding | None:

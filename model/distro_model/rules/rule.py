@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import cache, wraps
 from inspect import Parameter, signature
-from types import CodeType, FunctionType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 R = TypeVar("R")
@@ -154,8 +155,7 @@ def _collect(function: Function, found: dict[str, Rule], seen: set[Function]) ->
     if not isinstance(function, FunctionType) or function in seen:
         return
     seen.add(function)
-    for name in _names_in(function.__code__):
-        called = function.__globals__.get(name)
+    for called in _globals_in(function.__code__, function.__globals__):
         if not isinstance(called, FunctionType):
             continue
         if called in _names:
@@ -165,8 +165,18 @@ def _collect(function: Function, found: dict[str, Rule], seen: set[Function]) ->
             _collect(called, found, seen)
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _globals_in(code: CodeType, names: Mapping[str, object]) -> Iterator[object]:
+    """The globals that this code reads, and what it reads by name from a global that is a module. An attribute of any
+    other value is a method or a field, whatever it is called."""
+    read: object = None
+    for instruction in get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            read = names.get(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(read, ModuleType):
+            read = getattr(read, instruction.argval, None)
+        else:
+            read = None
+        yield read
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names_in(constant)
+            yield from _globals_in(constant, names)
