@@ -12,18 +12,25 @@ from fitting import misfits
 from distro_model.bounded import periods
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.chains import Chains
+from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.layout import Layout
-from distro_model.cluster import calls, connections
+from distro_model.bounded.placed import placed
+from distro_model.cluster import calls, connections, http_clients
 from distro_model.cluster.budget import Budget, Clock
-from distro_model.cluster.statement import StatementError, Transition, tells, writes
-from distro_model.cluster.values import IpLife, Life, Link
+from distro_model.cluster.statement import StatementError, Transition, tells, watches, writes
+from distro_model.cluster.values import Call, IpLife, Life, Link
 from distro_model.events import Event
 from distro_model.messages import Operation
+from distro_model.mutants import MUTANTS
+from distro_model.mutants.common import CLUSTERS
 from distro_model.node import Addresses, NodeState
 from distro_model.profiles import STRICT, Profile
+from distro_model.rules import ip_clients
+from distro_model.rules import torn as torn_rules
+from distro_model.search.system import Finding
 
-FAMILIES = "accidents calls clients connections crashes half_open http_clients inside members nodes operator torn"
-MODULES = (*(import_module(f"distro_model.cluster.{name}") for name in FAMILIES.split()), periods)
+FILES = "accidents calls clients connections crashes half_open http_clients inside members nodes operator torn"
+MODULES = (*(import_module(f"distro_model.cluster.{name}") for name in FILES.split()), periods)
 STATED = [(each, name) for each in MODULES for name, value in vars(each).items() if isinstance(value, Transition)]
 
 NODES = dict.fromkeys(("node", "source", "target", "home", "asked", "handling", "every_node", "peer"), NodeState | None)
@@ -40,6 +47,8 @@ CONSTANTS = {
     "addresses": Addresses,
     "profile": Profile,
 }
+EVERYTHING = {*(each.bounds for each in CLUSTERS.values()), *(each.bounds for each in MUTANTS.values())}
+OF_CLOCKS = ("answer again", "duplicate", "refuse", "report to members not up")
 KNOWN = {**NODES, **ENDS, **VALUES, **CHOOSER, **CONSTANTS}
 
 
@@ -79,3 +88,59 @@ def test_who_derives_look_ups_refuses_what_nothing_writes():
     layout = Layout(Bounds(), STRICT)
     with pytest.raises(StatementError, match="lose a->b: aloud reads loudness, which nothing writes"):
         Chains(layout).chain(wrong, layout.link("a", "b"))
+
+
+def always(life: Life) -> Finding | None:
+    return Finding("INV-LIVE", f"{life.client} is looked at")
+
+
+def at_a_peer(source: NodeState | None, peer_name: str) -> Finding | None:
+    return Finding("INV-LIVE", f"{peer_name} is looked at")
+
+
+class OtherWords(NamedTuple):
+    words: str
+
+
+def in_other_words(call: Call) -> OtherWords:
+    return OtherWords(str(call))
+
+
+class TestNoStepVanishes:
+    """Every step of a transition is looked up at its places, or the cluster is not built."""
+
+    def test_a_family_that_a_place_does_not_have_is_an_error(self):
+        layout = Layout(Bounds(ip_clients=1), STRICT)
+        watching = replace(http_clients.HTTP_CHANGE, steps=(*http_clients.HTTP_CHANGE.steps, watches(always)))
+        (route, *_) = layout.routes(*layout.ip_clients)
+        with pytest.raises(StatementError, match=r"http change .*: always reads life, which nothing writes"):
+            Chains(layout).chain(watching, route)
+
+    def test_a_constant_that_is_named_like_a_member_of_a_family_is_a_constant(self):
+        layout = Layout(Bounds(), STRICT)
+        watching = replace(calls.LOSE, steps=(*calls.LOSE.steps, watches(at_a_peer)))
+        chain = Chains(layout).chain(watching, layout.link("a", "b", peer_name="b"))
+        assert len(chain.alarms) == 1
+        with pytest.raises(StatementError, match="at_a_peer reads peer_name, which nothing writes"):
+            Chains(layout).chain(watching, layout.link("a", "b"))
+
+    def test_a_family_without_members_in_this_cluster_is_none(self):
+        layout = Layout(Bounds(ip_clients=0), STRICT)
+        assert len(Chains(layout).chain(calls.SWALLOW, layout.link("a", "b")).alarms) == 1
+
+    def test_what_nothing_reads_is_an_error(self):
+        layout = Layout(Bounds(), STRICT)
+        useless = replace(calls.LOSE, steps=(*calls.LOSE.steps, writes(in_other_words)))
+        with pytest.raises(StatementError, match="lose a->b: in_other_words writes words, which nothing reads"):
+            Chains(layout).chain(useless, layout.link("a", "b"))
+
+    def test_every_transition_of_a_search_has_a_place_in_some_cluster(self):
+        built = {transition for bounds in EVERYTHING for transition, _ in placed(Layout(bounds, STRICT))}
+        of_parts = STRICT.with_rules(torn_rules.on_change, torn_rules.on_task_due)
+        built |= {transition for transition, _ in placed(Layout(Bounds(torn=1), of_parts))}
+        late = STRICT.with_rules(ip_clients.changed_and_announced_late)
+        built |= {transition for transition, _ in placed(Layout(Bounds(ip_clients=1), late))}
+        kinds = {transition.kind for transition in built}
+        assert {getattr(module, name).kind for module, name in STATED} - kinds == {*OF_CLOCKS}
+        for bounds in EVERYTHING:
+            bounded_cluster(bounds, STRICT)

@@ -44,10 +44,12 @@ class Chains:
     layout: Layout
 
     def chain(self, transition: Transition, place: Place) -> Chain:
+        """Raises StatementError when a step reads what is not there, or writes what nothing reads."""
         draft = _Draft(self, transition, place)
         draft.open()
-        for each in transition.steps:
+        for number, each in enumerate(transition.steps):
             draft.add(each)
+            draft.check_use(each, transition.steps[number + 1 :])
         return draft.chain()
 
     @cached_property
@@ -216,6 +218,18 @@ class _Draft:
         written = () if each.does in (Does.TELLS, Does.WATCHES) else tuple(written_by(each.function))
         for member in self.place.members((*reads_of(each.function), *written, *told)):
             self.add_at(each, member, written)
+
+    def check_use(self, each: Step, later: Sequence[Step]) -> None:
+        """What a step writes is a column, or read later; else the step would vanish with what it is for."""
+        written = () if each.does in (Does.TELLS, Does.WATCHES) else tuple(written_by(each.function))
+        if each.unless != NO_GUARD or not written:
+            return
+        read = {name for step in later for name in (*reads_of(step.function), step.told)}
+        of_families = {name for family in self.place.families for name in family.names}
+        used = read.union(reads_of(self.transition.says), self.place.columns, of_families, self.place.absent)
+        if not used.intersection(written):
+            where = f"{self.transition.kind} {self.place.name}"
+            raise StatementError(f"{where}: {each.name} writes {', '.join(written)}, which nothing reads")
 
     def add_at(self, each: Step, member: Member, written: tuple[str, ...]) -> None:
         columns = {**self.place.columns, **member.columns}

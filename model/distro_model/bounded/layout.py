@@ -6,12 +6,12 @@ watched, whose beliefs may be out of date.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.cluster.statement import Member, Place
+from distro_model.cluster.statement import Family, Member, Place
 from distro_model.node import Addresses, address_book
 from distro_model.profiles import Profile
 
@@ -87,49 +87,57 @@ class Layout:
         return {"budget": BUDGET, "clock": CLOCK, **self._optional}
 
     @cached_property
-    def _everybody(self) -> tuple[tuple[Member, ...], ...]:
+    def _everybody(self) -> tuple[Family, ...]:
         return (
-            tuple(Member({"life": client_column(client)}) for client in self.clients),
-            tuple(Member({"ip_life": ip_column(client)}) for client in self.ip_clients),
-            tuple(Member({"every_node": node_column(node)}) for node in self.nodes),
+            _family("life", map(client_column, self.clients)),
+            _family("ip_life", map(ip_column, self.ip_clients)),
+            _family("every_node", map(node_column, self.nodes)),
         )
+
+    @cached_property
+    def _absent(self) -> frozenset[str]:
+        return frozenset({"stale"} - self._optional.keys())
 
     def node(self, node: str) -> Place:
         others = self.others(node)
+        peers = tuple(Member({"peer": node_column(other)}, {"peer_name": other}) for other in others)
         return Place(
             node,
             {"node": node_column(node), **self._chooser},
             {"node_name": node, "others": others, "addresses": self.addresses},
             (
                 *self._everybody,
-                tuple(Member({"outgoing": link_column(node, other)}) for other in others),
-                tuple(Member({"incoming": link_column(other, node)}) for other in others),
-                tuple(Member({"guest": client_column(each)}) for each in self.clients if self.home(each) == node),
-                tuple(Member({"peer": node_column(other)}, {"peer_name": other}) for other in others),
+                _family("outgoing", (link_column(node, other) for other in others)),
+                _family("incoming", (link_column(other, node) for other in others)),
+                _family("guest", (client_column(each) for each in self.clients if self.home(each) == node)),
+                Family(("peer", "peer_name"), peers),
             ),
+            self._absent,
         )
 
     def link(self, source: str, target: str, **constants: str) -> Place:
         columns = {"link": link_column(source, target), "source": node_column(source), "target": node_column(target)}
         names = {"source_name": source, "target_name": target, **constants}
-        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._everybody)
+        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._everybody, self._absent)
 
     def client(self, client: str) -> Place:
         columns = {"life": client_column(client), "home": node_column(self.home(client)), **self._chooser}
-        return Place(client, columns, {"client": client}, self._everybody)
+        return Place(client, columns, {"client": client}, self._everybody, self._absent)
 
     def stranger(self, client: str, node: str) -> Place:
         """A client, and some node that gets a request about it."""
         columns = {"life": client_column(client), "node": node_column(node), **self._chooser}
         claimant = next(iter(self.others(node)), "nobody")
-        return Place(f"{client} at {node}", columns, {"client": client, "node_name": node, "claimant": claimant})
+        names = {"client": client, "node_name": node, "claimant": claimant}
+        return Place(f"{client} at {node}", columns, names, absent=self._absent)
 
     def ip_client(self, client: str) -> Place:
-        return Place(client, {"ip_life": ip_column(client), **self._chooser}, {"client": client}, self._everybody)
+        columns = {"ip_life": ip_column(client), **self._chooser}
+        return Place(client, columns, {"client": client}, self._everybody, self._absent)
 
     def ip_client_at(self, client: str, node: str) -> Place:
         columns = {"ip_life": ip_column(client), "node": node_column(node), **self._chooser}
-        return Place(f"{client} {node}", columns, {"client": client, "node_name": node})
+        return Place(f"{client} {node}", columns, {"client": client, "node_name": node}, absent=self._absent)
 
     def routes(self, client: str) -> Iterator[Place]:
         """A request of the client arrives at one node, and is handled by one."""
@@ -138,7 +146,7 @@ class Layout:
                 nodes = {"asked": node_column(asked), "handling": node_column(handling)}
                 columns = {"ip_life": ip_column(client), **nodes, **self._chooser}
                 names = {"client": client, "asked_name": asked, "handling_name": handling}
-                yield Place(f"{client} {asked} {handling}", columns, names)
+                yield Place(f"{client} {asked} {handling}", columns, names, absent=self._absent)
 
     def everywhere(self) -> Place:
         """The whole cluster at once."""
@@ -154,4 +162,13 @@ class Layout:
             for node in self.nodes
             for client in self.clients
         )
-        return Place("", self._chooser, {}, (*self._everybody, links, held))
+        families = (
+            *self._everybody,
+            Family(("any_link", "any_source", "any_source_name", "any_target_name"), links),
+            Family(("holder", "held"), held),
+        )
+        return Place("", self._chooser, {}, families, self._absent)
+
+
+def _family(name: str, columns: Iterable[str]) -> Family:
+    return Family((name,), tuple(Member({name: column}) for column in columns))

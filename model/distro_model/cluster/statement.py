@@ -116,36 +116,35 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """What there may be any number of at a place: a step that names it happens once for each member."""
+
+    names: tuple[str, ...]
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where something happens: what the parameter names stand for there."""
 
     name: str
     columns: Mapping[str, str]
     constants: Mapping[str, Hashable] = field(default_factory=dict)
-    families: tuple[tuple[Member, ...], ...] = ()
+    families: tuple[Family, ...] = ()
+    absent: frozenset[str] = frozenset()
+    """Parameter names of columns that this cluster does without, and with them the steps that touch them."""
 
     def at(self, name: str, **constants: Hashable) -> Place:
         """A part of this place, under a name of its own."""
         return replace(self, name=name, constants={**self.constants, **constants})
 
     def members(self, names: Sequence[str]) -> Sequence[Member]:
-        """Of the family to which one of these names belongs; none of a family that is empty here."""
-        foreign = {name for name in names if name not in self.columns}
-        if foreign & OPTIONAL:
+        """For whom a step that reads or writes these names happens here: for each member of the family that has one of
+        them, else once."""
+        foreign = {name for name in names if name not in self.columns and name not in self.constants}
+        if foreign & self.absent:
             return ()
-        if not foreign & FAMILIES:
-            return (Member({}),)
-        return next((each for each in self.families if each and foreign & {*each[0].columns, *each[0].constants}), ())
-
-
-FAMILIES = frozenset(
-    {"outgoing", "incoming", "life", "ip_life", "guest", "peer", "peer_name", "every_node", "holder", "held"}
-    | {"any_link", "any_source", "any_source_name", "any_target_name"}
-)
-"""Parameter names of families; which members they have is said by a place, and it may be none."""
-
-OPTIONAL = frozenset({"stale"})
-"""Parameter names of columns that some clusters do without, and with them the steps that touch them."""
+        return next((each.members for each in self.families if foreign & {*each.names}), (Member({}),))
 
 
 @cache
