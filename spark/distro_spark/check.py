@@ -46,7 +46,7 @@ from distro_spark.result import (
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.spoiled import spoiled
 from distro_traces.errors import TraceError
-from distro_traces.header import Header
+from distro_traces.header import UNKNOWN_RELEASE, Header
 from distro_traces.ndjson import LINE_BYTES_MAX
 from distro_traces.spoiled import Spoiled
 from distro_traces.spoiled import doubled as doubled_rows
@@ -232,6 +232,12 @@ def _doubts(
         yield missing_rows(missing)
     if seen.doubled:
         yield doubled_rows(seen.doubled)
+    nameless = [run for run in seen.runs if seen.builds[run][1] == UNKNOWN_RELEASE]
+    if nameless:
+        yield (
+            f"{len(nameless)} of {len(seen.runs)} runs, {nameless[0]} for one, are not judged: their logs do not name "
+            "the release, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
+        )
     blind = [each.name for each in chosen if each.needs_checkpoint]
     without = seen.runs_without_checkpoint
     if blind and seen.events and without:

@@ -223,12 +223,22 @@ def _marks(rows: DataFrame) -> Marks:
 def was_observed(nodes: Sequence[Node], headers: Mapping[str, Header], wanted: Sequence[Needs]) -> Flags:
     """By what is wanted and node: was it observed of the node?"""
     of_run: defaultdict[str, list[str]] = defaultdict(list)
-    for node in nodes:
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for g, node in enumerate(nodes):
         of_run[node.run].append(node.name)
+        places[node.run].append(g)
     found = np.zeros((len(wanted), len(nodes)), np.bool_)
     for g, node in enumerate(nodes):
         others = tuple(name for name in of_run[node.run] if name != node.name)
         found[:, g] = [needs.met(headers[node.run].observed, node.name, others) for needs in wanted]
+    everywhere = [i for i, needs in enumerate(wanted) if needs.everywhere]
+    for run, of_nodes in places.items():
+        if not headers[run].names_release:  # which failures are known of it cannot be said
+            found[:, of_nodes] = False
+        is_blind = headers[run].observed.covered and not {*headers[run].nodes} <= {*of_run[run]}
+        for i in everywhere:
+            if is_blind or not found[i, of_nodes].all():
+                found[i, of_nodes] = False
     return found
 
 

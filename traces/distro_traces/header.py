@@ -25,6 +25,9 @@ Clock = Literal["virtual", "wall"]
 WITHOUT_REVISIONS = re.compile(r"^nacos-2\.(0\.|1\.[01]$)")
 """Profiles of the releases before 2.1.2: the field is always 0 (docs/protocol #releases-matrix)."""
 
+UNKNOWN_RELEASE = "nacos-unknown"
+"""The profile of logs that do not name their release: what its releases do differently cannot be judged."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
@@ -41,6 +44,10 @@ class Header:
     observed: Observed = EVERYTHING
     segment: int = 1
     began: str | None = None  # when `at_ms` was 0, where that is known: ISO 8601, with the offset of who recorded it
+
+    @property
+    def names_release(self) -> bool:
+        return self.profile != UNKNOWN_RELEASE
 
     @property
     def has_revisions(self) -> bool:

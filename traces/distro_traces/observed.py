@@ -5,6 +5,11 @@ state was recorded and how, which end of which directed link, which operations, 
 missing without a sign. A check that needs more than was observed answers "cannot decide".
 
 Nodes and links are patterns: `*` stands for every node, also for one that joins later; a link is `source->target`.
+
+A recording made from files shows each kind of fact only where the file was read, at the level that contains it, and
+only in the time from its first to its last record. `covered` lists these spans. A conclusion from the absence of rows
+(no DELETE arrived, nobody else has the client, it was never applied) needs the fact to be covered on that node during
+the whole time that the conclusion is about: ask `covers`. What is not covered is unknown, never absent.
 """
 
 from __future__ import annotations
@@ -18,6 +23,21 @@ EVERY = "*"
 ARROW = "->"
 OPERATIONS = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY")
 VALUES = ("owned", "revision", "digest")
+FACTS = ("members", "loads", "sent", "received", "verifies", "state", "owned", "revision")
+"""What a recording may cover of a node. members: changes of its member list. loads: its starts and the snapshots that
+it asks for. sent: the CHANGE and DELETE calls that it makes, and how they end. received: those that arrive. verifies:
+each VERIFY that arrives. state: which clients it holds with which content. owned: whether a client is its own or a
+copy, and whether a DELETE removed it. revision: of its copies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """On `node`, rows about `fact` (one of FACTS) are complete from `from_ms` to `until_ms`, as far as files say."""
+
+    node: str
+    fact: str
+    from_ms: int
+    until_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +52,8 @@ class Observed:
     operations  of which calls there are rows
     values      which columns the state rows of the nodes above carry where they apply
     lossless    no row is missing, save those after the last; false: the absence of a row proves nothing
+    covered     for each node the kinds of facts of which a missing row means something, and from when until when (ms):
+                the file was read, at the level that contains them. Empty: as the fields above say, at all times
     limits      a sentence for each thing that this recording cannot show and the fields above do not say
     """
 
@@ -42,6 +64,7 @@ class Observed:
     operations: tuple[str, ...] = OPERATIONS
     values: tuple[str, ...] = VALUES
     lossless: bool = True
+    covered: tuple[Covered, ...] = ()
     limits: tuple[str, ...] = ()
 
     def state_of(self, node: str) -> bool:
@@ -50,7 +73,37 @@ class Observed:
 
     def contents_of(self, node: str) -> bool:
         """Do these rows say in which form? Without a digest one says that nothing is held."""
-        return self.state_of(node) and "digest" in self.values
+        return self.state_of(node) and self.covers(node, "state") and ("digest" in self.values or bool(self.covered))
+
+    def covers(self, node: str, fact: str, from_ms: int | None = None, until_ms: int | None = None) -> bool:
+        """May the absence of rows about `fact` on `node` be taken for its absence, from `from_ms` to `until_ms`?
+
+        Without times: at any time at all. Where nothing is listed as covered, the other fields decide.
+        """
+        if not self.covered:
+            return self._covers_always(node, fact)
+        return any(
+            (each.node, each.fact) == (node, fact)
+            and (from_ms is None or each.from_ms <= from_ms)
+            and (until_ms is None or until_ms <= each.until_ms)
+            for each in self.covered
+        )
+
+    def _covers_always(self, node: str, fact: str) -> bool:
+        match fact:
+            case "state":
+                return self.state_of(node) and "digest" in self.values
+            case "owned" | "revision":
+                return fact in self.values
+            case "sent":
+                return self.sending(node, EVERY)
+            case "received":
+                return self.receiving(EVERY, node)
+            case "loads":
+                return "SNAPSHOT" in self.operations
+            case "verifies":
+                return "VERIFY" in self.operations and self.receiving(EVERY, node)
+        return True
 
     def reports(self, node: str) -> bool:
         """Does `node` say every change of its state itself?"""
@@ -65,7 +118,10 @@ class Observed:
         return _matches(self.received, source, target)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        found = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        if not self.covered:
+            del found["covered"]
+        return found
 
 
 EVERYTHING = Observed()
@@ -80,6 +136,9 @@ def parse_observed(found: object) -> Observed:
     values: dict[str, Any] = {}
     for field in fields(Observed):
         value = found.get(field.name)
+        if field.name == "covered":
+            values["covered"] = tuple(map(_covered, value or ()))
+            continue
         if field.name == "lossless":
             fits = isinstance(value, bool)
         else:
@@ -88,6 +147,13 @@ def parse_observed(found: object) -> Observed:
             raise ValueError(f"observed.{field.name} is missing or of another type")
         values[field.name] = tuple(value) if isinstance(value, list) else value
     return Observed(**values)
+
+
+def _covered(found: object) -> Covered:
+    types = {"node": str, "fact": str, "from_ms": int, "until_ms": int}
+    if isinstance(found, Mapping) and all(type(found.get(name)) is kind for name, kind in types.items()):
+        return Covered(**{name: found[name] for name in types})
+    raise ValueError("observed.covered has an entry that is no span of a fact")
 
 
 def link(source: str, target: str) -> str:

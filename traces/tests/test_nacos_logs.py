@@ -31,6 +31,7 @@ from distro_traces.nacos_logs.history import NOTHING_WENT
 from distro_traces.nacos_logs.importer import Imported, NoLogsError, import_logs
 from distro_traces.nacos_logs.window import NOT_SENT
 from distro_traces.ndjson import TraceFile, read_ndjson
+from distro_traces.observed import FACTS
 
 DATA = Path(__file__).parent / "data" / "nacos-2.2.4"
 A, B, C = "127.0.0.1:12848", "127.0.0.1:12868", "127.0.0.1:12888"
@@ -200,7 +201,7 @@ def test_a_first_start_is_no_restart_when_members_are_logged_before_it(tmp_path:
         f"2026-11-21 02:52:09,000 INFO {start}\n"
     )
     _, trace = imported(tmp_path, tmp_path / "out")
-    kinds = [Kind.MEMBERS_CHANGED, Kind.NODE_STARTED, Kind.CLIENT_CONNECTED, Kind.NODE_STOPPED, Kind.NODE_STARTED]
+    kinds = [Kind.MEMBERS_CHANGED, Kind.NODE_STARTED, Kind.OBSERVED, Kind.NODE_STOPPED, Kind.NODE_STARTED]
     assert [event.kind for event in trace.events] == kinds
 
 
@@ -219,10 +220,13 @@ def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
     _, trace = imported(poor, tmp_path / "out")
     observed = trace.header.observed
     assert (observed.state_of(A), observed.state_of(B), observed.state_of(C)) == (False, True, False)
-    assert observed.values == ("revision",)
+    assert observed.values == ("owned", "revision")  # n0 logs that no CHANGE came before its clients
     assert any(limit == f"{C}: no logs, nothing is known of what it holds." for limit in observed.limits)
     assert any(limit.startswith(f"{A}: no record of clients received (naming-distro") for limit in observed.limits)
-    assert all(event.digest is None for event in trace.events)
+    assert {event.node for event in trace.events if event.digest is not None} == {B}
+    assert [observed.covers(A, fact) for fact in FACTS] == [False, True, True, True, True, False, True, False]
+    assert [fact for fact in FACTS if not observed.covers(B, fact)] == ["verifies"]  # none at DEBUG
+    assert not any(observed.covers(C, fact) for fact in FACTS)
 
 
 def test_the_header_says_when_the_logs_began_in_their_zone(tmp_path: Path) -> None:
@@ -350,14 +354,16 @@ def test_lines_that_are_passed_over_are_counted_by_reason(tmp_path: Path) -> Non
     )
     (log.parent / "start.out").write_text("2026-11-21 02:52:00,000 INFO Client connection c1 connect\n")
     result, trace = imported(tmp_path, tmp_path / "out")
-    assert [(e.node, e.kind, e.client) for e in trace.events] == [("n0", Kind.CLIENT_CONNECTED, "c1")]
+    assert [(e.node, e.kind, e.client) for e in trace.events] == [
+        ("n0", Kind.OBSERVED, "c1"),
+        ("n0", Kind.OBSERVED, "c2"),
+    ]
     assert result.skipped == {
         "no date and time, and nothing before it that it could continue": 1,
         "continues the record before it": 3,
         "says nothing of replication": 2,
         "longer than 64 KiB: the rest of the line": 3,
         "the same record in two files": 1,
-        "the end of a connection that held no client": 1,
     }
 
 

@@ -13,7 +13,7 @@ from distro_traces.errors import NotATraceError
 from distro_traces.event import Kind
 from distro_traces.header import parse_header
 from distro_traces.ndjson import Recorder, read_ndjson
-from distro_traces.observed import EVERYTHING, Observed
+from distro_traces.observed import EVERYTHING, FACTS, Covered, Observed, parse_observed
 from distro_traces.parquet import SCHEMA, read_parquet
 
 ONE_LOG = Observed(
@@ -43,6 +43,23 @@ def test_a_pattern_names_one_node_or_every_node() -> None:
     assert EVERYTHING.state_of("z")
     assert EVERYTHING.sending("y", "z")
     assert EVERYTHING.receiving("z", "y")
+
+
+def test_a_fact_is_covered_where_its_log_was_read_and_as_long_as_it_reaches(tmp_path: Path) -> None:
+    spans = (Covered(node="b", fact="owned", from_ms=100, until_ms=200),)
+    observed = replace(ONE_LOG, covered=spans)
+    assert parse_observed(json.loads(json.dumps(observed.to_json()))) == observed
+    asked = [(), (100,), (100, 200), (99,), (100, 201)]
+    assert [observed.covers("b", "owned", *span) for span in asked] == [True, True, True, False, False]
+    assert not observed.covers("c", "owned")
+    assert not observed.covers("b", "state")
+    # Where nothing is listed, the other fields say it, at all times.
+    assert [ONE_LOG.covers("b", fact) for fact in ("owned", "revision", "sent", "received", "loads", "state")] == [
+        *(True, False, True, True, False, False)
+    ]
+    assert all(EVERYTHING.covers("z", fact, 0, 10**9) for fact in FACTS)
+    with pytest.raises(ValueError, match=r"observed\.covered"):
+        parse_observed({**observed.to_json(), "covered": [{"node": "b"}]})
 
 
 def version_1() -> dict[str, object]:

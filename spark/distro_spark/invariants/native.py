@@ -72,5 +72,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     overwritten,
     tell,
-    needs=Needs(state=True, reported=True),
+    needs=Needs(state=True, reported=True, owned=True),  # a copy may be removed by anybody
 )

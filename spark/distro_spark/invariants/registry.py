@@ -38,7 +38,8 @@ class Needs:
 
     state: what it holds, known from it (`reported`) or by inference too; owned, revision: rows about state say that as
     well; sent, received: its end of the calls of these operations to and from all others; lossless: the absence of a
-    row is proof.
+    row is proof; everywhere: of every member of the run, or of none, and where
+    spans are listed (`Observed.covered`), the state of each too.
     """
 
     state: bool = False
@@ -48,18 +49,20 @@ class Needs:
     received: tuple[str, ...] = ()
     revision: bool = False
     lossless: bool = False
+    everywhere: bool = False
 
     def met(self, observed: Observed, node: str, others: tuple[str, ...]) -> bool:
         return all(
             (
                 not self.state or observed.contents_of(node),
                 not self.reported or observed.reports(node),
-                not self.owned or "owned" in observed.values,
+                not self.owned or observed.covers(node, "owned"),
                 not self.sent or all(observed.sending(node, other) for other in others),
                 not self.received or all(observed.receiving(other, node) for other in others),
                 {*self.sent, *self.received} <= {*observed.operations},
-                not self.revision or "revision" in observed.values,
+                not self.revision or observed.covers(node, "revision"),
                 not self.lossless or observed.lossless,
+                not (self.everywhere and observed.covered) or observed.covers(node, "state"),
             )
         )
 
@@ -79,6 +82,7 @@ _WORDS: Mapping[str, str] = {
     "received": "{} as received",
     "revision": "revisions",
     "lossless": "no lost rows",
+    "everywhere": "from every member",
 }
 
 

@@ -117,6 +117,6 @@ INVARIANT = Invariant(
     ("run", "client"),
     two_contents,
     tell,
-    needs=Needs(owned=True, revision=True),
+    needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # what excuses it is on other nodes
     not_on=WITHOUT_REVISIONS,
 )

@@ -43,6 +43,21 @@ class What(StrEnum):
     LOAD_FAILS = "load fails"  # target
 
 
+LOG_OF: Mapping[What, str] = {
+    **dict.fromkeys(
+        (What.CALL, What.CALL_ENDS, What.CALL_FAILS, What.RECEIVED, What.VERIFY, What.LOAD, What.LOAD_ENDS),
+        "protocol-distro",
+    ),
+    **dict.fromkeys(
+        (What.VERIFY_DIFFERS, What.VERIFY_REFUSED, What.VERIFY_FAILED, What.APPLY, What.NO_BATCH, What.REMOVE),
+        "naming-distro",
+    ),
+    **dict.fromkeys((What.CONNECT, What.DISCONNECT, What.PUBLISH, What.WITHDRAW, What.MEMBERS), "naming-server"),
+}
+"""Which log has a record at INFO (VERIFY: at DEBUG) that says so, wherever it was found."""
+
+LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
+
 _ID = r"""(?P<client>[^\s'\",\]]+)"""
 _NODE = r"(?P<target>[\w.\-:\[\]]+:\d+)"
 _TYPE = "Nacos:Naming:v2:ClientData"

@@ -2,6 +2,8 @@
 
 What a node holds of a client is the set of services that its log says the client publishes, from the client's
 `connect` on; of a client that is older than the logs this is unknown, and no row about its content is written.
+Whether a client is the node's own or a copy is known only where the logs would name a copy (`Coverage`); else `owned`
+is null and the row is `observed`, which accuses nobody.
 A call's target logs neither who sent it nor what was answered, so both ends are brought together by client, operation
 and target: the latest call that is not received yet.
 """
@@ -10,21 +12,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from distro_traces.content import Published, digest
 from distro_traces.event import EXPIRED, Kind, Outcome
+from distro_traces.nacos_logs.coverage import CLIENTS, COPIES, Coverage
 from distro_traces.nacos_logs.facts import Fact, What
 from distro_traces.nacos_logs.window import WINDOW_MS, Deed
 from distro_traces.ndjson import EventFields, Recorder
 
 OLDER = "about the content of a client that is older than the logs"
+UNCOVERED = "about the content of a client, at a time that naming-server does not cover"
 NOT_HELD = "the end of a connection that held no client"
 NO_START = "the end of a call whose start is not in the logs"
 NOTHING_WENT = "an expiry, of which it is not logged what went"
 SKEW_MS = 2000
 """Clocks of servers differ; a call received that much before it was sent is still the same call."""
+
+COMES_WITHIN_MS = 2000
+"""A client that appears so soon after a CHANGE for it arrived may be a copy, although no record says so."""
 
 START_LASTS_MS = 120_000
 """A start is logged in several records; a server is up within that time, or it is started again."""
@@ -44,7 +52,8 @@ class _Held:
 class _Node:
     """What the log of one node has said so far."""
 
-    whole: bool = False  # its start is in the log: what is not held here, the node does not hold
+    whole: bool = False  # logged from its start on: what is not held here, the node does not hold
+    has_started: bool = False
     starting_ms: int | None = None  # since when nothing but its start is logged
     has_lived: bool = False  # more is logged of it than a start and a list of members
     held: dict[str, _Held] = field(default_factory=dict)
@@ -55,7 +64,7 @@ class _Node:
 
 
 class History:
-    """Writes the rows of one import. `began_ms` is the first stamp; `digests`: do the logs say what clients publish.
+    """Writes the rows of one import. `began_ms` is the first stamp; `coverage`: by node, what its logs can show.
 
     What revision a copy has is said when it is known: it is that of the message by which it came to be; what becomes of
     it by a further one depends on the `release`, and a verify that fails says what it is.
@@ -68,15 +77,14 @@ class History:
         skipped: Counter[str],
         *,
         release: str | None,
-        digests: bool,
-        owned: bool,
+        coverage: Mapping[str, Coverage],
     ) -> None:
         self._recorder = recorder
         self._began_ms = began_ms
         self._skipped = skipped
         self._release = release or ""
-        self._digests = digests
-        self._owned = owned
+        self._coverage = coverage
+        self._shows_content = {name: bool(each.read(CLIENTS)) for name, each in coverage.items()}
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         self._on_their_way: dict[_Call, tuple[str, str]] = {}  # message, source
         self._unsent: dict[_Call, tuple[int, str]] = {}  # received, and no start seen yet: when, message
@@ -119,10 +127,12 @@ class History:
     def _start(self, name: str, node: _Node, fact: Fact) -> None:
         if node.starting_ms is not None and fact.at_ms - node.starting_ms < START_LASTS_MS:
             return
-        if "last_ms" in fact.details and (node.has_lived or node.whole):
+        if "last_ms" in fact.details and (node.has_lived or node.has_started):
             reason = "started again; what ended it is not logged, this is its last record"
             self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
-        self._nodes[name] = _Node(whole=True, starting_ms=fact.at_ms)
+        self._nodes[name] = _Node(
+            whole=self._coverage[name].since_start(fact.at_ms), has_started=True, starting_ms=fact.at_ms
+        )
         self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
     def _members(self, name: str, node: _Node, fact: Fact) -> None:
@@ -142,16 +152,18 @@ class History:
 
     def _change(self, name: str, node: _Node, fact: Fact, detail: str | None = None) -> None:
         client = fact.client or ""
-        held, was_there = self._held(node, client, fact), client in node.held
+        held, was_there = self._held(name, node, client, fact), client in node.held
+        if held.owned is None and (fact.what is What.HEALTH or detail):  # beats are looked at by the owner alone
+            held = replace(held, owned=True)
         node.held[client] = held
-        if held.services is None and self._digests:
+        if held.services is None and self._shows_content[name]:
             self._skipped[OLDER] += 1
             return
         if fact.what is What.HEALTH:
             detail = f"{fact['ip']}:{fact['port']} in {fact['service']} is {_HEALTH[fact['health']]}"
         kind = Kind.CLIENT_CHANGED if was_there else Kind.CLIENT_CONNECTED
-        if held.owned is False:
-            kind = Kind.REPLICA_APPLIED
+        if not held.owned:
+            kind = Kind.OBSERVED if held.owned is None else Kind.REPLICA_APPLIED
         self._state(name, fact.at_ms, kind, client, held, detail=detail)
 
     def _apply(self, name: str, node: _Node, deed: Deed) -> None:
@@ -167,10 +179,13 @@ class History:
             revision = held.revision if keeps else None
         for effect in deed.effects:
             held = _after(held, effect)
+        if self._shows_content[name] and not self._coverage[name].reads(CLIENTS, fact.at_ms):
+            held = replace(held, services=None)
+            self._skipped[UNCOVERED] += 1
         held = node.held[client] = replace(held, revision=revision)
         when, message = node.received.get(client, (0, None))
         message = message if fact.at_ms - when <= WINDOW_MS else node.load
-        if held.services is None and self._digests:
+        if held.services is None and self._shows_content[name]:
             self._skipped[OLDER] += 1
             return
         self._state(name, fact.at_ms, Kind.REPLICA_APPLIED, client, held, message=message)
@@ -178,24 +193,39 @@ class History:
     def _end(self, name: str, node: _Node, fact: Fact) -> None:
         client = fact["client"]
         held = node.held.pop(client, None)
-        if held is None:
+        if held is None and node.whole:
             self._skipped[NOT_HELD] += 1
             return
-        if held.owned and fact.what is What.DISCONNECT:
+        if held is not None and held.owned and fact.what is What.DISCONNECT:
             self._row(name, fact.at_ms, Kind.CLIENT_DISCONNECTED, client=client, owned=True)
             return
         when, message = node.received.get(client, (0, None))
-        if fact.what is What.REMOVE and fact.at_ms - when <= WINDOW_MS:
-            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, message=message)
+        if fact.what is What.REMOVE:
+            is_answer = fact.at_ms - when <= WINDOW_MS
+            how = {"message": message} if is_answer else {"detail": "a DELETE that is logged where it was applied"}
+            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, **how)
+        elif held is None or held.owned is None:
+            age = "; a client that is older than the logs" if held is None else ""
+            self._row(name, fact.at_ms, Kind.OBSERVED, client=client, detail=f"gone; whose it was is not logged{age}")
         else:
-            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail="no DELETE is logged")
+            told = self._coverage[name].tells_copies(fact.at_ms)
+            detail = "no DELETE is logged" if told else "the logs that would name a DELETE do not cover this time"
+            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail=detail)
 
-    def _held(self, node: _Node, client: str, fact: Fact) -> _Held:
+    def _held(self, name: str, node: _Node, client: str, fact: Fact) -> _Held:
         held = node.held.get(client)
         if held is None:
             is_new = node.whole or fact.what is What.CONNECT
-            held = _Held(True if self._owned and is_new else None, frozenset() if is_new else None)
+            held = _Held(self._is_own(name, node, fact) if is_new else None, frozenset() if is_new else None)
         return _after(held, fact)
+
+    def _is_own(self, name: str, node: _Node, fact: Fact) -> bool | None:
+        """Of a client that nothing names as a copy: it is the node's own if a copy would have been named."""
+        coverage, (received_ms, _) = self._coverage[name], node.received.get(fact.client or "", (0, ""))
+        might_be_loaded = node.load is not None and not coverage.reads(COPIES, fact.at_ms)
+        if might_be_loaded or fact.at_ms - received_ms <= COMES_WITHIN_MS:
+            return None
+        return True if coverage.tells_copies(fact.at_ms) else None
 
     # Calls
 
@@ -280,7 +310,7 @@ class History:
             self._skipped[OLDER] += 1
             return
         held = node.held[client] = replace(held, revision=int(differs["local"]))
-        if self._digests:
+        if self._shows_content[name]:
             detail = f"verified with revision {asked}"
             self._state(name, fact.at_ms, Kind.OBSERVED, client, held, detail=detail)
 
@@ -340,7 +370,7 @@ class History:
             client=client,
             owned=held.owned,
             revision=held.revision,
-            digest=digest(_published(client, held.services or ())) if self._digests else None,
+            digest=digest(_published(client, held.services or ())) if self._shows_content[name] else None,
             message=message,
             detail=detail,
         )

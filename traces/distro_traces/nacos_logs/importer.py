@@ -15,13 +15,15 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from distro_traces.errors import TraceError
+from distro_traces.header import UNKNOWN_RELEASE
+from distro_traces.nacos_logs.coverage import Coverage
 from distro_traces.nacos_logs.facts import MEMBER, VERSION, Fact, What, fact_of
 from distro_traces.nacos_logs.files import LogFiles, find
 from distro_traces.nacos_logs.history import History
 from distro_traces.nacos_logs.records import records
 from distro_traces.nacos_logs.window import Deed, deeds
 from distro_traces.ndjson import Recorder
-from distro_traces.observed import ARROW, EVERY, Observed
+from distro_traces.observed import ARROW, EVERY, FACTS, Observed
 
 SAYS_NOTHING = "says nothing of replication"
 VERIFIED_RELEASES = ("2.0.", "2.1.", "2.2.", "2.3.", "2.4.", "2.5.")
@@ -61,14 +63,10 @@ class _Known:
     facts: Counter[What] = field(default_factory=Counter)
     has_revisions: bool = False
     name: str = ""
+    coverage: Coverage = field(default_factory=Coverage)
 
     def shows(self, kinds: frozenset[What]) -> bool:
         return any(self.facts[kind] for kind in kinds)
-
-    @property
-    def shows_copies(self) -> bool:
-        """What was received is logged, or the calls are and nothing was received."""
-        return self.shows(_APPLIES) or (self.shows(_CALLS) and not self.facts[What.RECEIVED])
 
 
 def import_logs(
@@ -99,14 +97,14 @@ def import_logs(
     _name(known, names)
     releases = sum((one.releases for one in known), Counter[str]())
     release = releases.most_common(1)[0][0] if releases else None
-    observed = _observed(known, release)
     began_ms, label = min((one.first_ms, one.files.label) for one in known if one.first_ms is not None)
+    observed = _observed(known, release, began_ms)
     began = datetime.fromtimestamp(began_ms / 1000, zones.get(label, zone))
     members = sorted({one.name for one in known}.union(*(one.members for one in known)))
     with Recorder(
         out,
         run,
-        profile=profile or f"nacos-{release or 'unknown'}",
+        profile=profile or (f"nacos-{release}" if release else UNKNOWN_RELEASE),
         target=f"nacos-logs:{release or 'unknown'}",
         clock="wall",
         nodes=members,
@@ -118,8 +116,7 @@ def import_logs(
             began_ms,
             skipped,
             release=release or (profile or "").removeprefix("nacos-"),
-            digests="digest" in observed.values,
-            owned="owned" in observed.values,
+            coverage={one.name: one.coverage for one in known},
         )
         streams = [_deeds_of(one, zones.get(one.files.label, zone), skipped) for one in known]
         for _, _, name, deed in heapq.merge(*streams, key=lambda item: item[:2]):
@@ -150,6 +147,7 @@ def _learn(files: LogFiles, zone: tzinfo) -> _Known:
         for release in VERSION.findall(record.text):
             known.releases[release[0] or release[1]] += 1
         fact = fact_of(record)
+        known.coverage.add(record, None if fact is None else fact.what)
         if fact is None:
             continue
         known.facts[fact.what] += 1
@@ -201,7 +199,7 @@ def _facts(one: _Known, zone: tzinfo, skipped: Counter[str]) -> Iterator[Fact]:
         last_ms = record.at_ms
 
 
-def _observed(known: list[_Known], release: str | None) -> Observed:
+def _observed(known: list[_Known], release: str | None, began_ms: int) -> Observed:
     limits = [
         "Nacos drops log records under load (naming-server, naming-distro): the absence of a row proves nothing.",
         "Calls are matched by client, operation, target and order: the log of a receiver does not name the sender.",
@@ -215,14 +213,16 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
         limits.append("The release is not logged; name the profile.")
     elif not release.startswith(VERIFIED_RELEASES):
         limits.append(f"The phrases of {release} are read from documents, not verified on a running server.")
+    covered = tuple(each for one in known for each in one.coverage.covered(one.name, began_ms))
+    nodes = {fact: {each.node for each in covered if each.fact == fact} for fact in FACTS}
     values = {
-        "owned": all(one.shows_copies for one in known),
+        "owned": all(one.name in nodes["owned"] for one in known),
         "revision": any(one.has_revisions for one in known),
-        "digest": all(one.shows(_CONTENT) for one in known),
+        "digest": all(one.name in nodes["state"] for one in known),
     }
     if values["digest"]:
         limits.append("A digest stands for the services that a client publishes, not for its instances' fields.")
-    calls = [one.name for one in known if one.shows(_CALLS)]
+    calls = [one.name for one in known if one.name in nodes["sent"]]
     return Observed(
         reported=tuple(one.name for one in known if one.shows(_CONTENT | _APPLIES)),
         sent=tuple(name + ARROW + EVERY for name in calls),
@@ -230,6 +230,7 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
         operations=("CHANGE", "DELETE", "SNAPSHOT"),  # a VERIFY that passes is logged by nobody but its receiver
         values=tuple(name for name, is_shown in values.items() if is_shown),
         lossless=False,
+        covered=covered,
         limits=tuple(limits),
     )
 
@@ -237,7 +238,7 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
 def _limits_of(one: _Known) -> Iterator[str]:
     if not one.shows(_CALLS):
         yield "no record of calls (protocol-distro at INFO)."
-    if not one.shows_copies:
+    if not one.coverage.spans["naming-distro"]:
         yield "no record of clients received (naming-distro at INFO): native or synced, and revisions, are not shown."
     elif one.facts[What.APPLY] and not one.has_revisions:
         yield "revisions are not logged (from 2.1.2 on)."

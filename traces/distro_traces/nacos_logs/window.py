@@ -23,7 +23,7 @@ _ARRIVALS = frozenset({What.RECEIVED, What.VERIFY})
 
 class Deed(NamedTuple):
     """A fact with those that belong to it: for APPLY, what it made of the client; for RECEIVED, the APPLY that is the
-    next deed; for VERIFY, that the copy has another revision; for EXPIRE, what went."""
+    next deed; for VERIFY, that the copy has another revision; for EXPIRE, what went; for REMOVE, its DISCONNECT."""
 
     fact: Fact
     effects: tuple[Fact, ...] = ()
@@ -73,6 +73,8 @@ def _belonging(fact: Fact, ahead: Iterable[Fact], taken: set[int]) -> tuple[Fact
         return tuple(_until(near, _ARRIVALS, frozenset({What.APPLY})))[:1]
     if fact.what is What.VERIFY:
         return tuple(_until(near, _ARRIVALS, frozenset({What.VERIFY_DIFFERS})))[:1]
+    if fact.what is What.REMOVE:
+        return tuple(_until(near, _ENDS_EFFECTS | {What.CONNECT}, frozenset({What.DISCONNECT})))[:1]
     if fact.what is What.EXPIRE:
         return tuple(_until(near, _ENDS_EFFECTS, frozenset({What.WITHDRAW})))[:1]
     if fact.what is What.CALL:
