@@ -149,7 +149,18 @@ DOCUMENTS: Mapping[str, Schema] = {
         target=TEXT,
         profile=TEXT,
         mutant=maybe(TEXT),
-        steps=many(fields(line=COUNT, text=TEXT, at_ms=COUNT, outcome=TEXT)),
+        steps=many(
+            fields(
+                line=COUNT,
+                text=TEXT,
+                at_ms=COUNT,
+                outcome=TEXT,
+                verdict=VERDICT,
+                held_from_ms=maybe(COUNT),
+                held_to_ms=maybe(COUNT),
+                detail=TEXT,
+            )
+        ),
         findings=FINDINGS,
     ),
     "simulate": both(

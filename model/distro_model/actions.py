@@ -35,13 +35,15 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Deregister:
-    """The client takes back what it publishes under `service`."""
+    """The client takes back what it publishes under `service`: all of it, also where `instance` names one of a batch.
+    The request names an instance, and no server looks at which."""
 
     client: str
     service: str
+    instance: str | None = None
 
     def __str__(self) -> str:
-        return f"deregister {self.client} {self.service}"
+        return " ".join(filter(None, ("deregister", self.client, self.service, self.instance)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,16 @@ class HttpDeregister(OverHttp):
 
 
 class HttpBeat(OverHttp):
+    """With the whole instance: where it is not registered, it is registered by this."""
+
     verb = "beat"
+
+
+class HttpLightBeat(OverHttp):
+    """With the address alone, as clients send it once a node has told them to: a node that does not know the instance
+    answers 20404, and the client has to register it again."""
+
+    verb = "light-beat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +431,7 @@ Shape = Blackhole | Delay | Throttle
 LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Move | Pause | Resume | ListMembers
-HttpRequest = HttpRegister | HttpDeregister | HttpBeat
+HttpRequest = HttpRegister | HttpDeregister | HttpBeat | HttpLightBeat
 PlayedAction = Says | Answers
 Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | PlayedAction
 

@@ -37,6 +37,7 @@ _HTTP: Mapping[HttpAction, Callable[[str, str, str, bool], actions.HttpRequest]]
     HttpAction.REGISTER: actions.HttpRegister,
     HttpAction.DEREGISTER: actions.HttpDeregister,
     HttpAction.BEAT: actions.HttpBeat,
+    HttpAction.LIGHT_BEAT: actions.HttpLightBeat,
 }
 
 

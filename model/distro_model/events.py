@@ -249,6 +249,10 @@ class HttpAction(StrEnum):
     REGISTER = "registers"
     DEREGISTER = "deregisters"
     BEAT = "beats"
+    LIGHT_BEAT = "beats without its instance"
+
+
+BEATS = (HttpAction.BEAT, HttpAction.LIGHT_BEAT)
 
 
 @value(frozen=True, slots=True)

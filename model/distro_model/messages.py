@@ -111,16 +111,21 @@ Request = Change | Delete | Verify | OwnedList | Snapshot | Report
 
 @value(frozen=True, slots=True)
 class Answer:
-    """How one call ended; `copies` is the content of a snapshot that succeeded."""
+    """How one call ended; `copies` is the content of a snapshot that succeeded, `reason` why a client of the HTTP API
+    was refused."""
 
     result: CallResult
     copies: tuple[Change, ...] = ()
+    reason: str = ""
 
 
 SUCCESS = Answer(CallResult.SUCCESS)
 FAIL = Answer(CallResult.FAIL)
 TIMEOUT = Answer(CallResult.TIMEOUT)
 UNREACHABLE = Answer(CallResult.UNREACHABLE)
+NOT_THE_OWNER = Answer(CallResult.FAIL, reason="not the owner")
+UNKNOWN_INSTANCE = Answer(CallResult.FAIL, reason="unknown instance")
+NO_SUCH_API = Answer(CallResult.FAIL, reason="no such API")
 
 
 def batch_of(instances: Iterable[str]) -> str:

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
-from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply_to, enabled, observe
+from distro_model.clock.cluster import (
+    ClusterState,
+    IllegalActionError,
+    Outcome,
+    View,
+    apply_to,
+    enabled,
+    observe,
+    reaches_nobody,
+)
 from distro_model.clock.traffic import Ended, Traffic, seen_calls
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
@@ -91,6 +100,11 @@ class PossibleStates:
         """None when the action is legal in some possible state, else the guard that forbids it."""
         guards = [enabled(outcome.state, action) for outcome in self.outcomes]
         return None if None in guards else guards[0]
+
+    def unreached(self, action: Action) -> str | None:
+        """Why a request of a client reaches no node in any possible state, or None."""
+        reasons = [reaches_nobody(outcome.state, action) for outcome in self.outcomes]
+        return None if None in reasons else reasons[0]
 
     def after(self, action: Action, ended: Sequence[Ended] | None = None) -> PossibleStates:
         """All outcomes of the action. States in which a guard forbids it were not the case, and go.

@@ -206,10 +206,25 @@ _SCENARIOS_HEAD = (
     "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`, `cluster=…` for the name of its cluster.",
     "What a driver cannot do it says in a",
     "sentence, and the run is inconclusive. Texts of version 1 are read as they are.",
+    "",
+    "A run ends at the first expectation that is violated. A request that a node refuses, or that reaches none",
+    "(`refused: 400`, `refused: unreachable`), is a violation, unless the next line expects it; the run goes on",
+    "either way. What a client can no longer do, since its node has closed its connection or it has taken",
+    "everything back, is `nothing to do` and no violation. With `expect model agrees`, and among played members,",
+    "the model decides which requests are to be refused. The same text has the same outcome in the model and on",
+    "nodes.",
+    "",
+    "Instance metadata, weight and `enabled` as an *operator* sets them (the console, `PUT /ns/instance`) travel by",
+    "Raft and are kept apart from what Distro replicates: a scenario cannot say them, and `http update` is refused",
+    "with that reason. What a client publishes itself is said with its instance.",
 )
 _EXPECT_HEAD = (
     "`expect within 15s: …` becomes true in that time, `expect for 15s: …` is true all the time, `expect …` is true",
-    "now.",
+    "now. One that fails says what is there instead, from when to when it held before (seen every 100 ms), and the",
+    "last event before: a call between nodes about a client, or a change that a reference node reports. `refused`",
+    "and `answer` are about the last request of a client: the code in the body where there is one (a light beat of",
+    "an unknown instance is answered `20404`, a beat that is taken `10200`), else the HTTP status; over gRPC the",
+    "error code, else the result code.",
 )
 _DEVIATIONS_HEAD = (
     "Where the reference node does not do what a real server of the same release does, and why it stays so.",

@@ -19,6 +19,7 @@ from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
+from distro_conformance.plain import fields_of
 from distro_conformance.verdict import UsageError
 
 
@@ -54,7 +55,7 @@ def replay(
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
     elif pytest is not None:
         say_aside(f"no violation, so {pytest} is not written")
-    steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
+    steps = [fields_of(step) for step in result.steps]
     if json:
         findings = [
             finding.to_json() for finding in findings_of_replay(result, file, allow_disruption=allow_disruption)
@@ -69,6 +70,8 @@ def replay(
 
 def _say(step: ReplayedStep) -> None:
     say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
+    if step.detail:
+        say(f"{'':13}{step.detail}")
 
 
 def _standard_input() -> str:

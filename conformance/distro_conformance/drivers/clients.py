@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
+from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
@@ -81,11 +82,11 @@ class ConnectedClients:
         connection.namespace = self.namespace
         self.now[name] = ConnectedClient(name, node, connection, pushed)
 
-    async def act(self, action: Register | RegisterBatch | Deregister) -> None:
+    async def act(self, action: Register | RegisterBatch | Deregister) -> ClientAnswer:
         """Raises RefusedError."""
         if not isinstance(action, Deregister):
             await self.subscribe(action.client, action.service)
-        await self._accepted(action.client, *self.request_of(action))
+        return answer_over_grpc(await self._accepted(action.client, *self.request_of(action)))
 
     def request_of(self, action: Register | RegisterBatch | Deregister) -> tuple[str, Json]:
         """Type and body of the request that asks for it."""
@@ -94,8 +95,8 @@ class ConnectedClients:
                 kind = "registerInstance"
             case RegisterBatch(_, service, instances):
                 return "BatchInstanceRequest", batch_request(service, map(read_instance, instances))
-            case Deregister(_, service):
-                kind, instance = "deregisterInstance", ANY_INSTANCE
+            case Deregister(_, service, named):
+                kind, instance = "deregisterInstance", named or ANY_INSTANCE
         return "InstanceRequest", instance_request(kind, service, *read_instance(instance))
 
     async def subscribe(self, name: str, service: str) -> None:
@@ -146,7 +147,8 @@ class ConnectedClients:
         client = self.now[name]
         reply = await client.connection.ask(type_name, body)
         if not reply.succeeded:
-            raise RefusedError(f"{client.node} answers {type_name} of {name} with {reply}")
+            message = f"{client.node} answers {type_name} of {name} with {reply}"
+            raise RefusedError(message, answer_over_grpc(reply))
         return reply
 
     # What they are sent

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from distro_conformance.node.answers import ClientAnswer
 from distro_conformance.verdict import KitError
 from distro_conformance.waiting import Clock
 from distro_model.actions import Action, Advance
@@ -63,6 +64,15 @@ class Cluster(Protocol):
         """Why the model cannot watch every step of this cluster, or None where it does."""
         ...
 
+    @property
+    def one_release(self) -> str | None:
+        """Why all nodes are of one release, or None where each may have its own."""
+        ...
+
+    def set_release(self, node: str, profile: str) -> None:
+        """The node behaves so from its next start on."""
+        ...
+
     def cannot(self, action: Action) -> str | None:
         """Why this driver can never perform such an action, or None."""
         ...
@@ -71,6 +81,15 @@ class Cluster(Protocol):
         """`spare` are addresses under which nodes may come back: no list names them and nobody is there.
 
         Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
+        ...
+
+    @property
+    def answers(self) -> Sequence[ClientAnswer]:
+        """To the request that a client made last; more than one where several states are possible."""
+        ...
+
+    def unreached(self, action: Action) -> str | None:
+        """Why what a client does reaches no node now, or None: its node is down, or its connection has ended."""
         ...
 
     async def perform(self, action: Action) -> None:
@@ -97,6 +116,11 @@ class Cluster(Protocol):
 
     async def givers(self, node: str) -> frozenset[str]:
         """The members that have given the node a snapshot since it was started last."""
+        ...
+
+    def last_event(self) -> str | None:
+        """With its time: the last that is known to have happened to what a node holds, or to a call about it. A VERIFY
+        that succeeds is none."""
         ...
 
     async def checkpoint(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.node.http_player import later_api
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
@@ -61,11 +62,13 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
     """What reference nodes say of themselves, as rows of the cluster's recording while there is one."""
 
     def hear(event: NodeEvent) -> None:
+        node = cluster.name_of(event.node)
+        client = cluster.clients.name_of(event.client) or event.client
+        reason = f" ({event.reason})" if event.reason else ""
+        cluster.traffic.happened(f"{node} reports {event.kind} {client}{reason}")
         recording = cluster.journal
         if recording is None:
             return
-        node = cluster.name_of(event.node)
-        client = cluster.clients.name_of(event.client) or event.client
         content = replica_from_sync(event.sync_data).digest if event.sync_data is not None else NOTHING_PUBLISHED
         match event.kind:
             case NodeEventKind.CLIENT_CONNECTED:
@@ -131,9 +134,11 @@ class NodeServer:
 
 
 class EmbeddedCluster(WiredCluster):
-    """`serves_http`: its nodes have the HTTP API, which takes time at each start."""
+    """`serves_http`: its nodes have the HTTP API, which takes time at each start. `reports_events`: they say what
+    happens to their clients, also where nothing is recorded."""
 
     kind = "embedded"
+    one_release: str | None = None
     servers: dict[str, NodeServer]  # type: ignore[assignment]
 
     def __init__(
@@ -145,8 +150,10 @@ class EmbeddedCluster(WiredCluster):
         real_time: bool = False,
         lease_ms: int | None = None,
         wire: Wire = IN_MEMORY,
+        reports_events: bool = False,
     ) -> None:
         super().__init__(recorder)
+        self._reports_events = reports_events
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
         self._profile: Profile | None = None
         """As it was asked for: what a mutant cannot do any more is its fault."""
@@ -159,12 +166,16 @@ class EmbeddedCluster(WiredCluster):
         self._asked_at: dict[str, tuple[Node | None, int]] = {}
         self._from_now_on()
 
+    @property
+    def is_virtual(self) -> bool:
+        return self._is_virtual
+
     def cannot(self, action: Action) -> str | None:
         match action:
-            case RegisterBatch() if self._profile and not self._profile.batch_registration:
+            case RegisterBatch() if self._profile and not self._releases and not self._profile.batch_registration:
                 return f"nodes of {self._profile.name} know no batches"
-            case OverHttp(by_v2=True) if self._profile and not self._profile.http_v2_api:
-                return f"nodes of {self._profile.name} know no version 2 of the HTTP API"
+            case OverHttp(node=node, by_v2=True) if self._profile and not self._behaviour(node).http_v2_api:
+                return f"nodes of {self._behaviour(node).name} know no version 2 of the HTTP API"
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
         return super().cannot(action)
@@ -205,16 +216,34 @@ class EmbeddedCluster(WiredCluster):
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
         self._profile = profile_named(profile)
-        # The mutant comes last: nothing repairs what is broken on purpose.
-        chosen = with_mutant(self._suited(self._profile), self._mutant)
-        chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
         self._name(names, spare, profile)
         ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
         for name, port in ports.items():
-            self.servers[name] = self._reference(name, port, self._listed(name, ports), chosen)
+            self.servers[name] = self._reference(name, port, self._listed(name, ports), self._chosen(name))
+
+    def _behaviour(self, name: str) -> Profile:
+        assert self._profile is not None
+        return profile_named(self._releases[name]) if name in self._releases else self._profile
+
+    def _chosen(self, name: str) -> Profile:
+        """The mutant comes last: nothing repairs what is broken on purpose."""
+        chosen = with_mutant(self._suited(self._behaviour(name)), self._mutant)
+        return replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
+
+    def set_release(self, node: str, profile: str) -> None:
+        self._releases[node] = profile
+        self._later_apis[node] = later_api(profile)
+        if node in self.servers:
+            self._configure(self.servers[node], self._chosen(node))
+
+    def _configure(self, server: NodeServer, profile: Profile) -> None:
+        """What it starts with the next time."""
+        options = options_for(profile)
+        self.reader.headers = {**self.reader.headers, **headers_of(options)}
+        server.config = replace(server.config, profile=profile, options=options)
 
     def _suited(self, profile: Profile) -> Profile:
         if not self._is_virtual:
@@ -223,12 +252,13 @@ class EmbeddedCluster(WiredCluster):
 
     def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
         options = options_for(profile)
-        self.reader.headers = headers_of(options)
+        self.reader.headers = {**self.reader.headers, **headers_of(options)}
         config = NodeConfig(port=port, members=members, profile=profile, options=options, serves_http=self._serves_http)
         return NodeServer(config, self._nodes_clock, self._observer(), partial(self.link_to, name), self._transport)
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
-        return node_events_into(self) if self.journal is not None and self._is_virtual else None
+        is_read = self.journal is not None or self._reports_events
+        return node_events_into(self) if is_read and self._is_virtual else None
 
     async def _settle(self) -> None:
         if self._is_virtual:

@@ -19,6 +19,7 @@ from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, ListMembers, OverHttp, Restart, beyond_the_model
 from distro_model.clock.cluster import start
 from distro_model.clock.instants import TooManyOutcomesError
+from distro_model.messages import CallResult
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
@@ -57,6 +58,7 @@ class LockstepCluster(EmbeddedCluster):
     rules (`distro_model.rules.watching`)."""
 
     incomparable = None
+    one_release = "beside the model all nodes are of one release"
 
     def __init__(
         self,
@@ -66,8 +68,9 @@ class LockstepCluster(EmbeddedCluster):
         watch: Watch = lambda profile: profile,
         *,
         serves_http: bool = False,
+        reports_events: bool = False,
     ) -> None:
-        super().__init__(mutant, recorder, serves_http=serves_http, wire=wire)
+        super().__init__(mutant, recorder, serves_http=serves_http, wire=wire, reports_events=reports_events)
         self._watch = watch
         self._possible: PossibleStates
         self._last_seen: Observation = {}
@@ -137,8 +140,19 @@ class LockstepCluster(EmbeddedCluster):
         after = possible.matching(seen, [each.call for each in ended])
         if isinstance(after, Rejection):
             raise DivergedError(action, self.clock.now_ms(), after)
+        self._compare_answer(action, after)
         self._possible = after
         await self._compare_lists(action, seen, pushed)
+
+    def _compare_answer(self, action: Action, possible: PossibleStates) -> None:
+        """A request over HTTP that the model expects to be carried out is, and one that it does not is refused."""
+        if not isinstance(action, OverHttp) or not self.answers:
+            return
+        expected = {each.answer.result is CallResult.SUCCESS for each in possible.outcomes if each.answer is not None}
+        if self.answers[0].is_refused in expected and len(expected) == 1:
+            answer = "carries it out" if True in expected else "refuses it"
+            what = f"{action.node} answers '{action}' with {self.answers[0].detail}; the model {answer}"
+            raise DivergedError(action, self.clock.now_ms(), what)
 
     async def _on_nodes(self, action: Action) -> Mapping[str, object] | None:
         """Where the action leaves time for a push: by node with subscribers how often it had changed before the last

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
 from distro_conformance.drivers.cluster import CannotError, Ends, VirtualTime
 from distro_conformance.drivers.service_lists import projection
-from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
-from distro_model.clock.cluster import IllegalActionError, observe, prologue, start
+from distro_conformance.node.answers import ClientAnswer, answer_of_model
+from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, later_api
+from distro_conformance.node.player import RefusedError
+from distro_model.actions import Action, Advance, HttpBeat, Move, Restart, beyond_the_model
+from distro_model.clock.cluster import ClusterState, IllegalActionError, observe, prologue, start
 from distro_model.clock.environment import unknown_to
-from distro_model.messages import CallResult, Operation
+from distro_model.messages import Answer, CallResult, Operation, text_of
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
 from distro_model.profile import Profile
 from distro_model.profiles import beside_nodes, profile_named
+
+_QUIET = (Operation.VERIFY, CallResult.SUCCESS)
 
 
 class ModelCluster:
     """Raises UnknownMutantError when it starts; an action that a guard forbids raises CannotError."""
 
     incomparable = None
+    one_release: str | None = "the model has one release for all nodes; reference nodes (embedded) have each their own"
 
     def __init__(self, mutant: str | None = None, lease_ms: int | None = None) -> None:
         self.names: tuple[str, ...] = ()
@@ -31,16 +37,24 @@ class ModelCluster:
         self._mutant, self._lease_ms = mutant, lease_ms
         self._profile: Profile | None = None
         self._states: PossibleStates
+        self._last_event: str | None = None
         self._givers: dict[str, set[str]] = {}
+        self._later_api = "v2"
+        self.answers: tuple[ClientAnswer, ...] = ()
+
+    def set_release(self, node: str, profile: str) -> None:
+        raise CannotError(f"node {node} {profile}: {self.one_release}")
 
     def cannot(self, action: Action) -> str | None:
+        if isinstance(action, HttpBeat) and action.by_v2 and self._later_api == "v3":
+            return LIGHT_BEATS_ONLY
         unknown = None if self._profile is None else unknown_to(self._profile, action)
         return unknown or beyond_the_model(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         chosen = with_mutant(beside_nodes(profile_named(profile)), self._mutant)
         chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
-        self._profile = chosen
+        self._profile, self._later_api = chosen, later_api(profile)
         self.names = tuple(sorted((*names, *spare)))
         self.links = tuple(permutations(self.names, 2))
         self._states = PossibleStates.of(start(names, chosen, spare=spare))
@@ -52,7 +66,14 @@ class ModelCluster:
         """Why the action makes no sense now, or None."""
         return self._states.guard(action)
 
+    def unreached(self, action: Action) -> str | None:
+        return self._states.unreached(action)
+
+    def last_event(self) -> str | None:
+        return self._last_event
+
     async def perform(self, action: Action) -> None:
+        before = self._states.outcomes[0].state
         try:
             self._states = self._states.after(action)
         except IllegalActionError as error:
@@ -66,6 +87,25 @@ class ModelCluster:
                     self._givers.setdefault(call.source, set()).add(call.target)
         if isinstance(action, Advance):
             self._at_ms += action.ms
+        self._note_events(before)
+        answered = [each.answer for each in self._states.outcomes if each.answer is not None]
+        if answered:
+            self._note_answers(action, answered)
+
+    def _note_events(self, before: ClusterState) -> None:
+        """Of the first possible state: calls that ended since, and what nodes hold now and did not."""
+        now = self._states.outcomes[0]
+        calls = [str(call) for call in now.traffic if (call.operation, call.outcome) != _QUIET]
+        events = [*calls, *_changes(observe(before), observe(now.state))]
+        if events:
+            self._last_event = f"{events[-1]} at {self.clock.now_ms() / 1000:.1f} s"
+
+    def _note_answers(self, action: Action, answered: Sequence[Answer]) -> None:
+        """Raises RefusedError where every possible state refuses it."""
+        self.answers = tuple({answer_of_model(action, answer, self._later_api): None for answer in answered})
+        refused = [each for each in self.answers if each.is_refused and not each.asks_to_register]
+        if len(refused) == len(self.answers):
+            raise RefusedError(f"'{action}' is answered with {refused[0]}", refused[0])
 
     async def observe(self) -> Sequence[Observation]:
         return [observe(state) for state in self._states.states]
@@ -98,3 +138,14 @@ class ModelCluster:
 
     async def stop(self) -> None:
         """Nothing runs."""
+
+
+def _changes(before: Observation, now: Observation) -> Iterator[str]:
+    """What differs in what nodes hold, as clauses."""
+    for node, clients in now.items():
+        earlier = before.get(node) or {}
+        for client, view in (clients or {}).items():
+            if view != earlier.get(client):
+                yield f"{node} holds {client} with {text_of(view.content)}"
+        for client in sorted(earlier.keys() - (clients or {}).keys()):
+            yield f"{node} holds {client} no more"

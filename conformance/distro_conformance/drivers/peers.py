@@ -24,8 +24,8 @@ from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
 from distro_conformance.drivers.turns import take_turns
 from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.node.answers import answer_over_grpc, answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
-from distro_conformance.node.http_player import HTTP_OK
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
@@ -312,6 +312,7 @@ class PeersCluster(WiredCluster):
 
         async def ask() -> Answer:
             reply = await self.clients.now[client].connection.ask(type_name, body)
+            self.answers = (answer_over_grpc(reply),)
             await self._settle()
             return Answer(CallResult.SUCCESS if reply.succeeded else CallResult.FAIL)
 
@@ -325,7 +326,9 @@ class PeersCluster(WiredCluster):
             reply = await self._ask_over_http(action)
             await self._settle()
             said.append(f"({reply})")
-            return SUCCESS if reply.status == HTTP_OK and reply.text != NOT_DONE else FAIL
+            answer = answer_over_http(reply.status, reply.text)
+            self.answers = (answer,)
+            return FAIL if answer.is_refused or reply.text == NOT_DONE else SUCCESS
 
         await self.oracle.in_window(action.client, asked_over_http(action), ask, f"it answers '{action}' with", said)
 

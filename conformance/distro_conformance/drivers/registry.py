@@ -116,10 +116,13 @@ def _embedded(wishes: Wishes) -> Cluster:
             serves_http=wishes.over_http,
             lease_ms=wishes.lease_ms,
             wire=wishes.wire,
+            reports_events=True,
         )
     if wishes.lease_ms is not None:
         raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
-    return LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http)
+    return LockstepCluster(
+        wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http, reports_events=True
+    )
 
 
 def _of_release(cluster: NacosCluster, wishes: Wishes) -> Resolved:

@@ -21,7 +21,8 @@ from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.service_lists import published_of
-from distro_conformance.node.http_player import HTTP_OK, HttpReply, PlayedHttpClient, later_api
+from distro_conformance.node.answers import ClientAnswer, answer_over_http
+from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, HttpReply, PlayedHttpClient, later_api
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
@@ -48,6 +49,7 @@ from distro_model.actions import (
     Hold,
     HttpBeat,
     HttpDeregister,
+    HttpLightBeat,
     HttpRegister,
     HttpRequest,
     LinkAction,
@@ -84,6 +86,7 @@ class WiredCluster:
     """`names` in ascending order; the nodes' ports ascend with them, so that both sort alike."""
 
     kind = "wired"
+    one_release: str | None = "only reference nodes (embedded) can be of different releases in one run"
     incomparable: str | None = "the model can follow embedded nodes step by step, in virtual time, and no others"
 
     def __init__(self, recorder: Recorder | None = None) -> None:
@@ -105,14 +108,17 @@ class WiredCluster:
         self._paused: set[str] = set()
         self._lists: dict[str, Sequence[str]] = {}
         """The members in the list of each node."""
-        self._later_api = "v2"
+        self._releases: dict[str, str] = {}
+        """Of nodes that have another one than the cluster's."""
+        self._later_apis: dict[str, str] = {}
+        self.answers: tuple[ClientAnswer, ...] = ()
         self._serves_http = True
 
     def _name(self, names: Sequence[str], spare: Sequence[str], profile: str) -> None:
         """These are the nodes. Nobody lists the spare addresses, which sort among them."""
         self.names = tuple(sorted((*names, *spare)))
         self._lists = dict.fromkeys(names, tuple(names))
-        self._later_api = later_api(profile)
+        self._later_apis = {name: later_api(self._releases.get(name, profile)) for name in self.names}
 
     def _listed(self, name: str, ports: Mapping[str, int]) -> tuple[str, ...]:
         """The addresses in the list with which a node starts: its own too, whatever the others list."""
@@ -123,18 +129,36 @@ class WiredCluster:
 
     # The contract
 
+    def set_release(self, node: str, profile: str) -> None:
+        """From its next start on."""
+        raise CannotError(f"node {node} {profile}: {self.one_release}")
+
     def cannot(self, action: Action) -> str | None:
         match action:
             case OverHttp() if not self._serves_http:
                 return "the nodes were started without their HTTP API"
-            case HttpBeat(by_v2=True) if self._later_api == "v3":
-                return "a beat of version 3 says where and not what: it registers nothing"
+            case HttpBeat(node=node, by_v2=True) if self._later_apis.get(node) == "v3":
+                return LIGHT_BEATS_ONLY
             case OfLink(source, target) if (source, target) not in self.links:
                 return f"no link of ours leads from {source} to {target} on {self.kind}"
-            case AnswerAgain(client) if client in self.clients.now and self.clients.now[client].connection.is_closed:
-                return f"its node has closed the connection of {client}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
                 return f"{node} has no process of its own that could be paused"
+        return None
+
+    def unreached(self, action: Action) -> str | None:
+        match action:
+            case OverHttp(node=node) if self.servers and node not in self.up:
+                return f"{node} is down"
+            case (
+                Register(client)
+                | RegisterBatch(client)
+                | Deregister(client)
+                | Disconnect(client)
+                | FallSilent(client)
+                | AnswerAgain(client)
+            ) if client in self.clients.names.values():
+                held = self.clients.now.get(client)
+                return None if held and not held.connection.is_closed else f"{client} is no longer connected"
         return None
 
     async def perform(self, action: Action) -> None:
@@ -147,6 +171,9 @@ class WiredCluster:
             return
         try:
             await self._perform(action)
+        except RefusedError as error:
+            self.answers = (error.answer,) if error.answer is not None else ()
+            raise
         except grpc.aio.AioRpcError as error:
             raise TargetError(f"'{action}': a node stopped answering: {error.details()}") from error
         await self._settle()
@@ -174,6 +201,9 @@ class WiredCluster:
 
     async def givers(self, node: str) -> frozenset[str]:
         return frozenset(self.traffic.givers[node])
+
+    def last_event(self) -> str | None:
+        return self.traffic.last_event
 
     async def checkpoint(self) -> None:
         if self.journal is not None:
@@ -326,7 +356,7 @@ class WiredCluster:
             case Connect(client, node):
                 await self.clients.connect(client, node)
             case _:
-                await self.clients.act(action)
+                self.answers = (await self.clients.act(action),)
 
     async def _disconnect(self, client: str) -> None:
         gone = await self.clients.leave(client)
@@ -336,14 +366,16 @@ class WiredCluster:
 
     async def _over_http(self, action: HttpRequest) -> None:
         reply = await self._ask_over_http(action)
-        if reply.status != HTTP_OK:
-            raise RefusedError(f"{action.node} answers '{action}' with {reply}")
+        answer = answer_over_http(reply.status, reply.text)
+        self.answers = (answer,)
+        if answer.is_refused and not answer.asks_to_register:
+            raise RefusedError(f"{action.node} answers '{action}' with {reply}", answer)
 
     async def _ask_over_http(self, action: HttpRequest) -> HttpReply:
         self.clients.services[action.service] = None
         self.clients.names[action.client] = action.client
         ip, port, metadata = read_instance(action.instance)
-        connector, api = self.clients.transport.http_connector, self._later_api if action.by_v2 else "v1"
+        connector, api = self.clients.transport.http_connector, self._later_apis[action.node] if action.by_v2 else "v1"
         client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)
         match action:
             case HttpRegister():
@@ -352,6 +384,8 @@ class WiredCluster:
                 return await client.deregister(action.service)
             case HttpBeat():
                 return await client.beat(action.service, metadata)
+            case HttpLightBeat():
+                return await client.light_beat(action.service)
 
     async def _fault(self, action: LinkAction) -> None:
         link = self.links[action.source, action.target]

@@ -16,7 +16,8 @@ from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
 from distro_conformance.findings.finding import Finding, Held, Judgement, differ, verdict_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
-from distro_conformance.language.text import Scenario, Step, build
+from distro_conformance.language.running import Step
+from distro_conformance.language.text import Scenario, build
 from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import Situation

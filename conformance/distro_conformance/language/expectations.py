@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.node.answers import ClientAnswer
 from distro_conformance.node.player import RefusedError
 from distro_model.messages import instances_of
 from distro_model.possible import Observation
@@ -40,6 +41,22 @@ class ExpectModel:
 
     def __str__(self) -> str:
         return "expect model agrees"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectAnswer:
+    """What the last request of a client was answered: the code that the client looks at, or that it was not carried
+    out (`code` None)."""
+
+    code: str | None = None
+
+    def __str__(self) -> str:
+        return "expect refused" if self.code is None else f"expect answer {self.code}"
+
+    def unmet_by(self, answer: ClientAnswer) -> str | None:
+        if self.code is None:
+            return None if answer.is_refused else f"it was carried out: {answer}"
+        return None if str(answer) == self.code else f"the answer was {answer}"
 
 
 class OfHeld:

@@ -32,6 +32,7 @@ def findings_of_replay(
             message=step.outcome,
             expected=step.text if step.verdict is not Verdict.CONFORMS else "",
             since=f"{step.at_ms} ms",
+            until=None if step.held_to_ms is None else f"{step.held_to_ms} ms",
             after=earlier.text if earlier else None,
             again=again,
         )

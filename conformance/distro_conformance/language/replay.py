@@ -8,24 +8,25 @@ makes no sense where it stands is refused, whatever the target.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from distro_conformance.drivers.cluster import CannotError, Cluster
+from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
 from distro_conformance.event_loop import event_loop
-from distro_conformance.language.expectations import Expect, ExpectModel, listed
+from distro_conformance.language.beating import Repeat
+from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel
+from distro_conformance.language.holding import Held
 from distro_conformance.language.observing import Checkpoint, Query, Subscribe
-from distro_conformance.language.text import Line, Scenario, ScenarioError, Step, parse
+from distro_conformance.language.running import Running, Step, unable
+from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
 from distro_conformance.node.player import RefusedError
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import Verdict, worst
-from distro_conformance.waiting import eventually, never
-from distro_model.actions import OverHttp
+from distro_model.actions import Action, OverHttp
 from distro_traces.ndjson import Recorder
 
-STEP_MS = 100
 START = "(the nodes start)"
 
 
@@ -38,6 +39,11 @@ class ReplayedStep:
     at_ms: int
     outcome: str
     verdict: Verdict = Verdict.CONFORMS
+    held_from_ms: int | None = None
+    held_to_ms: int | None = None
+    """Of an expectation that failed: from when to when it was seen to hold, if it ever was."""
+    detail: str = field(default="", compare=False)
+    """In the words of the target: what it answered, what happened last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def replay(
         profile=profile,
         written_for=scenario.profile,
         mutant=mutant or scenario.mutant,
-        over_http=any(isinstance(step, OverHttp) for step in scenario.steps),
+        over_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
         allow_disruption=allow_disruption,
@@ -94,7 +100,8 @@ def replay(
         on_progress=on_progress,
     )
     resolved = resolve_cluster(target, wishes)
-    if not scenario.played:  # what members that are played do makes always sense
+    if not scenario.played and not scenario.releases:
+        # What members that are played do makes always sense; of two releases at once the model knows nothing.
         event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
     steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
     return Replay(target, resolved.profile, wishes.mutant, tuple(steps))
@@ -113,18 +120,17 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
     """Raises ScenarioError."""
     model = ModelCluster(lease_ms=scenario.lease_ms)
     await model.start(scenario.nodes, profile, spare=scenario.spare)
+    running = Running(model)
     for line in scenario.lines:
-        if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel):
+        if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel | ExpectAnswer):
             continue
-        if isinstance(line.step, Expect):
-            await hold(model, line.step)
-            continue
-        if model.cannot(line.step) is not None:
+        if unable(model, line.step) is not None:
             return  # from here on the model does not know what the nodes do
-        why_not = model.forbidden(line.step)
-        if why_not is not None:
-            raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")
-        await model.perform(line.step)
+        if isinstance(line.step, Action):
+            why_not = running.unsaid(line.step, model.forbidden(line.step))
+            if why_not is not None:
+                raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")
+        await running.run(line.step)
 
 
 async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_the_end: bool) -> Sequence[ReplayedStep]:
@@ -136,76 +142,45 @@ async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_th
         on_step(step)
 
     try:
+        for release in scenario.releases:
+            if cluster.one_release is not None:
+                outcome = f"cannot be done: {cluster.one_release}"
+                note(ReplayedStep(0, str(release), 0, outcome, Verdict.INCONCLUSIVE))
+                return steps
+            cluster.set_release(release.node, release.release)
         try:
             await cluster.start(scenario.nodes, resolved.profile, spare=scenario.spare)
         except DivergedError as error:
             note(ReplayedStep(0, START, 0, f"differs from the model: {error.reason}", Verdict.VIOLATES))
             return steps
-        unable = [(line, why) for line in scenario.lines if (why := _cannot(cluster, line.step))]
-        for line, why in unable[:1]:
-            note(ReplayedStep(line.number, line.text, 0, f"cannot be done: {why}", Verdict.INCONCLUSIVE))
-            return steps
         for line in scenario.lines:
+            if (why := unable(cluster, line.step)) is not None:
+                note(ReplayedStep(line.number, line.text, 0, f"cannot be done: {why}", Verdict.INCONCLUSIVE))
+                return steps
+        watched = bool(scenario.played) or any(isinstance(step, ExpectModel) for step in scenario.steps)
+        running = Running(cluster, watched=watched)
+        for line, following in zip(scenario.lines, [*scenario.steps[1:], None], strict=True):
             at_ms = cluster.clock.now_ms()
-            verdict, outcome = await _run_line(cluster, line)
-            note(ReplayedStep(line.number, line.text, at_ms, outcome, verdict))
-            if verdict is not Verdict.CONFORMS and not isinstance(line.step, Expect):
-                break
-            if verdict is Verdict.VIOLATES and not to_the_end:
+            held = await _run_line(running, line, following)
+            from_ms, to_ms = held.failed_window
+            note(
+                ReplayedStep(
+                    line.number, line.text, at_ms, held.outcome, held.verdict, from_ms, to_ms, detail=held.detail
+                )
+            )
+            if held.ends_run(is_expectation=isinstance(line.step, Expect | ExpectAnswer), to_the_end=to_the_end):
                 break
     finally:
         await cluster.stop()
     return steps
 
 
-def _cannot(cluster: Cluster, step: Step) -> str | None:
-    if isinstance(step, ExpectModel):
-        return cluster.incomparable
-    return None if isinstance(step, Expect | Query | Subscribe | Checkpoint) else cluster.cannot(step)
-
-
-async def _run_line(cluster: Cluster, line: Line) -> tuple[Verdict, str]:
+async def _run_line(running: Running, line: Line, following: Step | None) -> Held:
     try:
-        match line.step:
-            case ExpectModel():
-                return Verdict.CONFORMS, "holds"
-            case Expect() as expect:
-                return await hold(cluster, expect)
-            case Query(service, node):
-                seen = {listed(found) for found in await cluster.query(node, service)}
-                return Verdict.CONFORMS, "shows " + " or ".join(sorted(seen))
-            case Subscribe(client, service):
-                await cluster.subscribe(client, service)
-            case Checkpoint():
-                await cluster.checkpoint()
-            case action:
-                await cluster.perform(action)
+        return await running.run(line.step, refusal_expected=isinstance(following, ExpectAnswer))
     except DivergedError as error:
-        return Verdict.VIOLATES, f"differs from the model: {error.reason}"
+        return Held(Verdict.VIOLATES, f"differs from the model: {error.reason}", is_lost=True)
     except RefusedError as error:
-        return Verdict.VIOLATES, f"refused: {error}"
+        return Held(Verdict.VIOLATES, f"refused: {error}", is_lost=True)
     except CannotError as error:
-        return Verdict.INCONCLUSIVE, f"cannot be done: {error}"
-    return Verdict.CONFORMS, "done"
-
-
-async def hold(cluster: Cluster, expect: Expect) -> tuple[Verdict, str]:
-    """Until the condition holds in every possible state; then, with `for`, until it no longer does."""
-    reasons: Sequence[str | None] = ()
-
-    async def holds() -> bool | None:
-        nonlocal reasons
-        reasons = await expect.condition.unmet(cluster)
-        return None if any(reasons) else True
-
-    async def fails() -> bool | None:
-        return None if await holds() else True
-
-    if await eventually(holds, cluster.clock, expect.within_ms, step_ms=STEP_MS) is not None and (
-        not expect.for_ms or await never(fails, cluster.clock, expect.for_ms, step_ms=STEP_MS) is None
-    ):
-        return Verdict.CONFORMS, "holds"
-    found = " or ".join(sorted({reason for reason in reasons if reason}))
-    if all(reasons):
-        return Verdict.VIOLATES, found
-    return Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}"
+        return Held(Verdict.INCONCLUSIVE, f"cannot be done: {error}", is_lost=True)

@@ -17,15 +17,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
-from distro_conformance.language.expectations import Expect, ExpectModel
-from distro_conformance.language.observing import Look
+from distro_conformance.language.expectations import Expect
+from distro_conformance.language.releases import NodeRelease
+from distro_conformance.language.running import Step
 from distro_conformance.language.verbs import HEADER, VERBS, VERSION, expectation
 from distro_conformance.language.words import Words, duration_ms, render_duration
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
-from distro_model.actions import Action, Advance
+from distro_model.actions import Advance
 
 DEFAULT_NODES = ("a", "b", "c")
 
@@ -35,9 +37,6 @@ COMMENT = re.compile(r"(?:^|\s)#")
 
 class ScenarioError(UsageError):
     """A line that is no step; names the file, the line and what was expected."""
-
-
-Step = Action | Look | Expect | ExpectModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,8 @@ class Scenario:
 
     spare: tuple[str, ...] = ()
     """Addresses under which nodes may come back."""
+    releases: tuple[NodeRelease, ...] = ()
+    """Of the nodes that start with another one than the profile's."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -78,6 +79,7 @@ class Scenario:
         head += [f"wire {self.wire}"] if self.wire != IN_MEMORY else []
         head.append("nodes " + " ".join(self.nodes))
         head += ["spare " + " ".join(self.spare)] if self.spare else []
+        head += map(str, self.releases)
         head += ["played " + " ".join(self.played)] if self.played else []
         return "\n".join([*head, *(render_step(step) for step in self.steps)]) + "\n"
 
@@ -119,7 +121,8 @@ def parse(text: str, name: str = "scenario") -> Scenario:
                 comment.append(raw.lstrip()[1:].strip())
             continue
         try:
-            header = _header(scenario, content)
+            is_step = bool(lines) and content.split()[0] == "node"
+            header = None if is_step else _header(scenario, content)
             if header is not None and lines:
                 known = ", ".join(each.split()[0] for each in HEADER)
                 raise ValueError(f"the header ({known}) stands before the first step")
@@ -141,7 +144,15 @@ def read_line(text: str, nodes: Sequence[str]) -> Step:
 
 def _header(scenario: Scenario, content: str) -> Scenario | None:
     verb, *words = content.split()
+    if verb == "node":
+        step = _step(content, scenario.nodes + scenario.spare)
+        assert isinstance(step, NodeRelease)
+        return replace(scenario, releases=(*scenario.releases, step))
     if verb == "nodes":
+        if any(word.endswith(":") or word.startswith("nacos-") for word in words):
+            named = [word.removesuffix(":") for word in words]
+            node, release = next(pair for pair in pairwise([*named, "nacos-2.3.2"]) if pair[1].startswith("nacos-"))
+            raise ValueError(f"'nodes' takes names; another release for one of them is a line 'node {node} {release}'")
         if len(words) < 2 or len(set(words)) != len(words) or words != sorted(words):
             raise ValueError("'nodes' takes two or more different names in ascending order")
         return replace(scenario, nodes=tuple(words))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from distro_conformance.language.beating import Repeat, StopBeats
 from distro_conformance.language.expectations import (
     STATES,
     AllAgree,
@@ -18,6 +19,7 @@ from distro_conformance.language.expectations import (
     Condition,
     Counts,
     Expect,
+    ExpectAnswer,
     ExpectModel,
     Has,
     HasNot,
@@ -26,16 +28,30 @@ from distro_conformance.language.expectations import (
     SubscriptionShows,
 )
 from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
+from distro_conformance.language.releases import NodeRelease
 from distro_conformance.language.words import Words, duration_ms
+from distro_conformance.node.answers import UNREACHABLE
+from distro_conformance.release import listed_profile
+from distro_conformance.verdict import UsageError
 from distro_model import actions
 from distro_model.actions import MALFORMED, OPERATIONS, RESULTS, SAID, Action, Advance
 
 VERSION = 2
 """Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
 
-_HTTP: Mapping[str, Callable[[str, str, str, bool], actions.HttpRequest]] = {
-    request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
+_BEATS: Mapping[str, type[actions.HttpBeat | actions.HttpLightBeat]] = {
+    beat.verb: beat for beat in (actions.HttpBeat, actions.HttpLightBeat)
 }
+_HTTP: Mapping[str, Callable[[str, str, str, bool], actions.HttpRequest]] = {
+    **{request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister)},
+    **_BEATS,
+}
+_OF_OPERATORS = ("update", "patch", "metadata", "weight", "enable", "disable")
+_BY_RAFT = (
+    "weight, enabled and metadata that an operator sets travel by Raft, and a release keeps them apart from the "
+    "instance: they are no part of Distro, and no scenario says them; what the client itself publishes is said with "
+    "its instance"
+)
 
 
 def _hold(words: Words) -> actions.Hold:
@@ -43,16 +59,38 @@ def _hold(words: Words) -> actions.Hold:
     return actions.Hold(*words.link(), distro)
 
 
-def _over_http(words: Words) -> actions.HttpRequest:
+def _over_http(words: Words) -> actions.HttpRequest | Repeat | StopBeats:
     verb = words.word("request")
+    if verb in _OF_OPERATORS:
+        raise ValueError(_BY_RAFT)
+    if verb == "stop":
+        return StopBeats(words.word("service"), words.instance())
     if verb not in _HTTP:
-        raise ValueError(f"'{verb}' is no request of the HTTP API; known are {', '.join(_HTTP)}")
+        raise ValueError(f"'{verb}' is no request of the HTTP API; known are {', '.join((*_HTTP, 'stop'))}")
     service, instance = words.word("service"), words.instance("at")
-    node = words.node_after("at")
+    nodes = words.nodes_after("at", "by", "every")
     by_v2 = words.takes("by")
     if by_v2:
         words.keyword("v2")
-    return _HTTP[verb](service, instance, node, by_v2)
+    if words.takes("every"):
+        return _repeated(verb, _HTTP[verb](service, instance, nodes[0], by_v2), nodes, words)
+    if len(nodes) > 1:
+        raise ValueError("only a beat that repeats (every 5s) goes to several nodes, in turn")
+    return _HTTP[verb](service, instance, nodes[0], by_v2)
+
+
+def _repeated(verb: str, request: actions.HttpRequest, nodes: tuple[str, ...], words: Words) -> Repeat:
+    if not isinstance(request, actions.HttpBeat | actions.HttpLightBeat):
+        raise ValueError(f"'{verb}' does not repeat; {' and '.join(_BEATS)} do")
+    every_ms = duration_ms(words.word("duration"))
+    if every_ms < 1:
+        raise ValueError("a beat repeats every 1ms or more")
+    return Repeat(request, nodes, every_ms)
+
+
+def _deregister(words: Words) -> actions.Deregister:
+    client, service = words.word("client"), words.word("service")
+    return actions.Deregister(client, service, words.instance() if words.is_more else None)
 
 
 def _says(words: Words) -> actions.Says:
@@ -79,6 +117,15 @@ def _answers(words: Words) -> actions.Answers:
     return actions.Answers(peer, operation, result, words.optional())
 
 
+def _node_release(words: Words) -> NodeRelease:
+    node, release = words.node(), words.word("release")
+    try:
+        listed_profile(release)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return NodeRelease(node, release)
+
+
 def _members(words: Words) -> actions.ListMembers:
     node = words.word("node").removesuffix(":")
     return actions.ListMembers(words.known(node), words.nodes())
@@ -91,7 +138,7 @@ class Verb:
     usage: str
     kind: type
     """Its documentation says what the verb means."""
-    read: Callable[[Words], Action | Look]
+    read: Callable[[Words], Action | Look | Repeat | StopBeats | NodeRelease]
 
 
 _LINK, _DURATION = "NODE->NODE", "300ms|2.5s|3m"
@@ -132,9 +179,11 @@ VERBS: Mapping[str, Verb] = {
     "connect": _verb(actions.Connect, "CLIENT", "NODE"),
     "register": _verb(actions.Register, "CLIENT", "SERVICE", "INSTANCE"),
     "batch": _verb(actions.RegisterBatch, "CLIENT", "SERVICE", "INSTANCE, INSTANCE, …"),
-    "deregister": _verb(actions.Deregister, "CLIENT", "SERVICE"),
+    "deregister": Verb("CLIENT SERVICE [INSTANCE]", actions.Deregister, _deregister),
     **{kind.verb: _verb(kind, "CLIENT") for kind in (actions.Disconnect, actions.FallSilent, actions.AnswerAgain)},
     "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE [by v2]", actions.OverHttp, _over_http),
+    "http beat": Verb(f"SERVICE INSTANCE at NODE NODE … [by v2] every {_DURATION}", Repeat, _over_http),
+    "http stop": Verb("SERVICE INSTANCE", StopBeats, _over_http),
     "advance": _verb(Advance, _DURATION),
     **{kind.verb: _verb(kind, _LINK) for kind in (actions.Cut, actions.Heal, actions.Refuse)},
     "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),
@@ -144,6 +193,7 @@ VERBS: Mapping[str, Verb] = {
     **{kind.verb: _verb(kind, "NODE") for kind in (actions.Crash, actions.Restart)},
     "move": _verb(actions.Move, "NODE", "SPARE"),
     **{kind.verb: _verb(kind, "NODE") for kind in (actions.Pause, actions.Resume)},
+    "node": Verb("NODE RELEASE", NodeRelease, _node_release),
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
     "say": Verb(
         f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE and SERVICE INSTANCE …]",
@@ -166,6 +216,7 @@ CONDITIONS: Mapping[str, type] = {
     "subscription CLIENT SERVICE shows nothing|INSTANCE and INSTANCE …": SubscriptionShows,
     f"NODE counts NODE {'|'.join(STATES)}": Counts,
     "NODE loads from NODE NODE …": LoadsFrom,
+    "refused|answer CODE|answer unreachable": ExpectAnswer,
 }
 """What may follow `expect [within DURATION:|for DURATION:]`, and what it means."""
 
@@ -176,14 +227,23 @@ HEADER: Mapping[str, str] = {
     "lease DURATION": "Of synced clients, where a run waits for its end and the release's own is too long.",
     "wire memory SEED|grpc": "What embedded nodes speak over.",
     "nodes NAME NAME …": "In ascending order; `a b c` if nothing is said. Time is 0 once they are loaded and quiet.",
+    "node NAME RELEASE": "After `nodes`: this reference node starts with another release than the profile's. As a "
+    "step: from its next start on. The model has one release for all nodes, and says so.",
     "spare NAME …": "Addresses under which nodes may come back (`move`): in no list, and nobody is there at first.",
     "played NAME …": "All nodes but the one that is under test: the kit plays them.",
 }
 
 
-def expectation(text: str, nodes: tuple[str, ...]) -> Expect | ExpectModel:
+def expectation(text: str, nodes: tuple[str, ...]) -> Expect | ExpectModel | ExpectAnswer:
     if text == "model agrees":
         return ExpectModel()
+    if text == "refused":
+        return ExpectAnswer()
+    if re.match(r"answer\b", text):
+        code = text.removeprefix("answer").strip()
+        if not code.isdigit() and code != UNREACHABLE:
+            raise ValueError(f"'expect answer' takes a code such as 200, 20404 or 400, or '{UNREACHABLE}'")
+        return ExpectAnswer(code)
     window = re.match(r"(within|for)\s+(\S+?):\s*", text)
     words = Words("expect", text[window.end() if window else 0 :].split(), nodes)
     condition = _condition(words)
@@ -223,7 +283,7 @@ def _held(words: Words, node: str) -> Condition:
     if not words.takes("has"):
         raise ValueError(
             "expected 'NODE has CLIENT', 'NODE has no CLIENT', 'NODE counts NODE STATE', 'query …', 'subscription …', "
-            "'all agree', 'all up' or 'model agrees'"
+            "'all agree', 'all up', 'refused', 'answer CODE' or 'model agrees'"
         )
     if words.takes("no"):
         return HasNot(node, words.word("client"))

@@ -52,6 +52,17 @@ class Words:
         self.keyword(word)
         return self.node()
 
+    def nodes_after(self, word: str, *until: str) -> tuple[str, ...]:
+        """One or more, in the order in which they are named."""
+        named = [self.node_after(word)]
+        while self._rest and self._rest[0] not in until:
+            named.append(self.node())
+        return tuple(named)
+
+    @property
+    def is_more(self) -> bool:
+        return bool(self._rest)
+
     def takes(self, word: str) -> bool:
         """Whether that word comes next; then it is taken."""
         if not self._rest or self._rest[0] != word:

@@ -24,6 +24,9 @@ _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/
 _IN_3X = Span("3.0.0", "3.99.99")
 
 
+LIGHT_BEATS_ONLY = "a beat of version 3 says where and not what: it registers nothing; write light-beat"
+
+
 def later_api(profile: str) -> str:
     """The version of the API beside v1: 3.x answers 410 to clients that speak v2 (docs/protocol #http-v2)."""
     return "v3" if profile in _IN_3X else "v2"
@@ -75,8 +78,11 @@ class PlayedHttpClient:
         return await self._ask("PUT", "/beat", grouped, beat=json.dumps({**info, "metadata": without_cluster(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
-        """Only where, not what: of no use to a node that does not know the instance."""
-        return await self._ask("PUT", "/beat", service, clusterName="DEFAULT")
+        """Only where, not what: of no use to a node that does not know the instance. It is the only beat of version 3
+        of the API, where it is a registration with a mark."""
+        if self.api == "v3":
+            return await self._ask("POST", "", service, heartBeat="true")
+        return await self._ask("PUT", "/beat", f"{GROUP}@@{service}", clusterName="DEFAULT")
 
     async def list(self, service: str) -> HttpReply:
         return await self._ask("GET", "/list", service)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from distro_conformance.node.answers import ClientAnswer
 from distro_conformance.verdict import KitError
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_protos import Json, Message
@@ -20,7 +21,11 @@ NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 
 
 class RefusedError(KitError):
-    """The node answered a client's request with an error."""
+    """The node answered a client's request with an error; `answer` is that, where it counts as the client's answer."""
+
+    def __init__(self, message: str, answer: ClientAnswer | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
-from distro_conformance.language.expectations import Expect, ExpectModel
-from distro_conformance.language.observing import Checkpoint, Query, Subscribe
-from distro_conformance.language.replay import hold
+from distro_conformance.language.beating import Repeat
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.observing import Query
+from distro_conformance.language.running import Running
 from distro_conformance.language.text import read_line
 from distro_conformance.language.words import duration_ms
 from distro_conformance.plugin.background import do, do_now
@@ -65,6 +66,7 @@ class TestCluster:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
+        self._running = Running(cluster)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,22 +127,20 @@ class TestCluster:
 
     async def _run(self, line: str) -> str:
         match read_line(line, self.names):
-            case Expect() as expect:
-                verdict, outcome = await hold(self._cluster, expect)
-                assert verdict is Verdict.CONFORMS, f"{line}: {outcome}"
-                return outcome
             case Query(service, node):
                 ((*instances,),) = await self._cluster.query(node, service)
                 return " and ".join(instances)
-            case Subscribe(client, service):
-                await self._cluster.subscribe(client, service)
-            case Checkpoint():
-                await self._cluster.checkpoint()
+            case Repeat() if not self._cluster.is_virtual:
+                raise UsageError("in real time nothing sends a beat while the test does something else; send each")
             case ExpectModel():
                 raise UsageError("a test cluster is not compared with the model; play a scenario for that")
-            case action:
-                await self._perform_it(action)
-        return "done"
+            case step if isinstance(step, Action):
+                await self._perform_it(step)
+                return "done"
+            case step:
+                held = await self._running.run(step)
+                assert held.verdict is Verdict.CONFORMS, f"{line}: {held.outcome}"
+                return held.outcome
 
     def _perform(self, action: Action) -> Done:
         return do(self._perform_it(action))
@@ -151,7 +151,13 @@ class TestCluster:
                 raise UsageError(f"{node} is down: it cannot crash before it is restarted")
             case Restart(node) if self._cluster.servers[node].node is not None:
                 raise UsageError(f"{node} is up: it can be restarted once it has crashed")
-        await self._cluster.perform(action)
+        if isinstance(action, Advance):
+            await self._running.run(action)
+            return
+        try:
+            await self._cluster.perform(action)
+        finally:
+            self._running.answers = self._cluster.answers
 
     def _known(self, node: str) -> str:
         if node not in self.names:

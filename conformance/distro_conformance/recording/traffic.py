@@ -27,6 +27,8 @@ class TrafficLog:
     recording: TraceJournal | None = None
     givers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By node the members that have given it a snapshot since this was emptied."""
+    last_event: str | None = None
+    """The last call about a client that ended, or what a node reported last of its clients, with the time."""
     _ended: list[Ended] = field(default_factory=list)
     _ids: int = 0
 
@@ -34,6 +36,9 @@ class TrafficLog:
         """The calls that have ended since the last look, each with how long after `since_ms`."""
         ended, self._ended = self._ended, []
         return tuple(Ended(each.after_ms - since_ms, each.call) for each in ended)
+
+    def happened(self, what: str) -> None:
+        self.last_event = f"{what} at {self.now_ms() / 1000:.1f} s"
 
     def new_id(self) -> str:
         self._ids += 1
@@ -57,6 +62,8 @@ class TrafficLog:
         revision = compared_revision(client, call.revision)
         traffic = Traffic(carried.source, carried.target, operation, client, revision, result)
         self._ended.append(Ended(self.now_ms(), traffic))
+        if (operation, result) != (Operation.VERIFY, CallResult.SUCCESS):
+            self.happened(str(traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
             self.givers[carried.source].add(carried.target)
         if self.recording:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from distro_conformance.language.expectations import Expect, ExpectModel
-from distro_conformance.language.observing import Checkpoint, Query, Subscribe
-from distro_conformance.language.text import Scenario, Step
+from distro_conformance.language.beating import laid_out
+from distro_conformance.language.observing import Checkpoint
+from distro_conformance.language.running import Step
+from distro_conformance.language.text import Scenario
 from distro_conformance.simulation.journal import SimulationJournal
 from distro_model.actions import Action, Advance
 from distro_model.clock.cluster import prologue
@@ -49,13 +50,11 @@ def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
 
 
 def _perform(steps: Iterable[Step | Action], cluster: SimulatedCluster, agenda: Agenda) -> None:
-    for step in steps:
+    for step in laid_out(steps):
         match step:
             case Advance(ms):
                 agenda.run_until(agenda.now_ms + ms)
             case Checkpoint():
                 cluster.checkpoint()
-            case Expect() | ExpectModel() | Query() | Subscribe():
-                pass  # nobody looks
-            case action:
-                cluster.perform(action)
+            case _ if isinstance(step, Action):
+                cluster.perform(step)

@@ -21,7 +21,8 @@ from hypothesis.errors import Flaky
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
-from distro_conformance.language.text import Step, build
+from distro_conformance.language.running import Step
+from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
 from distro_conformance.walks.among_machine import AmongMachine
 from distro_conformance.walks.client_rules import NODES

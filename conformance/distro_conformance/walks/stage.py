@@ -18,7 +18,7 @@ from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.event_loop import event_loop
 from distro_conformance.language.expectations import AllAgree, Expect
-from distro_conformance.language.replay import hold
+from distro_conformance.language.holding import hold
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -234,9 +234,10 @@ class Elsewhere(_OnCluster):
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
         agree = AllAgree(untold_after(self._done))
-        verdict, found = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
+        rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
+        found = rest.outcome
         super().checkpoint()
-        if verdict is Verdict.CONFORMS:
+        if rest.verdict is Verdict.CONFORMS:
             return
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}

@@ -20,7 +20,15 @@ from distro_model.clock.wires import Wire
 from distro_model.cluster import calls, torn
 from distro_model.cluster.statement import Transition
 from distro_model.cluster.values import Call, Connection, Life, Link, Phase
-from distro_model.events import CallEnded, Event, Reply, Send
+from distro_model.events import (
+    BatchRegistered,
+    CallEnded,
+    Event,
+    InstanceDeregistered,
+    InstanceRegistered,
+    Reply,
+    Send,
+)
 from distro_model.messages import Answer, Change, Operation, Request, revision_of, subject_of
 from distro_model.node import NodeState
 from distro_model.step import step
@@ -46,6 +54,9 @@ Since = tuple[tuple[Key, int], ...]
 """Pairs (who, since when in ms), in the order in which it came to that."""
 Lists = tuple[tuple[int, tuple[str, ...]], ...]
 """Pairs (position, the other members), of nodes whose list was changed: they start with it too."""
+
+OF_CLIENTS = frozenset({InstanceRegistered, BatchRegistered, InstanceDeregistered})
+"""The events that are requests of a client on its connection."""
 
 # What a clock calls, with the parameters that it gives.
 
@@ -90,7 +101,7 @@ class Board(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
 
     __slots__ = (
-        *("counted", "links", "lists", "lives", "nodes", "now_ms", "paused"),
+        *("answer", "counted", "links", "lists", "lives", "nodes", "now_ms", "paused"),
         *("plan", "quiet", "sent", "size", "traffic", "wires"),
     )
 
@@ -123,6 +134,7 @@ class Board(Named):
         self.traffic: list[Traffic] = []
         self.counted: dict[Traffic, int] = {}  # what can be seen of it; to count that anew each time is dear
         self.sent: list[tuple[int, int, Request]] = []
+        self.answer: Answer | None = None  # to the request that a client made last
 
     def fork(self) -> Board:
         other = Board.__new__(Board)
@@ -130,7 +142,7 @@ class Board(Named):
         other.nodes, other.links, other.wires = self.nodes.copy(), self.links.copy(), self.wires.copy()
         other.lives, other.paused, other.quiet = self.lives.copy(), self.paused.copy(), self.quiet.copy()
         other.lists, other.traffic, other.counted = self.lists.copy(), self.traffic.copy(), self.counted.copy()
-        other.sent = []
+        other.sent, other.answer = [], self.answer
         return other
 
     @property
@@ -161,7 +173,7 @@ class Board(Named):
         """But for traffic. Compared one by one: boards are few and share most nodes, which nobody then has to hash."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
         its = (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
-        return mine == its and self.lists == other.lists
+        return mine == its and self.lists == other.lists and self.answer == other.answer
 
     # One transition
 
@@ -180,6 +192,7 @@ class Board(Named):
         self.nodes, self.links, self.wires = other.nodes, other.links, other.wires
         self.lives, self.traffic, self.counted = other.lives, other.traffic, other.counted
         self.sent += other.sent
+        self.answer = other.answer
 
     def told(self, position: int, event: Event) -> None:
         """The node gets the event, and what it sends arrives."""
@@ -199,6 +212,8 @@ class Board(Named):
                 self.sent.append((position, self.plan.index[output.target], output.request))
             elif type(output) is Reply:
                 answer = output.answer
+        if type(event) in OF_CLIENTS:
+            self.answer = answer
         self.note(Told(position, event, before, result.node, answer, call))
         return answer
 

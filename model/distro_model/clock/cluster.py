@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Crash, HttpDeregister, Restart, Resume
 from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Since, Wires
-from distro_model.clock.environment import crashed, deregistered, guard_of, perform
+from distro_model.clock.environment import crashed, deregistered, guard_of, perform, unreached
 from distro_model.clock.instants import advanced, at_once, different, instant
 from distro_model.clock.plan import Plan
 from distro_model.clock.timers import LEASES, missed_timers
@@ -19,7 +19,7 @@ from distro_model.clock.traffic import Ended, Traffic, compared_revision
 from distro_model.clock.watched import Watched
 from distro_model.clock.wires import Wire
 from distro_model.cluster.values import Life, Link
-from distro_model.messages import Content, shown
+from distro_model.messages import Answer, Content, shown
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 
@@ -56,13 +56,15 @@ def state_on(board: Board) -> ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One possible result of an action, with the calls that finished in it, in the order in which they did.
+    """One possible result of an action, with the calls that finished in it, in the order in which they did, and the
+    answer to the request of a client, where the action is one.
 
     Results that differ only in that order, or in calls to unreachable peers, are one outcome and show one of them.
     """
 
     state: ClusterState
     traffic: tuple[Traffic, ...] = ()
+    answer: Answer | None = None
 
 
 START_GAP_MS = 10
@@ -106,6 +108,11 @@ def enabled(state: ClusterState, action: Action) -> str | None:
     return guard_of(state.board(), action)
 
 
+def reaches_nobody(state: ClusterState, action: Action) -> str | None:
+    """Why a request of a client reaches no node, or None: the node is down, or the connection has ended."""
+    return unreached(state.board(), action)
+
+
 def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
     """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it."""
     return apply_to((state,), action)
@@ -127,7 +134,7 @@ def apply_to(
         boards = advanced(boards, now_ms + action.ms, None if ended is None else Watched(ended, now_ms))
     else:
         boards = different([result for board in boards for result in _done(board, action)])
-    return tuple(Outcome(state_on(each), tuple(each.traffic)) for each in boards)
+    return tuple(Outcome(state_on(each), tuple(each.traffic), each.answer) for each in boards)
 
 
 def _done(board: Board, action: Action) -> list[Board]:

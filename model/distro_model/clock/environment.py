@@ -27,8 +27,8 @@ from distro_model.actions import (
     Hold,
     HttpBeat,
     HttpDeregister,
+    HttpLightBeat,
     HttpRegister,
-    HttpRequest,
     LinkAction,
     ListMembers,
     Move,
@@ -49,10 +49,12 @@ from distro_model.actions import (
 from distro_model.clock.board import Board
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
-from distro_model.events import HttpAction, HttpReceived
-from distro_model.messages import Content, Snapshot, subject_of
+from distro_model.events import Forward, HttpAction, HttpReceived
+from distro_model.events import Reply as Answered
+from distro_model.messages import UNREACHABLE, Answer, CallResult, Content, Snapshot, subject_of
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
+from distro_model.step import step
 
 _HALVES = "between the halves of a {} nothing outside the node can decide"
 
@@ -90,7 +92,7 @@ def guard_of(board: Board, action: Action) -> str | None:
             return _unless_connected(board, client) or (None if life and life.silent else f"{client} is not silent")
         case Deregister(client, service):
             return _unless_active(board, client) or _unless_published(board, client, service)
-        case HttpRegister() | HttpDeregister() | HttpBeat():
+        case OverHttp():
             return unknown_to(board.plan.profile, action) or _unless_awake(board, action.node)
         case Advance(ms):
             return None if ms >= 0 else "time does not run backwards"
@@ -133,7 +135,7 @@ def perform(board: Board, action: Action) -> None:
             board.take(connections.ANSWER_AGAIN, client=client)
             board.quiet.pop(client)
             _answer_what_was_asked(board, client)
-        case HttpRegister() | HttpDeregister() | HttpBeat():
+        case OverHttp():
             _ask_over_http(board, index[action.node], action)
         case Crash(node):
             board.take(crashes.CRASH, at=index[node])
@@ -206,6 +208,7 @@ def deregistered(board: Board, action: HttpDeregister) -> list[Board]:
     for the lease of the client. Which services a node knows is not in the model (docs/protocol #http-v1)."""
     before, held = board.fork(), _contents(board, action.client)
     perform(board, action)
+    before.answer = board.answer
     return [board] if _contents(board, action.client) != held else [board, before]
 
 
@@ -214,24 +217,54 @@ def _contents(board: Board, client: str) -> list[Content | None]:
     return [None if each is None else each.content for each in held]
 
 
-_HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}
+_HTTP: Mapping[type[OverHttp], HttpAction] = {
+    HttpRegister: HttpAction.REGISTER,
+    HttpDeregister: HttpAction.DEREGISTER,
+    HttpBeat: HttpAction.BEAT,
+    HttpLightBeat: HttpAction.LIGHT_BEAT,
+}
 
 
-def asked_over_http(action: HttpRequest) -> HttpReceived:
+def asked_over_http(action: OverHttp) -> HttpReceived:
     kind = _HTTP[type(action)]
     instance = "" if kind is HttpAction.DEREGISTER else action.instance
     return HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
 
 
-def _ask_over_http(board: Board, asked: int, action: HttpRequest) -> None:
+def _ask_over_http(board: Board, asked: int, action: OverHttp) -> None:
     """The node that is asked handles it, or the one to which it forwards it. A forward goes to that one's main port and
     over no link: it is lost only where the node is down or paused."""
-    asking = asked_over_http(action)
-    for handling in (asked, *board.plan.other_positions[asked]):
-        reached = board.nodes[handling] is not None and handling not in board.paused
-        ends = {"asked": asked, "handling": handling}
-        if reached and board.take(http_clients.HTTP_CHANGE, **ends, asking=asking, wanted=None) is None:
-            return
+    asking, handling = asked_over_http(action), asked
+    answer = _answer_to(board, asked, asking)
+    if isinstance(answer, Forward):
+        handling = board.plan.index[answer.target]
+        there = _answer_to(board, handling, replace(asking, forwarded=True))
+        assert not isinstance(there, Forward), "a request is passed on once"
+        answer = there
+    if answer.result is CallResult.SUCCESS:
+        refused = board.take(http_clients.HTTP_CHANGE, asked=asked, handling=handling, asking=asking, wanted=None)
+        assert refused is None, refused
+    board.answer = answer
+
+
+def _answer_to(board: Board, position: int, asking: HttpReceived) -> Answer | Forward:
+    node = board.nodes[position]
+    if node is None or position in board.paused:
+        return UNREACHABLE
+    outputs = step(node, asking, board.plan.profile).outputs
+    output = next(each for each in outputs if isinstance(each, Answered | Forward))
+    return output.answer if isinstance(output, Answered) else output
+
+
+def unreached(board: Board, action: Action) -> str | None:
+    """Why what a client does reaches no node, or None: the node is down, or the connection has ended."""
+    match action:
+        case OverHttp():
+            return _unless_running(board, action.node)
+        case Register() | RegisterBatch() | Deregister() | Disconnect() | FallSilent() | AnswerAgain():
+            is_known = board.life(action.client) is not None
+            return _unless_connected(board, action.client) if is_known else None
+    return None
 
 
 def _change_link(board: Board, source: int, target: int, action: LinkAction) -> None:

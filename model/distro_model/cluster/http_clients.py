@@ -13,7 +13,7 @@ from distro_model.cluster.clients import SERVICE
 from distro_model.cluster.registers import Before, IpLived
 from distro_model.cluster.statement import Transition, chooses, of, records, tells, watches, writes
 from distro_model.cluster.values import IpLife
-from distro_model.events import AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
+from distro_model.events import BEATS, AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
 from distro_model.messages import Answer, CallResult, shown
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
@@ -112,7 +112,7 @@ def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> 
     held = handling.client(event.client)
     found = None if held is None else dict(shown(held.content)).get(event.service)
     wanted = None if event.action is HttpAction.DEREGISTER else event.instance
-    if found == wanted or (found is not None and event.action is HttpAction.BEAT):
+    if found == wanted or (found is not None and event.action in BEATS):
         return None
     what = f"{handling.name} answered {event.client}, which {event.action}, and shows {found}"
     return Finding("INV-CLIENTACK", what)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import (
+    BEATS,
     AnnounceDue,
     BeatCheckDue,
     Forward,
@@ -21,7 +22,15 @@ from distro_model.events import (
     Reply,
 )
 from distro_model.local_events import ClientChanged
-from distro_model.messages import FAIL, SUCCESS, WITHOUT_ID, Change, Content
+from distro_model.messages import (
+    NO_SUCH_API,
+    NOT_THE_OWNER,
+    SUCCESS,
+    UNKNOWN_INSTANCE,
+    WITHOUT_ID,
+    Change,
+    Content,
+)
 from distro_model.node import Action, Client, NodeState, Step, Superseded
 from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed
@@ -34,11 +43,18 @@ from distro_model.rules.sync import announced
 def on_http(node: NodeState, event: HttpReceived, profile: Profile) -> Step:
     """The owner carries the request out; who is not forwards it there, once."""
     if event.by_v2 and not has_v2(profile):
-        return Step(node, (Reply(FAIL),))
+        return Step(node, (Reply(NO_SUCH_API),))
     owner = owner_of(node, event.client, profile)
-    if owner == node.name or not is_passed_on(event, profile):
-        return Step(_carried_out(node, event, event.at_ms, profile), (Reply(SUCCESS),))
-    return Step(node, (Reply(FAIL) if event.forwarded else Forward(owner),))
+    if owner != node.name and is_passed_on(event, profile):
+        return Step(node, (Reply(NOT_THE_OWNER) if event.forwarded else Forward(owner),))
+    if event.action is HttpAction.LIGHT_BEAT and not _publishes(node, event.client, event.service):
+        return Step(node, (Reply(UNKNOWN_INSTANCE),))
+    return Step(_carried_out(node, event, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+def _publishes(node: NodeState, client: str, service: str) -> bool:
+    held = node.client(client)
+    return held is not None and any(name == service for name, _ in held.content)
 
 
 @guard(source="http-v2; InstanceControllerV2")
@@ -113,12 +129,12 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     else:
         beats[request.service] = at_ms
         known = content.get(request.service, "").removesuffix(UNHEALTHY)
-        is_kept = known and request.action is HttpAction.BEAT
+        is_kept = known and request.action in BEATS
         content[request.service] = known if is_kept else registered_instance(request, profile)
     after = replace(client, content=_sorted(content), beats=tuple(sorted(beats.items())), renewed_ms=at_ms)
-    if request.action is HttpAction.BEAT and after.content == client.content:
+    if request.action in BEATS and after.content == client.content:
         return node.with_client(after)
-    if request.action is not HttpAction.BEAT or request.service not in dict(client.content):
+    if request.action not in BEATS or request.service not in dict(client.content):
         after = accepted(replace(after, revision=content_revision(after.name, after.content, profile)), profile)
     else:
         after = replace(after, revision=revision_of_health(after, profile))

@@ -1,0 +1,89 @@
+"""Whether a condition holds, and when: from when to when it did, and what happened last before it did not.
+
+"within" waits until the condition holds in every possible state, "for" watches that it goes on to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.language.expectations import Expect
+from distro_conformance.verdict import Verdict
+from distro_conformance.waiting import Clock, eventually, never
+
+STEP_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What came of a step. `held_from_ms`, `held_to_ms`: when its condition was first and last seen to hold; None where
+    it never did. `detail` is in the words of the target, and no two targets need agree on it."""
+
+    verdict: Verdict
+    outcome: str
+    held_from_ms: int | None = None
+    held_to_ms: int | None = None
+    detail: str = field(default="", compare=False)
+    is_lost: bool = False
+    """What comes after it would be about something else."""
+
+    @property
+    def failed_window(self) -> tuple[int | None, int | None]:
+        """Of what does not hold any more."""
+        return (None, None) if self.verdict is Verdict.CONFORMS else (self.held_from_ms, self.held_to_ms)
+
+    def with_outcome(self, outcome: str) -> Held:
+        return replace(self, outcome=outcome)
+
+    def ends_run(self, *, is_expectation: bool, to_the_end: bool) -> bool:
+        """The first expectation that is violated ends a run, unless it goes on to its end all the same."""
+        return self.is_lost or (is_expectation and self.verdict is Verdict.VIOLATES and not to_the_end)
+
+    def saying(self, more: str) -> Held:
+        return replace(self, outcome=self.outcome + more) if more else self
+
+
+async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> Held:
+    """`clock`: the one that is to pass, where it is not the cluster's own."""
+    watched = clock or cluster.clock
+    began_ms = watched.now_ms()
+    reasons: Sequence[str | None] = ()
+    from_ms = to_ms = None
+
+    async def holds() -> bool | None:
+        nonlocal reasons, from_ms, to_ms
+        reasons = await expect.condition.unmet(cluster)
+        if any(reasons):
+            return None
+        to_ms = watched.now_ms()
+        from_ms = to_ms if from_ms is None else from_ms
+        return True
+
+    async def fails() -> bool | None:
+        return None if await holds() else True
+
+    if await eventually(holds, watched, expect.within_ms, step_ms=STEP_MS) is not None and (
+        not expect.for_ms or await never(fails, watched, expect.for_ms, step_ms=STEP_MS) is None
+    ):
+        return Held(Verdict.CONFORMS, "holds", from_ms, to_ms)
+    found = " or ".join(sorted({reason for reason in reasons if reason}))
+    when = _when(began_ms, from_ms, to_ms, watched.now_ms())
+    last = cluster.last_event()
+    detail = f"the last event before: {last}" if last else ""
+    if all(reasons):
+        return Held(Verdict.VIOLATES, found + when, from_ms, to_ms, detail)
+    return Held(Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail)
+
+
+def _when(began_ms: int, from_ms: int | None, to_ms: int | None, now_ms: int) -> str:
+    if from_ms is not None and to_ms is not None:
+        return f"; it held from {_seconds(from_ms)} to {_seconds(to_ms)}, and no longer at {_seconds(now_ms)}"
+    if now_ms > began_ms:
+        return f"; it never held from {_seconds(began_ms)} to {_seconds(now_ms)}"
+    return ""
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.1f} s"

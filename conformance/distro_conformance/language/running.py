@@ -1,0 +1,228 @@
+"""A cluster while a scenario runs on it: one step at a time, with the beats that repeat and the answer that came last.
+
+A request that is refused, or reaches nobody, does not end a run: the line says so, and `expect refused` after it says
+that this is right. What a step means is the same on every driver, since every driver is asked here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.language.beating import Beat, Beats, Repeat, StopBeats
+from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel, listed
+from distro_conformance.language.holding import Held, hold
+from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.releases import NodeRelease
+from distro_conformance.node.answers import ClientAnswer, not_reached
+from distro_conformance.node.player import RefusedError
+from distro_conformance.verdict import Verdict
+from distro_conformance.waiting import Clock
+from distro_model.actions import (
+    Action,
+    Advance,
+    AnswerAgain,
+    Deregister,
+    Disconnect,
+    FallSilent,
+    HttpDeregister,
+    HttpRequest,
+    Register,
+    RegisterBatch,
+)
+
+Step = Action | Query | Subscribe | Checkpoint | Repeat | StopBeats | NodeRelease | Expect | ExpectAnswer | ExpectModel
+ClientRequest = Register | RegisterBatch | Deregister | HttpRequest
+"""What is answered."""
+OfConnected = Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
+"""What a client does on its connection."""
+DONE, HOLDS = Held(Verdict.CONFORMS, "done"), Held(Verdict.CONFORMS, "holds")
+
+
+class Running:
+    """`clock` is the cluster's, with the beats that fall due while it passes. `watched`: the model judges every answer,
+    so a refusal is not judged here."""
+
+    def __init__(self, cluster: Cluster, *, watched: bool = False) -> None:
+        self.cluster, self._watched = cluster, watched
+        self.clock: Clock = BeatingClock(self)
+        self.answers: tuple[ClientAnswer, ...] = ()
+        self.beats = Beats()
+        self._refused_beats: Counter[str] = Counter()
+        self._published: set[tuple[str, str]] = set()
+        self._taken_back: set[tuple[str, str]] = set()
+        self._left: set[str] = set()
+
+    async def run(self, step: Step, *, refusal_expected: bool = False) -> Held:
+        """Raises DivergedError, TargetError; CannotError for what the driver cannot do now."""
+        held = await self._run(step, refusal_expected=refusal_expected)
+        refused, self._refused_beats = self._refused_beats, Counter()
+        more = "".join(f"; {count} of its beats refused: {answer}" for answer, count in refused.items())
+        return held.saying(more)
+
+    def unsaid(self, action: Action, guard: str | None) -> str | None:
+        """Why the line is a mistake of its writer, or None. `guard`: of the model, which knows how things are. What a
+        client can no longer do because of what happened in the run is no mistake."""
+        if isinstance(action, OfConnected) and action.client in self._left:
+            return f"{action.client} is no longer connected"
+        is_idle = self.cluster.unreached(action) is not None or self._takes_back_nothing(action) is not None
+        return None if is_idle else guard
+
+    async def _run(self, step: Step, *, refusal_expected: bool) -> Held:
+        match step:
+            case ExpectModel():
+                return HOLDS
+            case ExpectAnswer():
+                return self._answered(step)
+            case Expect():
+                return await hold(self.cluster, step, self.clock)
+            case Query(service, node):
+                seen = {listed(found) for found in await self.cluster.query(node, service)}
+                return DONE.with_outcome("shows " + " or ".join(sorted(seen)))
+            case Subscribe(client, service):
+                await self.cluster.subscribe(client, service)
+            case Checkpoint():
+                await self.cluster.checkpoint()
+            case Repeat():
+                self.beats.start(step, self.clock.now_ms())
+                await self.clock.pass_ms(0)
+            case StopBeats(service, instance):
+                if not self.beats.is_beating(service, instance):
+                    return DONE.with_outcome(f"nothing to do: no beat of {instance} for {service} repeats")
+                self.beats.stop(service, instance)
+            case NodeRelease(node, release):
+                self.cluster.set_release(node, release)
+            case Advance(ms) if self.beats:
+                await self.clock.pass_ms(ms)
+            case action:
+                return await self._perform(action, refusal_expected=refusal_expected)
+        return DONE
+
+    def _answered(self, expect: ExpectAnswer) -> Held:
+        wrong = [why for answer in self.answers if (why := expect.unmet_by(answer)) is not None]
+        if not self.answers:
+            return Held(Verdict.VIOLATES, "no client has asked for anything yet")
+        if not wrong:
+            return HOLDS
+        verdict = Verdict.VIOLATES if len(wrong) == len(self.answers) else Verdict.INCONCLUSIVE
+        return Held(verdict, " or ".join(wrong), detail=self.answers[0].detail)
+
+    async def _perform(self, action: Action, *, refusal_expected: bool) -> Held:
+        unreached = self.cluster.unreached(action)
+        if unreached is not None and isinstance(action, Disconnect | FallSilent | AnswerAgain):
+            return DONE.with_outcome(f"nothing to do: {unreached}")
+        if not isinstance(action, ClientRequest):
+            await self.cluster.perform(action)
+            self._note(action)
+            return DONE
+        if unreached is not None:
+            self.answers = (not_reached(unreached),)
+        elif (why := self._takes_back_nothing(action)) is not None:
+            return DONE.with_outcome(f"nothing to do: {why}")
+        else:
+            await self._ask(action)
+            self._note(action)
+        return self._outcome(refusal_expected=refusal_expected)
+
+    async def _ask(self, action: ClientRequest) -> None:
+        try:
+            await self.cluster.perform(action)
+        except RefusedError as error:
+            if error.answer is None:
+                raise
+        self.answers = tuple(self.cluster.answers)
+
+    def _outcome(self, *, refusal_expected: bool) -> Held:
+        """Of a request. One that is refused without `expect refused` after it is a violation, and the run goes on."""
+        texts = sorted({_text(answer) for answer in self.answers}) or ["done"]
+        refused = [each for each in self.answers if each.is_refused and not each.asks_to_register]
+        outcome, detail = " or ".join(texts), next((each.detail for each in refused), "")
+        if not refused or refusal_expected or self._watched:
+            return Held(Verdict.CONFORMS, outcome, detail=detail)
+        if len(refused) < len(self.answers):
+            return Held(Verdict.INCONCLUSIVE, f"{outcome}, depending on the order of timers", detail=detail)
+        return Held(Verdict.VIOLATES, outcome, detail=detail)
+
+    def _note(self, action: Action) -> None:
+        match action:
+            case Register(client, service) | RegisterBatch(client, service):
+                self._published.add((client, service))
+            case Deregister(client, service):
+                self._published.discard((client, service))
+                self._taken_back.add((client, service))
+            case Disconnect(client):
+                self._left.add(client)
+            case HttpDeregister(service, instance):
+                self.beats.stop(service, instance)
+
+    def _takes_back_nothing(self, action: Action) -> str | None:
+        """It has taken that back already: all instances of a batch go with one."""
+        if not isinstance(action, Deregister):
+            return None
+        what = (action.client, action.service)
+        is_gone = what in self._taken_back and what not in self._published
+        return f"{action.client} publishes nothing under {action.service} any more" if is_gone else None
+
+    async def send(self, beat: Beat) -> None:
+        """One of those that repeat; what is refused is counted."""
+        why = self.cluster.unreached(beat)
+        if why is not None:
+            self._refused_beats[f"unreachable, {why}"] += 1
+            return
+        try:
+            await self.cluster.perform(beat)
+        except RefusedError as error:
+            if error.answer is None:
+                raise
+        for answer in self.cluster.answers:
+            if answer.is_refused:
+                self._refused_beats[str(answer)] += 1
+
+
+class BeatingClock:
+    """The clock of the cluster; who lets it pass lets the beats be sent that fall due meanwhile."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    @property
+    def _clock(self) -> Clock:
+        return self._running.cluster.clock
+
+    @property
+    def slack_ms(self) -> int:
+        return self._clock.slack_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    async def pass_ms(self, ms: int) -> None:
+        until_ms = self.now_ms() + ms
+        while (due := self._running.beats.next_until(until_ms)) is not None:
+            at_ms, beat = due
+            if at_ms > self.now_ms():
+                await self._clock.pass_ms(at_ms - self.now_ms())
+            await self._running.send(beat)
+        if until_ms > self.now_ms():
+            await self._clock.pass_ms(until_ms - self.now_ms())
+
+
+def unable(cluster: Cluster, step: Step) -> str | None:
+    """Why the driver can never do it, or None."""
+    match step:
+        case ExpectModel():
+            return cluster.incomparable
+        case Repeat(beat):
+            return cluster.cannot(beat)
+        case NodeRelease():
+            return cluster.one_release
+        case Expect() | ExpectAnswer() | Query() | Subscribe() | Checkpoint() | StopBeats():
+            return None
+        case action:
+            return cluster.cannot(action)
+
+
+def _text(answer: ClientAnswer) -> str:
+    if answer.asks_to_register:
+        return f"answered {answer}: the instance is not registered there"
+    return f"refused: {answer}" if answer.is_refused else "done"
