@@ -19,7 +19,7 @@ test-all: $(READY)
 	@$(PYTEST)
 
 # Folders in plain English, held to the spelling of codespell and to the words of tools/plain-words.txt.
-PLAIN := impl/distro_impl
+PLAIN := impl/distro_impl protos tools/generate.py tools/nightly.py tools/results.py tools/blocks.py tools/busy.py tools/preflight.sh scenarios docs/explanation docs/tests.md README.md CONTRIBUTING.md SECURITY.md Makefile
 
 lint: $(READY)
 	@$(BIN)/codespell -D - -D tools/plain-words.txt $(PLAIN)

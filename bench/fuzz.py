@@ -115,7 +115,7 @@ class Target:
             self._channels[offset], _ = await self.connected(offset, source)
 
     async def connected(self, offset: int, source: str) -> tuple[Any, Any]:
-        """A channel and its stream, set up; nobody reads what is pushed."""
+        """A channel and its stream, set up; pushes are not read."""
         channel = self.transport.channel(f"127.0.0.1:{self.config.port + offset}")
         await channel.call(encode("ServerCheckRequest", {}).SerializeToString())
         stream = channel.open_stream()
@@ -142,7 +142,7 @@ class Target:
         """It serves, nothing was logged, and its tables fit each other."""
         await self.clock.advance(100)
         reply = decode(Payload.FromString(await self._channels[SDK_PORT_OFFSET].call(_HEALTH)))
-        if not reply.succeeded:  # a detection that nobody answers, or a reset: connect anew
+        if not reply.succeeded:  # an unanswered detection, or a reset: connect anew
             assert reply.body.get("errorCode") == 301, reply
             self._channels[SDK_PORT_OFFSET], _ = await self.connected(SDK_PORT_OFFSET, "sdk")
             self._channels[CLUSTER_PORT_OFFSET], _ = await self.connected(CLUSTER_PORT_OFFSET, "cluster")
@@ -260,14 +260,14 @@ def _request(app: web.Application, method: str, path: str, kind: str, body: byte
     content = StreamReader(_Protocol(), 2**16, loop=loop)  # type: ignore[arg-type]
     content.feed_data(body)
     content.feed_eof()
-    told = {
+    headers = {
         "Host": "a",
         "Content-Length": str(len(body)),
         "User-Agent": " ".join(agent.split())[:9_000].encode(errors="replace").decode(),
     }
     if kind:
-        told["Content-Type"] = kind
-    return make_mocked_request(method, path, headers=told, payload=content, app=app, client_max_size=10 * 2**20)
+        headers["Content-Type"] = kind
+    return make_mocked_request(method, path, headers=headers, payload=content, app=app, client_max_size=10 * 2**20)
 
 
 class _Protocol:
@@ -286,7 +286,7 @@ KINDS: Mapping[str, Callable[[Target, Random], Awaitable[None]]] = {
 
 
 async def run(kind: str, first: int, count: int) -> float:
-    """Seconds that it took. Raises AssertionError, after a line that tells how to repeat it."""
+    """Seconds that it took. Raises AssertionError, after a line with the command that repeats it."""
     target = Target(secured=kind == "headers")
     await target.start()
     began_s = time.process_time()

@@ -18,7 +18,7 @@ The load takes a core: on fewer than two, node and load share one and the echo r
 
 from __future__ import annotations
 
-# ruff: noqa: I001 - distro_conformance first: it tells gRPC core what it reads when it is imported
+# ruff: noqa: I001 - distro_conformance first: it sets what gRPC core reads when it is imported
 import argparse
 import asyncio
 import json
@@ -105,7 +105,7 @@ async def measure_ready() -> Figures:
         ports = ",".join(str(port) for port in free_main_ports(NODES))
         server = await Server.start("nodes", ports)
         seconds.append(server.ready_s)
-        starts.append(server.told["start_s"])
+        starts.append(server.reported["start_s"])
         held.append(server.mib)
         await server.end()
     return {
@@ -128,7 +128,7 @@ async def measure_calls(target: str, pid: int | None, seconds: float) -> Figures
         numbers = range(CONNECTIONS)
         async with (
             connected(target, numbers) as clients,
-            connected(f"127.0.0.1:{int(echo.told['port'])}", numbers, is_server=False) as echoed,
+            connected(f"127.0.0.1:{int(echo.reported['port'])}", numbers, is_server=False) as echoed,
         ):
             for _ in range(round(seconds / TURN_S)):
                 for name, requests in {"registrations": registrations, "queries": queries}.items():
@@ -250,7 +250,7 @@ async def measure_rnacos(program: str, seconds: float) -> Figures:
 
 
 async def _as_other(name: str, ready_s: float, mib: float, target: str, seconds: float) -> Figures:
-    calls = await measure_calls(target, None, seconds)  # with the echo of that moment: on a busy machine it tells
+    calls = await measure_calls(target, None, seconds)  # with the echo of that moment: it shows how busy the machine is
     figures = {"ready_s": round(ready_s, 3), "ready_mib": round(mib, 1), **calls}
     return {f"{name}.{key}": value for key, value in figures.items()}
 
@@ -300,8 +300,8 @@ def ratios(figures: Figures) -> dict[str, float]:
         "ready_mib_to_nacos": ("processes_ready_mib", "nacos.ready_mib"),
         "ready_s_to_rnacos": ("processes_ready_s", "rnacos.ready_s"),
     }
-    found = {name: (figures.get(ours), figures.get(theirs)) for name, (ours, theirs) in pairs.items()}
-    return {name: round(ours / theirs, 3) for name, (ours, theirs) in found.items() if ours and theirs}
+    found = {name: (figures.get(node), figures.get(other)) for name, (node, other) in pairs.items()}
+    return {name: round(node / other, 3) for name, (node, other) in found.items() if node and other}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The load that `bench/node.py` puts on a server, whoever it is: connections, requests one after the other on each.
+"""The load that `bench/node.py` puts on any server: connections, requests one after the other on each.
 
 Requests are written once and replies are not read beyond their type, so that the same loop drives a node, a real
 Nacos and a bare echo, and what differs between two results is the server.
@@ -174,7 +174,7 @@ async def until_shown(client: Client, instances: int) -> None:
 
 
 async def change_steadily(clients: Sequence[Client], changes_per_s: int, seconds: float) -> None:
-    """Changes at an even pace, the clients in turn. Waits for nobody: a slow server shows in what it is late with."""
+    """Changes at an even pace, the clients in turn. It waits for no answer: a slow server shows as lateness."""
     began_s = time.perf_counter()
     under_way = set()
     for number in range(int(changes_per_s * seconds)):

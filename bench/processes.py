@@ -18,9 +18,9 @@ MIB = 1024
 class Server:
     """A process of `node_server.py`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ready_s: float, told: dict[str, float]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, ready_s: float, reported: dict[str, float]) -> None:
         self._process = process
-        self.ready_s, self.told = ready_s, told
+        self.ready_s, self.reported = ready_s, reported
         self._watched: list[list[object]] | None = None
 
     @classmethod

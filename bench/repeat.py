@@ -67,9 +67,9 @@ def main() -> None:
         running = [
             recorded(directory, arguments.first, seeds, hashes) for directory, hashes in ((first, "1"), (second, "2"))
         ]
-        told = [process.communicate()[0] for process in running]
+        printed = [process.communicate()[0] for process in running]
         if any(process.returncode for process in running):
-            raise SystemExit("a run found a failure, which is told above; nothing was compared")
+            raise SystemExit("a run found a failure, which is printed above; nothing was compared")
         seconds = time.monotonic() - began
         once, again = files(first), files(second)
     different = sorted(name for name in once.keys() | again.keys() if once.get(name) != again.get(name))
@@ -79,7 +79,7 @@ def main() -> None:
         "first": arguments.first,
         "seeds": seeds,
         "recordings": len(once),
-        "steps": int(told[0]),
+        "steps": int(printed[0]),
         "bytes": sum(map(len, once.values())),
         "different": len(different),
         "seconds": round(seconds, 1),

@@ -63,7 +63,7 @@ def growing(samples: Sequence[Sample]) -> Mapping[str, float]:
 
 def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
     """Verdict, seconds, and what violates or is not judged."""
-    # Heavy, and needed by nobody who only wants to know whether something grows.
+    # Heavy, and not needed to compare samples.
     from distro_conformance.doctor import usable_cores  # noqa: PLC0415
     from distro_conformance.gate.options import BUDGETS, GateOptions  # noqa: PLC0415
     from distro_conformance.gate.run import Gate  # noqa: PLC0415
@@ -91,7 +91,7 @@ def soak(target: str, seconds: float, rounds_max: int | None) -> tuple[list[dict
 
 
 def _keep_temporary_files(place: Path) -> None:
-    """There, where nobody else has any: those of this process and of all that it starts."""
+    """Keep the temporary files of this process and of its children in a directory of their own."""
     os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     os.environ["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={place}"
 

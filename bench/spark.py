@@ -49,7 +49,7 @@ from distro_traces.observed import Observed
 from distro_traces.parquet import HEADER_KEY, SCHEMA, part_name, run_directory
 
 SIMULATED_S = 40_000.0
-"""Some 600,000 events; more are made by telling the same runs again under other names."""
+"""Some 600,000 events; more are made by repeating the same runs under other names."""
 
 NODES = ("a", "b", "c")
 STATE_CLIENTS = 3000
@@ -86,7 +86,7 @@ def write(out: Path, header: Header, rows: pa.Table) -> None:
 
 
 def simulated(out: Path, events: int) -> None:
-    """Runs of a simulation, told again and again until there are so many events."""
+    """Runs of a simulation, repeated until there are so many events."""
     with tempfile.TemporaryDirectory() as once:
         seconds = SIMULATED_S * min(1.0, events / 600_000)
         simulate(SimulationOptions(out=Path(once) / "t", duration_s=seconds, seed=1, faults=tuple(FAULTS.values())))

@@ -67,7 +67,7 @@ async def members(clients: int, nacos: str | None) -> AsyncIterator[Members]:
         nodes = await asyncio.gather(*(node(port) for port in peers if not nacos))
         for each in nodes:
             stack.push_async_callback(each.end)
-        # Who is real is loaded only once the owner has answered, and the owner is ready before anybody has.
+        # A real server is loaded only once the owner has answered, and the owner is ready before any other.
         started, *_ = await asyncio.gather(node(owner, "--hold", str(clients)), *(server.start() for server in real))
         stack.push_async_callback(started.end)
         pids = [started.pid, *(each.pid for each in nodes), *(each.pid for each in real)]

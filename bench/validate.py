@@ -190,7 +190,7 @@ def _another(choose: random.Random, value: Any) -> Any:
 ALTERATIONS: dict[str, Alter] = {"altered": _altered, "dropped": _dropped, "moved": _moved, "doubled": _doubled}
 
 _FAULT = "a fault excuses what comes of it and demands nothing"
-_UNSEEN = "a content that is replaced before it is sent is seen by nobody else"
+_UNSEEN = "a content that is replaced before it is sent reaches no other node"
 _NEAR = "between its two places nothing happens to the client"
 _RESTART = "that a node was away follows from its next start too"
 UNOBSERVABLE: dict[tuple[str, Kind], str] = {

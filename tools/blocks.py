@@ -1,8 +1,8 @@
-"""The fenced blocks of the pages, for whoever executes them.
+"""The fenced blocks of the pages, for the tests that execute them.
 
 A block is one of three: fenced as `console` it is executed and its output compared; with `title="NAME"` it is a file,
 which the blocks below it find under that name (both: docs/conftest.py); any other is taken off its page by a test, with
-`block`, and executed or compared there. No page shows a command, an output or a file that nobody looks at
+`block`, and executed or compared there. No page shows a command, an output or a file that is not checked
 (conformance/tests/test_page_commands.py).
 """
 

@@ -1,4 +1,4 @@
-"""Programs that want a core each: a busy machine, for whoever wants to know what is so on one."""
+"""Programs that want a core each, to measure on a busy machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 
 def spin(parent: int) -> None:
-    """Until whoever wanted it is gone, however it ended."""
+    """Until the parent process is gone, however it ended."""
     while os.getppid() == parent:
         for _ in range(100_000):
             pass

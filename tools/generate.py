@@ -52,7 +52,7 @@ def schemas() -> Generated:
 
 
 def pictures() -> Generated:
-    """docs/explanation: the three stories that explain Distro, as the model tells them."""
+    """docs/explanation: the three stories that explain Distro, drawn from the model."""
     pages = importlib.import_module("pages.pictures")
     for name, text in pages.pictures():
         yield ROOT / "docs" / "explanation" / name, text

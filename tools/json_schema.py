@@ -1,4 +1,4 @@
-"""JSON Schema in the words of this project: of what a field holds, and of what a type of ours is written as."""
+"""JSON Schema in the words of this project: what a field holds, and what a type of the project is written as."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def of_type(hint: Any) -> Schema:
 
 
 def of_fields(kind: Any, *without: str, **otherwise: Schema) -> Schema:
-    """What `plain.fields_of` writes of a dataclass when it is told the same."""
+    """What `plain.fields_of` writes of a dataclass for the same arguments."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in without and name not in otherwise}
     return fields(**{name: of_type(hint) for name, hint in hints.items()}, **otherwise)
 

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only in job.name
     )
     lines, left = gone_on(options.ledger, known, work, options.seconds, said)
-    return told(lines, left, as_json=options.json)
+    return report(lines, left, as_json=options.json)
 
 
 def said(line: Line) -> str:
@@ -91,7 +91,7 @@ def said(line: Line) -> str:
     return f"{line['name']}: {line['states']:,} states in {line['seconds']} s, {end}{broken}"
 
 
-def told(lines: list[Line], left: int, *, as_json: bool) -> int:
+def report(lines: list[Line], left: int, *, as_json: bool) -> int:
     searched = [line for line in lines if not line["contradiction"]]
     broken = [line for line in searched if line["broken"]]
     open_ends = [line for line in searched if line["holds"] is None]

@@ -1,6 +1,6 @@
 """The Nacos RPC envelope: the generated messages, and the few facts needed to put a body into one.
 
-Everything that travels between a Nacos server and anybody else is a `Payload`: a type name, headers, a JSON body.
+Every message to or from a Nacos server is a `Payload`: a type name, headers, a JSON body.
 The generated module is never edited by hand; `tools/generate.py` writes it and CI compares.
 """
 

@@ -2,7 +2,7 @@
 
 Decoders are recursive. What is nested as deep as the interpreter's recursion goes is refused by the decoder itself, but
 too late: on its way there the garbage collector may start, and a finalizer that it calls (gRPC's are such) then fails
-for the same want of stack, where nobody can handle it, and what it was to release stays.
+for the same want of stack, where no caller can handle it, and what it was to release stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_nesting(text: bytes, limit: int = MAX_NESTING) -> None:
         return
     if b"\\" in text:  # in strings, where no quote may be left but the one at the end
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    signs = text.translate(None, _OTHERS).replace(b'""', b"")  # whoever has an odd number of quotes before it keeps it
+    signs = text.translate(None, _OTHERS).replace(b'""', b"")  # a sign with an odd number of quotes before it stays
     brackets = b"".join(signs.split(b'"')[::2])
     if any(map(limit.__lt__, accumulate(map(_STEP.__getitem__, brackets)))):
         raise ValueError(f"it is nested deeper than {limit}")

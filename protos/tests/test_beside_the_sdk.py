@@ -1,7 +1,7 @@
 """Our generated messages and those of the official SDK live in one process.
 
-Upstream's proto file has no package, so both sides would register `Payload` in the one descriptor pool if ours had none
-either. Each order of imports runs in an interpreter of its own, because an import cannot be undone.
+The proto file of the SDK has no package, so both sides would register `Payload` in the one descriptor pool without one
+here. Each order of imports runs in an interpreter of its own, because an import cannot be undone.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import sys
 
 import pytest
 
-OURS = "from distro_protos import Payload as ours"
-THEIRS = "from v2.nacos.transport.grpcauto.nacos_grpc_service_pb2 import Payload as theirs"
+NODE = "from distro_protos import Payload as node"
+SDK = "from v2.nacos.transport.grpcauto.nacos_grpc_service_pb2 import Payload as sdk"
 COMPARE = """
-sent = ours(); sent.metadata.type = "HealthCheckRequest"; sent.body.value = b"{}"
-read = theirs.FromString(sent.SerializeToString())
+sent = node(); sent.metadata.type = "HealthCheckRequest"; sent.body.value = b"{}"
+read = sdk.FromString(sent.SerializeToString())
 assert (read.metadata.type, read.body.value) == ("HealthCheckRequest", b"{}")
-assert ours.DESCRIPTOR.full_name != theirs.DESCRIPTOR.full_name
+assert node.DESCRIPTOR.full_name != sdk.DESCRIPTOR.full_name
 """
 
 
-@pytest.mark.parametrize("imports", [(OURS, THEIRS), (THEIRS, OURS)], ids=["ours first", "theirs first"])
+@pytest.mark.parametrize("imports", [(NODE, SDK), (SDK, NODE)], ids=["node first", "sdk first"])
 def test_both_payloads_exist_and_understand_each_other(imports: tuple[str, str]) -> None:
     program = "\n".join([*imports, COMPARE])
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False)

@@ -19,7 +19,7 @@ EXIT_CODES = {
     4: "the target could not be started or reached",
     70: "a defect of distrocheck; it says what to report",
     130: "interrupted",
-    141: "whoever read the output went away",
+    141: "broken pipe",
 }
 
 

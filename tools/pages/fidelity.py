@@ -17,7 +17,7 @@ from pages.statements import TESTS, Statement, citing_files, rules_of, statement
 _BELOW = "the model knows requests and how calls end, not their form on the wire"
 _API = "the model has the requests of clients, not the API that they come by"
 _OUTSIDE = "nothing follows from it for what is replicated"
-_TWICE = "told by the statements that it names"
+_TWICE = "covered by the statements that it names"
 
 WITHOUT_RULE: Mapping[str, str] = {
     **dict.fromkeys(("wire-envelope", "wire-limits", "wire-tls", "wire-errors", "wire-checks"), _BELOW),
@@ -33,14 +33,14 @@ WITHOUT_RULE: Mapping[str, str] = {
     "load-types": "no client is made of the other type, and client data waits for its answers alone, not for success",
     "connection-limits": "who is refused never connects, who is asked to go disconnects: clients of the model do both",
     "member-client": "a link of the model is one connection that is there or not",
-    "member-alive": "two tests in rules/owners.py and rules/sync.py, told with those rules",
+    "member-alive": "two tests in rules/owners.py and rules/sync.py, covered with those rules",
     "member-auth": "the model knows no strangers but `strays`, who send what they like",
     "verify-pure-subscriber": "follows from the verify round; no rule of its own",
 }
 
 WITHOUT_NODE: Mapping[str, str] = {
     **dict.fromkeys((f"defect-d{number}" for number in range(1, 19)), _TWICE),
-    **dict.fromkeys(("releases-connection", "releases-timeline"), "told by the profile of each release"),
+    **dict.fromkeys(("releases-connection", "releases-timeline"), "covered by the profile of each release"),
     **dict.fromkeys(("metadata-set", "metadata-expiry"), "it travels through raft, which the node does not speak"),
     "index-audit": "the node handles events where they are published: none can be lost",
     "sync-torn": "a CHANGE is made in one go: nothing else runs in between",

@@ -1,6 +1,6 @@
 """The three runs with which the documentation explains Distro, found by searching the model and not drawn by hand.
 
-They are those that the explorer in the browser tells. When a rule changes, so does the picture, and the freshness check
+They are those of the explorer in the browser. When a rule changes, so does the picture, and the freshness check
 says so.
 """
 

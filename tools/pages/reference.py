@@ -103,8 +103,8 @@ def _trace_page() -> str:
 def _observed() -> str:
     """What stands at each field of `Observed`, whose docstring has a field a line and goes on below its text."""
     first, _, fields = inspect.cleandoc(Observed.__doc__ or "").partition("\n\n")
-    told = re.findall(r"^(\w+) +(.*(?:\n +.*)*)", fields, re.MULTILINE)
-    return f"{first}\n\n" + table("field | ", ((f"`{name}`", re.sub(r"\n +", " ", text)) for name, text in told))
+    rows = re.findall(r"^(\w+) +(.*(?:\n +.*)*)", fields, re.MULTILINE)
+    return f"{first}\n\n" + table("field | ", ((f"`{name}`", re.sub(r"\n +", " ", text)) for name, text in rows))
 
 
 def _scenarios_page() -> str:
@@ -135,7 +135,7 @@ def _settings_page() -> str:
         _SETTINGS_HEAD,
         table("key | value | releases | what it sets", used),
         "## Without effect",
-        "Keys of a full server that begin with one of these are told at start and otherwise left alone.",
+        "Keys of a full server that begin with one of these are listed at start and otherwise ignored.",
         table("key | why", ((f"`{prefix}`", reason) for prefix, reason in IGNORED.items())),
     )
 
@@ -188,7 +188,7 @@ _MODES_HEAD = (
 _SETTINGS_HEAD = (
     "Nacos' own configuration keys, as `distrocheck serve` reads them from `--config FILE` (the syntax of",
     "`application.properties`, with `${NAME:default}`) and from `--set KEY=VALUE`. A key that the release of",
-    "the profile does not read has no effect, which is told at start; an unknown key is refused.",
+    "the profile does not read has no effect, which is reported at start; an unknown key is refused.",
 )
 _CALLERS_HEAD = (
     "Who may call what of the reference node. What is not in these tables is refused before a handler is called. A",
@@ -196,8 +196,8 @@ _CALLERS_HEAD = (
     "member for it, 3.x does once all members are 3.x; `strict` always asks, for the identity where one is configured",
     "and otherwise for the address of a member; it does not start without an identity when a member is listed by name.",
     "Requests of members are taken on the cluster port alone from 2.4.3 on. An *operator* is a user who may write",
-    "everywhere. Where authentication is off anybody may read, as in every release, but a request that changes the",
-    "node has to come from its own machine (*local*) or to carry the identity.",
+    "everywhere. Where authentication is off every caller may read, as in every release, but a request that changes",
+    "the node has to come from its own machine (*local*) or to carry the identity.",
 )
 _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
