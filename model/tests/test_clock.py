@@ -5,6 +5,8 @@ from __future__ import annotations
 import typing
 from dataclasses import replace
 
+import pytest
+
 from distro_model import PossibleStates, observe, start, with_mutant
 from distro_model.actions import (
     Advance,
@@ -19,6 +21,7 @@ from distro_model.actions import (
     Drop,
     Duplicate,
     FallSilent,
+    Garble,
     Heal,
     Hold,
     HttpBeat,
@@ -313,3 +316,11 @@ def test_a_lease_check_that_takes_natives_for_copies_runs_when_they_are_old_enou
     acts = (Connect("c1", "a"), Register("c1", "web", ONE), Advance(190_000))
     assert Cluster(with_mutant(STRICT, "m-cleaner-drops-native")).do(*acts).shown("c1", "a") == {None}
     assert Cluster().do(*acts).shown("c1", "a") == {ONE}
+
+
+@pytest.mark.parametrize("kind", [LoseReply, Duplicate, Garble, Mistype])
+@pytest.mark.parametrize(("begin", "end"), [(Hold("a", "b"), Release("a", "b")), (Pause("b"), Resume("b"))])
+def test_a_request_that_will_meet_a_fault_waits_on_a_held_link_as_any_other(kind, begin, end):
+    cluster = Cluster().do(Connect("c1", "a"), begin, kind("a", "b", "CHANGE", "c1"), Register("c1", "web", ONE))
+    assert cluster.do(Advance(2000)).shown("c1", "b") == {None}
+    assert cluster.do(end).shown("c1", "b") == {None if kind is Mistype else ONE}

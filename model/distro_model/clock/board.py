@@ -1,8 +1,9 @@
 """A board: the mutable copy of a cluster's columns on which an action and all that follows from it are worked out.
 
 Cluster states are immutable; a board lives for one action. What happens on it is said in `cluster/`; the board decides
-what a clock decides at once: what becomes of a request. In this order: there is no connection, a fault waits for it,
-the link is held or the target stands still; else it arrives in the same instant.
+what a clock decides at once: what becomes of a request. In this order: there is no connection, a fault loses it or
+swallows it, the link is held or the target is paused; else it arrives in the same instant. Any other fault that it has
+met takes effect when it arrives.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Mistype, Swallow
 from distro_model.clock.compiled import compiled
@@ -99,6 +100,9 @@ class Named:
 
 class Board(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
+
+    TAKES_TIME: ClassVar = False
+    """Whether a request arrives later than it is sent."""
 
     __slots__ = (
         *("answer", "counted", "links", "lists", "lives", "nodes", "now_ms", "paused"),
@@ -246,11 +250,15 @@ class Board(Named):
             self.take(calls.FAIL, source=source, target=target, call=replace(call, phase=Phase.REFUSED))
             return
         fault = wire.fault_for(request) if wire.faults and not link.half_open else None
+        waits = link.half_open or wire.keeps(request) or target in self.paused
         if fault is not None:
             self.wires[at] = wire.without(fault)
-            self.wait(source, target, call)
-            self.decide(fault, source, target, call)
-        elif link.half_open or wire.keeps(request) or target in self.paused:
+            if isinstance(fault, Drop | Swallow) or not (waits or self.TAKES_TIME):
+                self.wait(source, target, call)
+                self.decide(fault, source, target, call)
+                return
+            self.wires[at] = self.wires[at].with_fate(call, fault, link.calls)
+        if waits:
             self.wait(source, target, call)
         else:
             self.carry(source, target, call)
@@ -295,6 +303,7 @@ class Board(Named):
 
     def decide(self, fault: Fault, source: int, target: int, call: Call) -> None:
         """What the fault makes of a call that is on its link; of one that is refused, most faults make nothing else."""
+        self._forget_fate(source, target, call)
         if self.refuses(source, target, call) and not isinstance(fault, Drop | Swallow):
             if isinstance(fault, LoseReply):
                 self.take(calls.LOSE, source=source, target=target, call=call)
@@ -310,6 +319,10 @@ class Board(Named):
 
     def deliver(self, source: int, target: int, call: Call) -> None:
         """A call that is on its link arrives."""
+        fault = self.wires[source * self.size + target].fate_of(call)
+        if fault is not None:
+            self.decide(fault, source, target, call)
+            return
         self._take_off(source, target, call)
         self.carry(source, target, call)
 
@@ -317,6 +330,11 @@ class Board(Named):
         """The call is on its link no more: its sender hears how it ended."""
         self._take_off(source, target, call)
         self.take(transition, source=source, target=target, call=call)
+
+    def _forget_fate(self, source: int, target: int, call: Call) -> None:
+        at = source * self.size + target
+        if self.wires[at].fates:
+            self.wires[at] = self.wires[at].without_fate(call)
 
     def _take_off(self, source: int, target: int, call: Call) -> None:
         at = source * self.size + target

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Fault
+from distro_model.cluster.values import Call
 from distro_model.messages import Operation, Request, subject_of
 
 
@@ -21,6 +22,8 @@ class Wire:
     """However the link is held."""
     refuses: bool = False
     """What arrives is answered with a failure."""
+    fates: tuple[tuple[Call, Fault], ...] = ()
+    """Calls that have met a fault and have not arrived yet, each with that fault."""
 
     @property
     def holds_reports(self) -> bool:
@@ -36,3 +39,14 @@ class Wire:
     def without(self, fault: Fault) -> Wire:
         position = self.faults.index(fault)
         return replace(self, faults=(*self.faults[:position], *self.faults[position + 1 :]))
+
+    def fate_of(self, call: Call) -> Fault | None:
+        """The fault that this call has met."""
+        return next((fault for each, fault in self.fates if each == call), None)
+
+    def with_fate(self, call: Call, fault: Fault, calls: tuple[Call, ...]) -> Wire:
+        """With the fault that this call has met; `calls`: what is on the link, for others have no fate any more."""
+        return replace(self, fates=(*(each for each in self.fates if each[0] in calls), (call, fault)))
+
+    def without_fate(self, call: Call) -> Wire:
+        return replace(self, fates=tuple(each for each in self.fates if each[0] != call))

@@ -1,8 +1,8 @@
 """One cluster in time, in one order of events that is drawn, as fast as Python lets it.
 
 It is a board of the clock whose requests and replies take a few milliseconds, and whose timers stand on an agenda.
-Requests on one link do not overtake each other, replies may. Where messages take no time, every run is one that
-`clock.apply` allows too; a test compares the two.
+Requests on one link do not overtake each other, also where they meet a fault; replies may. Where messages take no time,
+every run is one that `clock.apply` allows too; a test compares the two.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ class Watch(Protocol):
 
 class SimulatedCluster(Board):
     """Nodes (all down at first), links and clients of one run. Whoever has the agenda lets time pass."""
+
+    TAKES_TIME = True
 
     __slots__ = (
         "_agenda",
@@ -255,6 +257,11 @@ class SimulatedCluster(Board):
 
     def deliver(self, source: int, target: int, call: Call) -> None:
         """It arrives now, and its reply after a latency of its own."""
+        fault = self.wires[source * self.size + target].fate_of(call)
+        if fault is not None:
+            self._at(call.deadline_ms, source, self._time_out, source, target, call.number)
+            self.decide(fault, source, target, call)
+            return
         if self.plan.applies_in_parts and self.begins(source, target, call):
             return
         answer_ms = int(self._agenda.draw() * self._latency_ms)
