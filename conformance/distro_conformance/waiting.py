@@ -1,28 +1,40 @@
-"""Waiting: whose time counts, how long a busy machine may take, and the one loop that looks until something is there.
+"""Waiting: whose time counts, what being late means, and the one loop that looks until something is there.
 
-Whoever waits for a node (a check, a scenario, the start of a server) waits here. What the end of a wait means is the
-caller's: a violation, a question that stays open, a server that did not start.
+Whoever waits for a node (a check, a scenario, a walk, the start of a server) waits here. Where a verdict hangs on the
+wait, this is the policy, for all of them:
+
+* What is there within the bound is in time. In real time `TOLERANCE_MS` is part of each bound: so much later do events
+  of a server come on a machine at leisure, and the kit looks every 100 ms.
+* What comes later than that, by no more than the slack that was measured meanwhile (`slack.py`), leaves the question
+  open: nobody knows whether the node or the machine was late. It is never a pass.
+* What comes still later, or not by then, is missed: a violation. But where the machine took more than half of as much
+  time as a member waits for an answer, the question stays open: who was not answered in time is given up by the other
+  side, and what follows from that is missing, not late.
+
+Slack is measured outside of the node: no answer of it has a part in it. Where time is virtual there is none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Generic, Protocol, TypeVar
+
+from distro_conformance.slack import Slack
 
 T = TypeVar("T")
 Look = Callable[[], Awaitable[T | None]]
 """Finds what is waited for, else None or False; asking the node is part of looking, hence async."""
 
-SLACK_MS = 2000
-"""What a busy machine may add to any bound in real time; events at regular server load come 50 to 150 ms late."""
-
-LAG_FACTOR, LAG_COUNTS_MS, MAX_SLACK_MS = 50, 30_000, 120_000
-"""A node that is slow to answer is as slow in everything else, and does more than one thing for what is waited for.
-Where forty processes want two cores, answers took 0.8 s, and what was due after a second came after 18 s."""
+TOLERANCE_MS = 500
+"""Part of each bound in real time: events of a server at leisure come 50 to 150 ms late, and the kit looks for them
+every 100."""
+MAX_SLACK_MS = 60_000
+"""So long is waited for what is late at most."""
 
 STEP_MS = 50
 
@@ -31,14 +43,33 @@ class Clock(Protocol):
     """Protocol time. On a real server it passes by itself, on an embedded node when somebody lets it pass."""
 
     @property
-    def slack_ms(self) -> int:
-        """Added to every bound: what a busy machine may cost. 0 where time is virtual."""
+    def is_real(self) -> bool: ...
+
+    @property
+    def tolerance_ms(self) -> int:
+        """Part of each bound. 0 where time is virtual."""
         ...
 
     def now_ms(self) -> int: ...
 
     async def pass_ms(self, ms: int) -> None:
         """Returns when that much time has passed and, where the target can tell, the node has done what was due."""
+        ...
+
+    def slack_since(self, at_ms: int) -> int:
+        """What the machine took since then, in ms. 0 where time is virtual."""
+        ...
+
+    def peak_since(self, at_ms: int) -> int:
+        """The most that it took at a time."""
+        ...
+
+    def is_starved_since(self, at_ms: int) -> bool:
+        """Whether it took so much of it that somebody may have been given up for want of an answer."""
+        ...
+
+    def measured(self) -> AbstractAsyncContextManager[None]:
+        """While it is entered slack is measured, where time is real."""
         ...
 
 
@@ -50,35 +81,37 @@ class SharedClock(Clock, Protocol):
         ...
 
 
-class RealClock:
-    """Milliseconds since it was made. The slack grows with what somebody who asks the node all the time has to wait."""
+class WithoutSlack:
+    """Of a clock in virtual time: nothing in it depends on the machine."""
 
-    def __init__(self, slack_ms: int = SLACK_MS) -> None:
-        self._slack_ms = slack_ms
+    is_real = False
+    tolerance_ms = 0
+
+    def slack_since(self, at_ms: int) -> int:  # noqa: ARG002 - of the contract
+        return 0
+
+    def peak_since(self, at_ms: int) -> int:  # noqa: ARG002 - of the contract
+        return 0
+
+    def is_starved_since(self, at_ms: int) -> bool:  # noqa: ARG002 - of the contract
+        return False
+
+    def measured(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+
+class RealClock:
+    """Milliseconds since it was made."""
+
+    is_real = True
+
+    def __init__(self, slack: Slack | None = None) -> None:
+        self.slack = slack or Slack()
         self._start_s = time.monotonic()
-        self._lags: deque[tuple[int, int]] = deque(maxlen=100)  # when, and how long an answer took
-        self._asked_ms: int | None = None
 
     @property
-    def slack_ms(self) -> int:
-        now_ms = self.now_ms()
-        worst_ms = max((lag_ms for at_ms, lag_ms in self._lags if at_ms >= now_ms - LAG_COUNTS_MS), default=0)
-        if self._asked_ms is not None:
-            worst_ms = max(worst_ms, now_ms - self._asked_ms)
-        return self._slack_ms and max(self._slack_ms, min(LAG_FACTOR * worst_ms, MAX_SLACK_MS))
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """While it is entered somebody waits for an answer that takes a millisecond on a machine at leisure.
-
-        A node that hangs is slow already before it answers.
-        """
-        began_ms = self._asked_ms = self.now_ms()
-        try:
-            yield
-        finally:
-            self._lags.append((self.now_ms(), self.now_ms() - began_ms))
-            self._asked_ms = None
+    def tolerance_ms(self) -> int:
+        return TOLERANCE_MS
 
     def now_ms(self) -> int:
         return round((time.monotonic() - self._start_s) * 1000)
@@ -86,8 +119,51 @@ class RealClock:
     async def pass_ms(self, ms: int) -> None:
         await asyncio.sleep(ms / 1000)
 
+    def slack_since(self, at_ms: int) -> int:
+        return self.slack.since(self._start_s + at_ms / 1000)
+
+    def peak_since(self, at_ms: int) -> int:
+        return self.slack.peak_since(self._start_s + at_ms / 1000)
+
+    def is_starved_since(self, at_ms: int) -> bool:
+        return self.slack.is_starved_since(self._start_s + at_ms / 1000)
+
     def taking_part(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def measured(self) -> AbstractAsyncContextManager[None]:
+        return self.slack.measured()
+
+
+class Came(Enum):
+    IN_TIME = auto()
+    OPEN = auto()
+    """Late, or not at all, and the machine may be why."""
+    MISSED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Waited(Generic[T]):
+    """How a wait ended: `found` may be there although it came too late."""
+
+    found: T | None
+    came: Came
+    took_ms: int
+    slack_ms: int
+
+    @property
+    def why_open(self) -> str:
+        seen = "nothing came" if self.found is None else "it came"
+        return f"{seen} within {self.took_ms} ms, of which this machine took {self.slack_ms} ms"
+
+
+def came(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Came:
+    """What it means that something took so long from then on."""
+    late_ms = took_ms - within_ms - clock.tolerance_ms
+    if late_ms <= 0:
+        return Came.IN_TIME
+    is_open = late_ms <= clock.slack_since(since_ms) or clock.is_starved_since(since_ms)
+    return Came.OPEN if is_open else Came.MISSED
 
 
 def known(find: Callable[[], T | None]) -> Look[T]:
@@ -99,9 +175,28 @@ def known(find: Callable[[], T | None]) -> Look[T]:
     return look
 
 
+async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> Waited[T]:
+    """Look until it is there, or missed; at least once."""
+    began_ms = clock.now_ms()
+    while True:
+        found = await look()
+        took_ms, is_there = clock.now_ms() - began_ms, found is not None and found is not False
+        if is_there:
+            return Waited(found, came(took_ms, within_ms, clock, began_ms), took_ms, clock.slack_since(began_ms))
+        left_ms = within_ms + clock.tolerance_ms - took_ms
+        if left_ms <= 0:
+            slack_ms = clock.slack_since(began_ms)
+            left_ms += min(slack_ms, MAX_SLACK_MS)
+            if left_ms <= 0:
+                is_open = slack_ms > MAX_SLACK_MS or clock.is_starved_since(began_ms)
+                return Waited(None, Came.OPEN if is_open else Came.MISSED, took_ms, slack_ms)
+        await clock.pass_ms(min(step_ms, left_ms))
+
+
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
-    """What `look` finds within the time and the clock's slack, or None; it looks at least once."""
-    return await _found(look, clock, lambda: within_ms + clock.slack_ms, step_ms)
+    """What `look` finds by then, in time or late, or None. For what no verdict hangs on: a server that starts, a
+    message that is under way."""
+    return (await waited(look, clock, within_ms, step_ms=step_ms)).found
 
 
 async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
@@ -111,9 +206,26 @@ async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP
     """
     if for_ms <= 0:
         return None
+    until_ms = clock.now_ms() + for_ms
+    while True:
+        found = await look()
+        if found is not None and found is not False:
+            return found if clock.now_ms() <= until_ms else None
+        if (left_ms := until_ms - clock.now_ms()) <= 0:
+            return None
+        await clock.pass_ms(min(step_ms, left_ms))
+
+
+async def settled(clock: Clock, ms: int) -> None:
+    """So long, and as much longer as the machine took meanwhile: what a node has to have done by then it could do."""
     began_ms = clock.now_ms()
-    found = await _found(look, clock, lambda: for_ms, step_ms)
-    return found if clock.now_ms() <= began_ms + for_ms else None
+    await clock.pass_ms(ms + clock.tolerance_ms)
+    while (left_ms := began_ms + ms + clock.tolerance_ms + _most(clock, began_ms) - clock.now_ms()) > 0:
+        await clock.pass_ms(left_ms)
+
+
+def _most(clock: Clock, since_ms: int) -> int:
+    return min(clock.slack_since(since_ms), MAX_SLACK_MS)
 
 
 async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -136,13 +248,3 @@ async def in_order(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if failed := next((each for each in come_to if isinstance(each, BaseException)), None):
         raise failed
     return [each for each in come_to if not isinstance(each, BaseException)]
-
-
-async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:
-    """`time_ms` is asked again each time: how busy the machine is shows on the way."""
-    began_ms = clock.now_ms()
-    while (found := await look()) is None or found is False:
-        if (left_ms := began_ms + time_ms() - clock.now_ms()) <= 0:
-            return None
-        await clock.pass_ms(min(step_ms, left_ms))
-    return found

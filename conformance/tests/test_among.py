@@ -15,7 +15,6 @@ from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
-from distro_conformance.drivers.turns import take_turns
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
@@ -39,7 +38,7 @@ from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.messages import CallResult
-from distro_model.outside import Slack, Unexplained
+from distro_model.outside import Unexplained
 from distro_model.rules.rule import RULES
 from distro_protos import Message, Payload, encode
 from distro_traces.event import Kind, Outcome
@@ -280,23 +279,8 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
     assert [each.check_health.await_count for each in connections] == [1, 1, 0, 0]
 
 
-def test_a_process_that_has_to_wait_for_its_turn_tells_so_before_it_is_over() -> None:
-    slack, clock = Slack(late_ms=2_500, skew_ms=300), RealClock()
-
-    async def stalls() -> None:
-        turns = asyncio.create_task(take_turns(slack, clock.now_ms))
-        await asyncio.sleep(0.5)
-        time.sleep(1.2)  # noqa: ASYNC251 - as a process does that the machine does not let run
-        slack.look(clock.now_ms())
-        assert slack.skew_ms >= 300 + 2 * 1_000
-        turns.cancel()
-        await asyncio.gather(turns, return_exceptions=True)
-
-    asyncio.run(stalls())
-
-
 def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From when it asked to when it was answered the next time: who is late may be the one or the other."""
+    """From one request to the next: how long an answer takes is no time in which the server hears nothing."""
     at_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at_s[0])
     clients, late = ConnectedClients(lambda node: node), Connection("a", Mock(call=AsyncMock(return_value=b"")), None)
@@ -315,21 +299,27 @@ def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(m
 
 @pytest.mark.parametrize("in_real_time", [True, False])
 def test_who_may_have_been_given_up_is_lost_sight_of_before_an_answer_is_judged(*, in_real_time: bool) -> None:
-    oracle = Oracle(Mock(idle_for=Mock(return_value=("c1",))), lambda: 7, in_real_time=in_real_time)
+    taken = {"slack_since": Mock(return_value=700), "peak_since": Mock(return_value=200)}
+    clock = Mock(is_real=in_real_time, now_ms=Mock(return_value=7), **taken)
+    idle_for = Mock(return_value=("c1",))
+    oracle = Oracle(Mock(idle_for=idle_for), clock)
     oracle.outside = Mock()
+    oracle.outside.profile.connection_idle_ms = 20_000
     asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(return_value=None), "it answers"))
     judged = [name for name, _, _ in oracle.outside.mock_calls if name in ("lose", "finish")]
     assert judged == (["lose", "finish"] if in_real_time else ["finish"])
+    if in_real_time:
+        assert oracle.outside.slack.measure.call_args.args == (700, 200)
+        assert idle_for.call_args.args == (19_300,), "of what the server was kept from hearing nothing is known"
 
 
 @pytest.mark.parametrize(("error", "lost"), [(TargetError("stopped"), True), (Unexplained("r", "c1", "x", "y"), False)])
 def test_a_question_whose_end_is_not_known_leaves_no_window_open(error: Exception, *, lost: bool) -> None:
-    oracle = Oracle(ConnectedClients(str), lambda: 7, in_real_time=True)
-    oracle.outside = Mock(slack=Slack(late_ms=2_500, skew_ms=300))
+    oracle = Oracle(ConnectedClients(str), RealClock())
+    oracle.outside = Mock()
+    oracle.outside.profile.connection_idle_ms = 20_000
     with pytest.raises(type(error)):
         asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(side_effect=error), "it answers"))
-    oracle.outside.slack.look(60_000)
-    assert oracle.outside.slack.skew_ms == 300
     assert oracle.outside.lose.called == lost
 
 

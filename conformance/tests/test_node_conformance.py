@@ -11,8 +11,9 @@ from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.beside import members_beside
+from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import TOO_BUSY_MS, run_node_conformance
+from distro_conformance.node.run import both, run_node_conformance
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.target import OnProgress
@@ -67,16 +68,54 @@ def test_a_finding_says_what_node_and_members_have_of_its_client(
 
 
 @pytest.mark.parametrize(
-    ("slack_ms", "judgement"), [(TOO_BUSY_MS, Judgement.VIOLATES), (TOO_BUSY_MS + 1, Judgement.NOT_JUDGED)]
+    ("taken_ms", "is_starved", "timed"),
+    [(0, False, Judgement.VIOLATES), (2_000, False, Judgement.VIOLATES), (2_000, True, Judgement.NOT_JUDGED)],
 )
-def test_a_machine_that_is_too_busy_leaves_the_question_open(
-    monkeypatch: pytest.MonkeyPatch, slack_ms: int, judgement: Judgement
+def test_a_starved_machine_leaves_open_what_depends_on_time_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, taken_ms: int, timed: Judgement, *, is_starved: bool
 ) -> None:
-    """The server gives up members that answer late, and what is missing at them then is no fault of it."""
-    monkeypatch.setattr(EmbeddedClock, "slack_ms", slack_ms)
+    """The node sends no CHANGE, and takes every VERIFY for a success: the second can be judged at any time."""
+    monkeypatch.setattr(EmbeddedClock, "slack_since", lambda *_: taken_ms)
+    monkeypatch.setattr(EmbeddedClock, "is_starved_since", lambda *_: is_starved)
     (found,) = run_node_conformance("embedded", None, ["DISTRO-SYNC-001"], mutant="m-no-change").findings
-    assert found.judgement is judgement
+    assert found.judgement is timed, found.message
     assert "a CHANGE of " in found.message
+    (found,) = run_node_conformance("embedded", None, ["DISTRO-HOLDER-001"], mutant="B02").findings
+    assert found.judgement is Judgement.VIOLATES
+
+
+def test_who_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the kit that gave no sign of life, and nothing that is missing says anything."""
+    monkeypatch.setattr(Kit, "neglected", "c1 gave no sign of life for 21000 ms")
+    (found,) = run_node_conformance("embedded", None, ["DISTRO-HOLDER-001"], mutant="B02").findings
+    assert found.judgement is Judgement.NOT_JUDGED
+    assert found.message.startswith("c1 gave no sign of life for 21000 ms; expected ")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts", "says"),
+    [
+        (Judgement.NOT_JUDGED, Judgement.CONFORMS, Judgement.CONFORMS, "^$"),
+        (Judgement.NOT_JUDGED, Judgement.NOT_JUDGED, Judgement.NOT_JUDGED, "^not-judged$"),
+        (
+            Judgement.NOT_JUDGED,
+            Judgement.VIOLATES,
+            Judgement.VIOLATES,
+            r"^violates \(1 of 2 tries; the other",
+        ),
+    ],
+)
+def test_a_question_that_is_asked_again_keeps_both_answers(
+    first: Judgement, second: Judgement, counts: Judgement, says: str
+) -> None:
+    tries = [
+        Finding(about="R", by="node", judgement=each, message="" if each is Judgement.CONFORMS else each.value)
+        for each in (first, second)
+    ]
+    found = both(*tries)
+    assert found.judgement is counts
+    assert re.search(says, found.message)
+    assert found.evidence == ("not judged: not-judged; asked once more",)
 
 
 def test_what_a_release_did_not_promise_is_not_applicable() -> None:

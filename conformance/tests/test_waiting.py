@@ -1,27 +1,57 @@
-"""Waiting: what comes after the time counts for nothing, and a node that hangs gets more of it."""
+"""Waiting: what is in time, late, missed, and what the machine leaves open."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
 
-from distro_conformance.waiting import MAX_SLACK_MS, SLACK_MS, RealClock, eventually, in_order, known, never
+from distro_conformance.waiting import (
+    MAX_SLACK_MS,
+    Came,
+    WithoutSlack,
+    eventually,
+    in_order,
+    known,
+    never,
+    settled,
+    waited,
+)
 
 
 @dataclass
-class Hand:
+class Hand(WithoutSlack):
     """A clock that somebody moves."""
 
     at_ms: int = 0
-    slack_ms: int = 0
 
     def now_ms(self) -> int:
         return self.at_ms
 
     async def pass_ms(self, ms: int) -> None:
         self.at_ms += ms
+
+
+@dataclass
+class Busy(Hand):
+    """The machine takes so much of each 100 ms; `starved`: so much that answers were late."""
+
+    is_real = True
+    tolerance_ms = 500
+    takes: int = 0
+    starved: bool = False
+
+    def slack_since(self, at_ms: int) -> int:
+        return (self.at_ms - at_ms) * self.takes // 100
+
+    def is_starved_since(self, at_ms: int) -> bool:  # noqa: ARG002 - of the contract
+        return self.starved
+
+
+def there_from(clock: Hand, at_ms: int) -> Callable[[], Awaitable[str | None]]:
+    return known(lambda: "there" if clock.at_ms >= at_ms else None)
 
 
 @pytest.mark.parametrize(("from_ms", "seen"), [(970, "there"), (1_001, None)])
@@ -33,7 +63,6 @@ def test_what_comes_after_the_time_is_not_held_against_anybody(from_ms: int, see
         return "there" if clock.at_ms >= from_ms else None
 
     assert asyncio.run(never(look, clock, 1_005)) == seen
-    assert asyncio.run(eventually(look, clock, 1_005)) == "there", "whoever waits for it is glad of it"
 
 
 @pytest.mark.parametrize("nothing", [None, False])
@@ -44,22 +73,56 @@ def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool
     assert asyncio.run(eventually(known(lambda: ()), Hand(), 200)) == ()
 
 
-def test_a_node_that_hangs_is_slow_before_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [100.0]
-    monkeypatch.setattr("distro_conformance.waiting.time.monotonic", lambda: now_s[0])
-    clock = RealClock()
-    assert clock.slack_ms == SLACK_MS
-    with clock.asking():
-        now_s[0] += 0.5
-        assert clock.slack_ms == 25_000
-        now_s[0] += 10
-        assert clock.slack_ms == MAX_SLACK_MS
-    assert clock.slack_ms == MAX_SLACK_MS
-    now_s[0] += 31
-    assert clock.slack_ms == SLACK_MS
+@pytest.mark.parametrize(
+    ("takes", "there_ms", "came"),
+    [
+        (0, 1_500, Came.IN_TIME),  # what a machine at leisure is late is part of the bound
+        (0, 1_600, Came.MISSED),
+        (50, 1_500, Came.IN_TIME),
+        (50, 2_500, Came.OPEN),  # 1,000 ms late, and the machine took 1,250
+        (50, 3_100, Came.MISSED),  # 1,600 ms late, and the machine took 1,550
+        (50, 99_000, Came.MISSED),
+    ],
+)
+def test_late_is_open_within_what_the_machine_took_and_never_in_time(takes: int, there_ms: int, came: Came) -> None:
+    clock = Busy(takes=takes)
+    assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
+    assert clock.at_ms <= 3_050, "nobody waits longer than it could be open"
 
 
-def test_of_those_that_fail_the_first_in_order_is_told_not_the_fastest() -> None:
+def test_in_virtual_time_the_bound_is_exact() -> None:
+    for there_ms, came in ((1_000, Came.IN_TIME), (1_001, Came.MISSED)):
+        clock = Hand()
+        assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
+
+
+def test_where_the_other_side_may_have_given_up_what_is_missing_is_open() -> None:
+    clock = Busy(takes=10, starved=True)
+    missing = asyncio.run(waited(there_from(clock, 99_000), clock, 1_000))
+    assert (missing.came, missing.found) == (Came.OPEN, None)
+    endless = Busy(takes=100)
+    assert asyncio.run(waited(there_from(endless, 999_000), endless, 1_000)).came is Came.OPEN
+    assert endless.at_ms <= 1_500 + MAX_SLACK_MS + 50, "and it ends"
+
+
+def test_a_slow_answer_is_time_of_the_node_and_no_slack() -> None:
+    clock = Busy()
+
+    async def asks() -> str | None:
+        clock.at_ms += 2_000  # so long does the node take to answer
+        return "there"
+
+    slow = asyncio.run(waited(asks, clock, 1_000))
+    assert (slow.came, slow.found, slow.took_ms) == (Came.MISSED, "there", 2_000)
+
+
+@pytest.mark.parametrize(("clock", "at_ms"), [(Hand(), 1_000), (Busy(), 1_500), (Busy(takes=50), 3_000)])
+def test_what_a_node_has_time_for_lasts_longer_where_the_machine_took_some_of_it(clock: Hand, at_ms: int) -> None:
+    asyncio.run(settled(clock, 1_000))
+    assert at_ms - 3 <= clock.at_ms <= at_ms
+
+
+def test_of_those_that_fail_the_first_in_order_is_raised_not_the_fastest() -> None:
     async def after(turns: int, fails: str) -> None:
         for _ in range(turns):
             await asyncio.sleep(0)

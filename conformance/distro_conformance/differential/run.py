@@ -125,7 +125,8 @@ async def _play_all(target: Target, scripts: Sequence[Script], among_members: bo
 
     # The member's address is the higher one on every node: who owns what depends on the order (docs/protocol
     # #owner-place). Where the node is alone, it only speaks to it.
-    async with members_beside(target, on_progress, 1, higher=True, listed=among_members) as (peer,):
+    beside = members_beside(target, on_progress, 1, higher=True, listed=among_members)
+    async with target.clock.measured(), beside as (peer,):
         if among_members:
             await _ready(peer, target, _READY_WITHIN_MS)
         side_by_side = 1 if target.kind == "embedded" else _SIDE_BY_SIDE

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from distro_conformance.node.answers import ClientAnswer
 from distro_conformance.verdict import KitError
-from distro_conformance.waiting import Clock
+from distro_conformance.waiting import Clock, WithoutSlack
 from distro_model.actions import Action, Advance
 from distro_model.possible import Observation
 
@@ -28,11 +28,8 @@ class CannotError(KitError):
     exit_code = 3
 
 
-class VirtualTime:
-    """Time from 0 that passes by an action of whoever made this, so that nothing happens between two actions. No slack,
-    since nothing in it depends on the machine."""
-
-    slack_ms = 0
+class VirtualTime(WithoutSlack):
+    """Time from 0 that passes by an action of whoever made this, so that nothing happens between two actions."""
 
     def __init__(self, now_ms: Callable[[], int], perform: Callable[[Action], Awaitable[None]]) -> None:
         self._now_ms, self._perform = now_ms, perform

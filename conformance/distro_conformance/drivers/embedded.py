@@ -164,7 +164,7 @@ class EmbeddedCluster(WiredCluster):
         self._transport = self._wire.transport(self.virtual)
         self.clients.transport = self.reader.transport = self._transport
         self._asked_at: dict[str, tuple[Node | None, int]] = {}
-        self._from_now_on()
+        self.clock = self._clock_from_now_on()
 
     @property
     def is_virtual(self) -> bool:
@@ -207,11 +207,10 @@ class EmbeddedCluster(WiredCluster):
                 await self.perform(action)
         else:
             await together(self._bring_up(name, until_loaded=True) for name in names)
-        self._from_now_on()
+        await self._from_now_on(self._clock_from_now_on())
 
-    def _from_now_on(self) -> None:
-        """Time is 0 now."""
-        self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if self._is_virtual else RealClock()
+    def _clock_from_now_on(self) -> Clock:
+        return VirtualTime(self.virtual.now_ms, self.perform) if self._is_virtual else RealClock(self.slack)
 
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""

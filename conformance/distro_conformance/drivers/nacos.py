@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from distro_conformance.drivers.server import Server
-from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.drivers.wired import UNDER_WAY_MS, WiredCluster
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.maven import jars_of
@@ -73,7 +73,7 @@ class RealTimeCluster(WiredCluster):
         await together(self._bring_up(name, until_loaded=True) for name in self._lists)
         await self._until_all_up()
         self._life = asyncio.create_task(self.clients.stay(self._paused))
-        self.clock = RealClock()
+        await self._from_now_on(RealClock(self.slack))
 
     async def _until_all_up(self) -> None:
         """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
@@ -106,7 +106,7 @@ class RealTimeCluster(WiredCluster):
         (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
 
         client_id = self.clients.now[connected.client].connection.id
-        await eventually(partial(self._holds, connected.node, client_id), self.clock, 0)
+        await eventually(partial(self._holds, connected.node, client_id), self.clock, UNDER_WAY_MS)
 
     async def stop(self) -> None:
         if self._life is not None:

@@ -13,6 +13,7 @@ from distro_conformance.drivers.clients import ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
+from distro_conformance.waiting import Clock
 from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, read_snapshot
 from distro_model.actions import Action, Advance
@@ -60,20 +61,29 @@ class Heard(TrafficLog):
         self._oracle.hears(carried.id, result, copies)
 
 
+DUE_WITHIN_MS = 10_000
+"""What becomes due at a node does so within the longest of its periods, a retry after a call that timed out."""
+OBSERVED_WITHIN_MS = 30_000
+"""For so long a request that was under way may be observed late."""
+
+
 class Oracle:
-    """`in_real_time`: requests about clients that nobody here has named are of a run that is over, and a server gives
-    up who says nothing for too long.
+    """In real time requests about clients that nobody here has named are of a run that is over, and a server gives up
+    who says nothing for too long.
 
     `outside` is there from the start of the cluster on.
     """
 
     outside: NodeOutside
 
-    def __init__(self, clients: ConnectedClients, now_ms: Callable[[], int], *, in_real_time: bool) -> None:
-        self.clients, self.now_ms, self._in_real_time = clients, now_ms, in_real_time
+    def __init__(self, clients: ConnectedClients, clock: Clock) -> None:
+        self.clients, self.clock, self._in_real_time = clients, clock, clock.is_real
         self._found: Unexplained | None = None
         self._last_sent = ""
         self._keys = 0
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
 
     # What the node does
 
@@ -100,7 +110,7 @@ class Oracle:
     ) -> None:
         """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
         words, once that is known."""
-        with self._begun(client, event) as key, self._awaited(key):
+        with self._begun(client, event) as key:
             answer = await ask()
         self.looks_round()
         told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
@@ -127,23 +137,17 @@ class Oracle:
             self.outside.lose(client, self.now_ms())
             raise
 
-    @contextmanager
-    def _awaited(self, key: str) -> Iterator[None]:
-        """An answer, whether or not it comes: how long that takes says how well times are known."""
-        self.outside.slack.awaits(key, self.now_ms())
-        try:
-            yield
-        finally:
-            self.outside.slack.answered(key, self.now_ms())
-
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 
     def looks_round(self) -> None:
         """Before it judges: how late may everything be now, and whom may a server have given up meanwhile?"""
+        if not self._in_real_time:
+            return
         now_ms = self.now_ms()
-        self.outside.slack.look(now_ms)
-        for client in self.clients.idle_for(self.outside.profile.connection_idle_ms) if self._in_real_time else ():
+        taken_ms = self.clock.slack_since(now_ms - DUE_WITHIN_MS)
+        self.outside.slack.measure(taken_ms, self.clock.peak_since(now_ms - OBSERVED_WITHIN_MS))
+        for client in self.clients.idle_for(self.outside.profile.connection_idle_ms - taken_ms):
             self.outside.lose(client, now_ms)
 
     # What nothing explains

@@ -8,6 +8,7 @@ subclass's (`embedded.py`, `nacos.py`, `mixed.py`, `process.py`, `attach.py`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, HttpReply, Pla
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
+from distro_conformance.slack import Slack
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
@@ -74,9 +76,10 @@ from distro_model.possible import Observation
 from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder
 
-NOTICED_WITHIN_MS, NOTICED_BUSY_MS = 5_000, 30_000
-"""What a server may take until it has noticed the end of a client's connection; a real one where others want the cores,
-too."""
+NOTICED_WITHIN_MS = 5_000
+"""What a server may take until it has noticed the end of a client's connection."""
+UNDER_WAY_MS = 2_000
+"""Until naming knows a connection, or a request has come to its link."""
 
 
 Meant = TypeVar("Meant", bound=OfRequest)
@@ -94,7 +97,9 @@ class WiredCluster:
         self.servers: dict[str, Server] = {}
         self.links: dict[Ends, Link] = {}
         self.up: tuple[str, ...] = ()
-        self.clock: Clock = RealClock()
+        self.slack = Slack()
+        self.clock: Clock = RealClock(self.slack)
+        self._measuring = contextlib.AsyncExitStack()
         self.only_own = False
         """Whether `observe` leaves out clients that this run did not make."""
         self.clients = ConnectedClients(lambda node: with_offset(self.servers[node].address, SDK_OFFSET))
@@ -212,6 +217,7 @@ class WiredCluster:
             self.journal.checkpoint(self._checkpoints, self.up)
 
     async def stop(self) -> None:
+        await self._measuring.aclose()
         await asyncio.gather(self.reader.close(), self.clients.close())
         for link in self.links.values():
             link.source_gone()
@@ -231,7 +237,7 @@ class WiredCluster:
         self.record_no_more()
         for link in self.links.values():
             link.heal()
-        self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock()
+        self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock(self.slack)
         self._records(TraceJournal(recorder, self.clock.now_ms, infer_state=True), profile)
 
     def record_no_more(self) -> None:
@@ -281,13 +287,17 @@ class WiredCluster:
         async def gone() -> bool:
             return not await self._holds(node, client_id)
 
-        within_ms = NOTICED_BUSY_MS if self.clock.slack_ms else NOTICED_WITHIN_MS
-        if node in self.up and await eventually(gone, self.clock, within_ms) is None:
+        if node in self.up and await eventually(gone, self.clock, NOTICED_WITHIN_MS) is None:
             name = self.clients.name_of(client_id)
-            raise TargetError(f"{node} still holds {name}, {within_ms} ms after its connection ended")
+            raise TargetError(f"{node} still holds {name}, {NOTICED_WITHIN_MS} ms after its connection ended")
 
     async def _holds(self, node: str, client_id: str) -> bool:
         return any(replica.client == client_id for replica in await self.reader.replicas(node))
+
+    async def _from_now_on(self, clock: Clock) -> None:
+        """Time is 0 now; where it is real, slack is measured until the end."""
+        self.clock = clock
+        await self._measuring.enter_async_context(clock.measured())
 
     def _records(self, journal: TraceJournal, profile: str) -> None:
         """From now on what happens is written there, by the names of this run."""
@@ -303,6 +313,7 @@ class WiredCluster:
                 link.source_back()
         self.traffic.givers[name].clear()
         await self.servers[name].start(until_loaded=until_loaded)
+        self.slack.watch(self.servers[name].pid)
         self.up = tuple(each for each in self.names if each in self.up or each == name)
 
     # Actions
@@ -415,7 +426,7 @@ class WiredCluster:
         """In real time the request may still be on its way to the link."""
         meant = self._by_id(action)
         decide = partial(link.reply, meant) if isinstance(meant, Reply) else partial(link.decide, meant)
-        if await eventually(known(decide), self.clock, 0) is None:
+        if await eventually(known(decide), self.clock, UNDER_WAY_MS if self.clock.is_real else 0) is None:
             raise TargetError(f"'{action}': no such message waits on the link")
 
     def _by_id(self, action: Meant) -> Meant:

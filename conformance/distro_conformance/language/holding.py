@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.expectations import Expect
 from distro_conformance.verdict import Verdict
-from distro_conformance.waiting import Clock, eventually, never
+from distro_conformance.waiting import Came, Clock, never, waited
 
 STEP_MS = 100
 
@@ -64,20 +64,26 @@ async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> 
     async def fails() -> bool | None:
         return None if await holds() else True
 
-    if await eventually(holds, watched, expect.within_ms, step_ms=STEP_MS) is not None and (
-        not expect.for_ms or await never(fails, watched, expect.for_ms, step_ms=STEP_MS) is None
-    ):
+    wait = await waited(holds, watched, expect.within_ms, step_ms=STEP_MS)
+    is_in_time = wait.came is Came.IN_TIME
+    if is_in_time and (not expect.for_ms or await never(fails, watched, expect.for_ms, step_ms=STEP_MS) is None):
         return Held(Verdict.CONFORMS, "holds", from_ms, to_ms)
-    found = " or ".join(sorted({reason for reason in reasons if reason}))
+    found = " or ".join(sorted({reason for reason in reasons if reason})) or "it holds too late"
     when = _when(began_ms, from_ms, to_ms, watched.now_ms())
     last = cluster.last_event()
     detail = f"the last event before: {last}" if last else ""
-    if all(reasons):
-        return Held(Verdict.VIOLATES, found + when, from_ms, to_ms, detail)
-    return Held(Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail)
+    if wait.came is Came.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
+        taken = f"this machine took {watched.slack_since(began_ms)} ms of the time"
+        return Held(Verdict.INCONCLUSIVE, f"cannot be told: {taken}; {found}{when}", from_ms, to_ms, detail)
+    is_late = wait.came is Came.MISSED and wait.found is not None
+    if not is_late and not all(reasons):
+        return Held(Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail)
+    return Held(Verdict.VIOLATES, found + when, from_ms, to_ms, detail)
 
 
 def _when(began_ms: int, from_ms: int | None, to_ms: int | None, now_ms: int) -> str:
+    if from_ms is not None and from_ms == to_ms == now_ms:
+        return f", at {_seconds(now_ms)}"
     if from_ms is not None and to_ms is not None:
         return f"; it held from {_seconds(from_ms)} to {_seconds(to_ms)}, and no longer at {_seconds(now_ms)}"
     if now_ms > began_ms:

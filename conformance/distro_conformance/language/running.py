@@ -7,6 +7,7 @@ that this is right. What a step means is the same on every driver, since every d
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractAsyncContextManager
 
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.beating import Beat, Beats, Repeat, StopBeats
@@ -190,8 +191,24 @@ class BeatingClock:
         return self._running.cluster.clock
 
     @property
-    def slack_ms(self) -> int:
-        return self._clock.slack_ms
+    def is_real(self) -> bool:
+        return self._clock.is_real
+
+    @property
+    def tolerance_ms(self) -> int:
+        return self._clock.tolerance_ms
+
+    def slack_since(self, at_ms: int) -> int:
+        return self._clock.slack_since(at_ms)
+
+    def peak_since(self, at_ms: int) -> int:
+        return self._clock.peak_since(at_ms)
+
+    def is_starved_since(self, at_ms: int) -> bool:
+        return self._clock.is_starved_since(at_ms)
+
+    def measured(self) -> AbstractAsyncContextManager[None]:
+        return self._clock.measured()
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

@@ -39,7 +39,7 @@ async def played_members(
     try:
         for _ in range(count):
             port = _port_beside(target, higher, *(peer.port for peer in peers))
-            is_virtual, version = target.clock.slack_ms == 0, _version_of(target.profile)
+            is_virtual, version = not target.clock.is_real, _version_of(target.profile)
             peers.append(
                 PlayedPeer(
                     port,

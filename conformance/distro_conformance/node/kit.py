@@ -29,6 +29,9 @@ from distro_traces.content import Replica
 
 _SERVES_WITHIN_MS = 60_000
 _SIGN_OF_LIFE_MS = 5_000
+_KNOWN_WITHIN_MS = 1_500
+"""Until naming knows a connection that is set up; so long is waited where a node does not show clients without
+instances."""
 _numbers = count(1)
 
 
@@ -58,7 +61,7 @@ class Kit(Observer):
         async with _a_few_at_a_time():
             client = await PlayedClient.connect(self._sdk_address, self.target.limits.namespace)
         self._clients.append(client)
-        if not idle and self.target.clock.slack_ms:
+        if not idle and self.target.clock.is_real:
             self._alive_at_ms[client] = self.target.clock.now_ms()
         self._own.add(client.id)
         self.note(f"client {client.id} connects to the node")
@@ -74,8 +77,8 @@ class Kit(Observer):
                 return await self.peer.query(client.id)
             return None
 
-        if self.target.clock.slack_ms:
-            await eventually(look, self.target.clock, 0)
+        if self.target.clock.is_real:
+            await eventually(look, self.target.clock, _KNOWN_WITHIN_MS)
 
     async def publisher(self, *, idle: bool = False, **metadata: str) -> tuple[PlayedClient, str]:
         """A new client of the node, and the one service that it publishes, at 10.0.0.1:80."""
@@ -131,7 +134,9 @@ class Kit(Observer):
         if short_lease:
             self.target.shorten_lease()
             self.timings = Timings.of(self.target.profile, self.target.lease_ms)
-        await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
+        async with _one_at_a_time():
+            await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
+        self.began_ms = self.target.clock.now_ms()
         for peer in self.peers:
             await peer.join(self.target.address)
         if until_loaded:
@@ -233,10 +238,10 @@ class Kit(Observer):
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
-        change = await self._found(announced, self.timings.sync_ms)
+        change = (await self._waited(announced, self.timings.sync_ms)).found
         so_far = self.arrivals(client)
         verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
-        verify = await self._found(verified, self.timings.verify_ms)
+        verify = (await self._waited(verified, self.timings.verify_ms)).found
         return {"announced": change is not None, "verified": verify is not None}
 
     async def leave(self, client: PlayedClient) -> None:
@@ -269,6 +274,14 @@ class Kit(Observer):
         )
         self.note(f"{peer.address} will {how}")
 
+    @property
+    def neglected(self) -> str | None:
+        """Which client the kit gave no sign of life for so long that a server may have ended its connection, if any."""
+        for client in self._alive_at_ms:
+            if not client.is_silent and client.longest_idle_ms >= self.timings.idle_ms:
+                return f"{client.id} gave no sign of life for {client.longest_idle_ms} ms"
+        return None
+
     async def close(self) -> None:
         """Every client leaves; a node that does not notice has nothing to do with the check that is over."""
         for client in list(self._clients):
@@ -300,8 +313,14 @@ def _listed(service: str, addresses: tuple[str, ...]) -> str:
 
 
 _CONNECTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+_STARTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
 def _a_few_at_a_time() -> asyncio.Semaphore:
     """Connections are set up a few at a time: checks begin together, and set-up has a time-out."""
     return _CONNECTING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(4))
+
+
+def _one_at_a_time() -> asyncio.Semaphore:
+    """Servers are started one after the other: each wants a processor for some seconds, which the others miss."""
+    return _STARTING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(1))

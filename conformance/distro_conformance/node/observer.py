@@ -3,19 +3,28 @@
 A check *violates* when something that must come does not come, or something comes that must not. When it cannot get
 that far (the node never connected to the played member, a client was refused) it *cannot tell*: that is never a pass
 and never a fault of the node in this respect. `eventually` and `never` are the first kind, `arrange` is the second.
+
+Whether time plays a part is said by the method. `require` is about what the node holds, answers or sends, whenever: it
+is judged on any machine. `eventually`, `never`, `require_within` and `require_apart` are about time: where the machine
+took enough of it to be the reason, the question stays open (`waiting.py`). A check never compares times by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.peer import Arrival, OnArrival, PlayedPeer
 from distro_conformance.node.timings import Timings
 from distro_conformance.targets.target import Target
-from distro_conformance.waiting import STEP_MS, Look, eventually, known, never
+from distro_conformance.verdict import KitError
+from distro_conformance.waiting import STEP_MS, Came, Look, Waited, came, known, never, settled, waited
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -27,36 +36,49 @@ Observed = Mapping[str, object]
 
 
 class ViolationError(Exception):
-    """The node does not do what the requirement says: what was expected and seen, and under names what the symptoms of
-    known failures are told by."""
+    """The node does not do what the requirement says: what was expected and observed, and under names what the symptoms
+    of known failures are recognized by. `found`: what came too late."""
 
-    def __init__(self, message: str, *, expected: str, observed: Observed = NOTHING) -> None:
+    def __init__(
+        self, message: str, *, expected: str, observed: Observed = NOTHING, found: object | None = None
+    ) -> None:
         super().__init__(message)
         self.expected = expected
         self.observed = observed
+        self.found = found
 
 
 class CannotTellError(Exception):
-    """The check could not be carried out; the message says what was missing."""
+    """The check could not be carried out; the message says what was missing. `found`: what came late, by no more than
+    the machine took."""
+
+    def __init__(self, message: str, *, found: object | None = None) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 def presupposed(
     wait: Callable[Concatenate[W, P], Awaitable[T]],
 ) -> Callable[Concatenate[W, P], Coroutine[Any, Any, T]]:
-    """The same wait for what a check presupposes. Raises CannotTellError in the place of ViolationError."""
+    """The same wait for what a check presupposes: what comes late is good enough. Raises CannotTellError in the place
+    of ViolationError."""
 
     async def arranged(observer: W, /, *args: P.args, **named: P.kwargs) -> T:
         try:
             return await wait(observer, *args, **named)
-        except ViolationError as missing:
-            raise CannotTellError(f"cannot go on without {missing.expected}; {observer._heard()}") from None
+        except (ViolationError, CannotTellError) as missing:
+            if missing.found is not None:
+                return cast("T", missing.found)
+            if isinstance(missing, CannotTellError):
+                raise
+            raise CannotTellError(f"cannot go on without {missing.expected}; {observer._last_seen()}") from None
 
     return arranged
 
 
 @dataclass
 class Observer:
-    """Of one check: `evidence` is told in order, of its own clients only."""
+    """Of one check: `evidence` is in order, of its own clients only."""
 
     target: Target
     played: tuple[PlayedPeer, ...]
@@ -64,8 +86,10 @@ class Observer:
     _own: set[str] = field(default_factory=set)
     _seen_before: dict[str, int] = field(default_factory=dict)
     _listening: list[tuple[PlayedPeer, OnArrival]] = field(default_factory=list)
+    _signs_of_life: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
+        self.began_ms = self.target.clock.now_ms()
         self.timings = Timings.of(self.target.profile, self.target.lease_ms)
         for peer in self.played:
             self._seen_before[peer.address] = len(peer.arrivals)
@@ -129,34 +153,64 @@ class Observer:
     def require(self, holds: bool, expected: str, seen: object, *, observed: Observed = NOTHING) -> None:
         """Raises ViolationError unless it holds."""
         if not holds:
-            raise ViolationError(f"expected {expected}; seen: {_told(seen)}", expected=expected, observed=observed)
+            raise ViolationError(f"expected {expected}; seen: {_text(seen)}", expected=expected, observed=observed)
 
     def presuppose(self, holds: bool, needed: str, seen: object) -> None:
         """Raises CannotTellError unless it holds."""
         if not holds:
-            raise CannotTellError(f"cannot go on without {needed}; seen: {_told(seen)}")
+            raise CannotTellError(f"cannot go on without {needed}; seen: {_text(seen)}")
 
     def presuppose_turns(self, gap_ms: int, within_ms: int, what: str) -> None:
-        """Where this process, or what runs it, had no turn for so long, what ended meanwhile is nobody's fault. Raises
-        CannotTellError."""
+        """The kit did in time what the check is about. Raises CannotTellError where it did not: what ended meanwhile
+        ended rightly."""
         self.presuppose(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
+
+    def presuppose_answers(self, since_ms: int) -> None:
+        """Nobody was kept waiting, since then, until it gave up the other side. Raises CannotTellError."""
+        is_starved = self.target.clock.is_starved_since(since_ms)
+        self.presuppose(not is_starved, "answers in time on both sides", self._taken_since(since_ms))
+
+    def require_within(self, took_ms: int, within_ms: int, what: str, *, since_ms: int) -> None:
+        """It took so long from then on. Raises ViolationError where that is too long, CannotTellError where the machine
+        may be why."""
+        how = came(took_ms, within_ms, self.target.clock, since_ms)
+        expected, seen = f"{what} within {within_ms} ms", f"{took_ms} ms"
+        self.presuppose(how is not Came.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
+        self.require(how is Came.IN_TIME, expected, seen)
+
+    def require_apart(self, earlier_ms: int, later_ms: int, least_ms: int, what: str) -> None:
+        """The second came so long after the first at least. Raises ViolationError where it came sooner, CannotTellError
+        where the first may have been observed late."""
+        gap_ms, since_ms = later_ms - earlier_ms, earlier_ms - least_ms
+        is_open = 0 < least_ms - gap_ms <= self.target.clock.slack_since(since_ms)
+        expected, seen = f"at least {least_ms} ms between {what}", f"{gap_ms} ms"
+        self.presuppose(not is_open, expected, f"{seen}; {self._taken_since(since_ms)}")
+        self.require(gap_ms >= least_ms, expected, seen)
+
+    def _taken_since(self, at_ms: int) -> str:
+        return f"this machine took {self.target.clock.slack_since(at_ms)} ms"
 
     # Waiting, in the target's time.
 
     async def eventually(
         self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
-        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`."""
-        found = await self._found(look, within_ms)
-        if found is None:
-            expected = f"{what} within {self._window(within_ms)}"
+        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`; CannotTellError
+        where it may be the machine that was late."""
+        wait = await self._waited(look, within_ms)
+        expected, found = f"{what} within {within_ms} ms", wait.found
+        if wait.came is Came.OPEN:
+            raise CannotTellError(f"cannot tell whether {expected}: {wait.why_open}", found=found)
+        if wait.came is Came.MISSED:
             observed = await otherwise() if otherwise else NOTHING
-            message = f"expected {expected}; not seen{'' if self._arrived() else f', {self._heard()}'}"
-            raise ViolationError(message, expected=expected, observed=observed)
-        return found
+            seen = "not seen" if found is None else f"seen after {wait.took_ms} ms"
+            seen += f", of which this machine took {wait.slack_ms} ms" if wait.slack_ms else ""
+            message = f"expected {expected}; {seen}{'' if self._arrived() else f', {self._last_seen()}'}"
+            raise ViolationError(message, expected=expected, observed=observed, found=found)
+        return cast("T", found)
 
-    async def _found(self, look: Look[T], within_ms: int) -> T | None:
-        return await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
+    async def _waited(self, look: Look[T], within_ms: int) -> Waited[T]:
+        return await waited(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
 
     async def eventually_sent(
         self,
@@ -178,17 +232,26 @@ class Observer:
     arrange_sent = presupposed(eventually_sent)
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
-        """Watch for the whole time. Raises ViolationError when `look` finds something."""
+        """Watch for the whole time. Raises ViolationError when `look` finds something; CannotTellError where
+        somebody may have been given up before that, for want of an answer."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
+            self.presuppose_answers(self.began_ms)
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
             raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
 
     async def sleep(self, ms: int) -> None:
+        """Exactly so long, for what the kit does at its own pace."""
         await self.target.clock.pass_ms(ms)
+
+    async def settle(self, ms: int) -> None:
+        """So long, as the node had it: longer where the machine took some of it. What was to be done is done."""
+        await settled(self.target.clock, ms)
 
     def look_no_more(self) -> None:
         """The check is over."""
+        if self._signs_of_life is not None:
+            self._signs_of_life.cancel()
         for peer, listener in self._listening:
             peer.listeners.remove(listener)
 
@@ -197,27 +260,32 @@ class Observer:
         await self.peer.stay()
 
     def _staying(self, look: Look[T]) -> Look[T]:
+        """Signs of life are given beside the look: how long the node takes to answer them is no part of the wait."""
+
         async def look_on() -> T | None:
-            await self.stay()
+            if not self.target.clock.is_real:
+                await self.stay()
+            elif self._signs_of_life is None or self._signs_of_life.done():
+                self._signs_of_life = asyncio.create_task(self._stay(), name="signs of life")
             return await look()
 
         return look_on
 
-    def _window(self, within_ms: int) -> str:
-        slack_ms = self.target.clock.slack_ms
-        return f"{within_ms} ms" + (f" (and {slack_ms} ms for a busy machine)" if slack_ms else "")
+    async def _stay(self) -> None:
+        with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check sees who does not answer
+            await self.stay()
 
     @property
     def _step_ms(self) -> int:
         """Real time is looked at less often: many checks ask one node."""
-        return 100 if self.target.clock.slack_ms else STEP_MS
+        return 100 if self.target.clock.is_real else STEP_MS
 
     def _arrived(self) -> list[Arrival]:
         """Distro requests about clients of this check, at members that are played for the node."""
         played = self.played if self.target.limits.counts_members else ()
         return [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
 
-    def _heard(self) -> str:
+    def _last_seen(self) -> str:
         arrivals = self._arrived()
         if not arrivals:
             return f"no played member got a Distro request of {self.target.address} about a client of this check"
@@ -233,7 +301,7 @@ class Observer:
         return arrived
 
 
-def _told(seen: object) -> str:
+def _text(seen: object) -> str:
     """The body of an answer reads as a sentence does."""
     return ", ".join(f"{name} {value}" for name, value in seen.items()) if isinstance(seen, Mapping) else str(seen)
 

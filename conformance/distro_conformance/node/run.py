@@ -9,7 +9,6 @@ with it, get a node of their own.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,17 +27,13 @@ from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, all_named
-from distro_conformance.waiting import Clock, RealClock, known
+from distro_conformance.waiting import known
 from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
 
 OWN_NODES = 6
 """So many checks with a node of their own at a time; a real server takes some 300 MB, and 4 s of a core to start."""
-TOO_BUSY_MS = 20_000
-"""Of slack. Where next to nothing takes a server 0.4 s, the kit is late too, and the server gives up the members that
-it plays: nothing of what is missing then says anything."""
 _FORBIDDEN = 403
-_PULSE_S = 0.5
 _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 1200.0
 BY = "node"
@@ -90,8 +85,16 @@ async def check_requirements(
     """One finding for each requirement, in their order, also for those that do not apply.
 
     All checks begin together and share the waiting; those that want a node of their own, a few at a time. A question
-    that stays open where time is real is asked once more: the machine may have been too busy.
+    that stays open where time is real is asked once more: the machine may have been too busy. What is violated is not
+    asked again, and counts.
     """
+    async with target.clock.measured():
+        return await _checked(target, peers, requirements, on_finding)
+
+
+async def _checked(
+    target: Target, peers: tuple[PlayedPeer, ...], requirements: Sequence[Requirement], on_finding: OnFinding
+) -> list[Finding]:
     missing = await _missing(target, peers) if any(target.profile in each.releases for each in requirements) else None
     nodes = asyncio.Semaphore(OWN_NODES)
 
@@ -106,11 +109,9 @@ async def check_requirements(
             why = f"it takes a node of its own, and {target.address} runs for somebody else"
             return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
         first = await carried_out(requirement, judged)
-        if first.judgement is not Judgement.NOT_JUDGED or not target.clock.slack_ms:
+        if first.judgement is not Judgement.NOT_JUDGED or not target.clock.is_real:
             return first
-        second = await carried_out(requirement, judged)
-        before = (*first.evidence, f"not judged: {first.message}; asked once more")
-        return replace(second, evidence=(*before, *second.evidence), seconds=first.seconds + second.seconds)
+        return both(first, await carried_out(requirement, judged))
 
     async def carried_out(requirement: Requirement, judged: Finding) -> Finding:
         if requirement.own_node:
@@ -119,26 +120,25 @@ async def check_requirements(
         return await _check(Kit(target, peers), requirement, judged)
 
     tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
-    pulse = asyncio.create_task(_feel_pulse(target.clock, peers[0]), name="pulse")
     findings: list[Finding] = []
     try:
         for task in tasks:
             findings.append(await task)
             on_finding(findings[-1])
     finally:
-        pulse.cancel()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, pulse, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
     return findings
 
 
-async def _feel_pulse(clock: Clock, peer: PlayedPeer) -> None:
-    """How long the node takes for next to nothing: where time is real that tells how busy the machine is."""
-    while isinstance(clock, RealClock):
-        with clock.asking(), contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):
-            await peer.query("nobody-has-this-id")
-        await asyncio.sleep(_PULSE_S)
+def both(first: Finding, second: Finding) -> Finding:
+    """Of a question that was open and has been asked again: both answers."""
+    evidence = (*first.evidence, f"not judged: {first.message}; asked once more", *second.evidence)
+    message = second.message
+    if second.violates:
+        message = f"{message} (1 of 2 tries; the other one was not judged: {first.message})"
+    return replace(second, message=message, evidence=evidence, seconds=first.seconds + second.seconds)
 
 
 def _unjudged(requirement: Requirement, target: Target) -> Finding:
@@ -195,15 +195,10 @@ async def _check(kit: Kit, requirement: Requirement, judged: Finding) -> Finding
     with kit.target.clock.taking_part():
         try:
             judged = await _outcome(kit, requirement, judged)
-            slack_ms = kit.target.clock.slack_ms
         finally:
             await kit.close()
     judged = replace(judged, seconds=time.monotonic() - begun, evidence=tuple(kit.evidence))
-    judged = against_the_list(judged, kit.target.profile, kit.target.kind)
-    if judged.violates and slack_ms > TOO_BUSY_MS:
-        why = f"this machine is too busy to tell; {judged.message}"
-        judged = replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
-    return judged
+    return against_the_list(judged, kit.target.profile, kit.target.kind)
 
 
 async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Finding:
@@ -216,6 +211,8 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             await requirement.check(kit)
     except ViolationError as violation:
+        if (neglected := kit.neglected) is not None:  # its connection may have ended for that
+            return open_question(f"{neglected}; {violation}")
         client = client_of(str(violation), kit.evidence)
         return replace(
             judged,

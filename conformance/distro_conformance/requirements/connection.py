@@ -62,7 +62,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
         reply = await client.check_health()
-        idle_ms = client.longest_idle_ms if kit.target.clock.slack_ms else 0
+        idle_ms = client.longest_idle_ms if kit.target.clock.is_real else 0
         kit.presuppose_turns(idle_ms, kit.timings.idle_ms, "signs of life")
         kit.require(reply.succeeded, "a connection that lives", reply)
     asked = [push for push in client.pushes if push.type == DETECTION]

@@ -57,7 +57,7 @@ async def former_owner_falls_silent(kit: Kit) -> None:
     await kit.start_node()
     moved = await _accepted(kit)
     await _comes_back(kit, moved)
-    await kit.sleep(_UNDER_WAY_MS)
+    await kit.settle(_UNDER_WAY_MS)
     before = _said(kit, moved)
 
     spoken_for = known(lambda: next((each for each in _said(kit, moved) if each not in before), None))
@@ -109,7 +109,7 @@ async def what_waits_is_dropped(kit: Kit) -> None:
     failed = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: more in (services_of(copy) or ()))
     await kit.arrange(failed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {more}")
     await _comes_back(kit, moved)
-    await kit.sleep(_UNDER_WAY_MS)
+    await kit.settle(_UNDER_WAY_MS)
 
     def changes() -> list[Arrival]:
         return [each for each in kit.arrivals(client.id, stayer) if each.is_about("CHANGE")]

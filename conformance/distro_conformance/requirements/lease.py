@@ -14,6 +14,8 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 from distro_conformance.waiting import known
 
 _KEEP_ALIVE_MS = 4_000
+_UNHEALTHY_MS = 15_000
+"""After so long without a renewal an instance of the HTTP API is unhealthy."""
 _LAST_LOOK_MS = 500
 """So long before its time is over it is looked once more; a server takes a few ms to answer."""
 
@@ -56,8 +58,9 @@ async def change_renews(kit: Kit) -> None:
     """A CHANGE renews the lease: who is told of a client, of whichever kind, all the time keeps it."""
     copies = [await kit.synced(client=each) for each in (None, kit.http_client(kit.peer.address).id)]
     revision, told_ms = 1, dict.fromkeys((client for client, _ in copies), kit.target.clock.now_ms())
-    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
-    while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_ms:  # the cleaner may be late
+    began_ms = kit.target.clock.now_ms()
+    until_ms = began_ms + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_since(began_ms):  # the cleaner may be late
         revision += 1
         for client, service in copies:  # half a turn apart: what ends between a look and the next CHANGE is not seen
             copy = await kit.peer.query(client)
@@ -95,8 +98,9 @@ async def verify_renews_beats(kit: Kit) -> None:
     """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy."""
     http, since_ms = kit.http_client(kit.peer.address), kit.target.clock.now_ms()
     client, _ = await kit.synced(client=http.id)
-    await _is_kept_by_verifies(kit, since_ms, client)
+    longest_ms = await _is_kept_by_verifies(kit, since_ms, client)
     copy = await kit.peer.query(client)
+    kit.presuppose_turns(longest_ms, _UNHEALTHY_MS, "a VERIFY after the other")
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
 
 
@@ -106,8 +110,10 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     await kit.start_node(short_lease=True)
     client, service = await kit.synced()
     await kit.suspend_node(kit.timings.lease_ms + 2 * kit.timings.clean_ms)
+    resumed_ms = kit.target.clock.now_ms()
     await kit.sleep(2 * kit.timings.clean_ms)
     copy = await kit.peer.query(client)
+    kit.presuppose_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a look")
     held = copy is not None and services(copy) == [service]
     kit.require(held, f"{client} with {service}, as before", copy, observed={"known": copy is not None})
 
@@ -119,12 +125,14 @@ async def _ends_with_its_lease(kit: Kit, since_ms: int, client: str) -> None:
     await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
 
 
-async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> None:
-    renewed_ms = since_ms
+async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
+    """For how long at most nothing renewed it."""
+    renewed_ms, longest_ms = since_ms, 0
 
     async def renew() -> None:
-        nonlocal renewed_ms
+        nonlocal renewed_ms, longest_ms
         began_ms = kit.target.clock.now_ms()
+        longest_ms = max(longest_ms, began_ms - renewed_ms)
         answer = await kit.peer.verify(client, 1)
         if not answer.succeeded:
             kit.presuppose_turns(kit.target.clock.now_ms() - renewed_ms, kit.timings.lease_ms, "renewals")
@@ -132,6 +140,7 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> None:
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     await _keep_until(kit, until_ms, client, "it is verified all the time", renew)
+    return longest_ms
 
 
 async def _keep_until(

@@ -138,7 +138,7 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
         peer.answer("SNAPSHOT", snapshot())
     kit.note(f"members now answer SNAPSHOT with {client.id}, {stale} alone")
     await _asked_again(kit)
-    await kit.sleep(1_000)
+    await kit.settle(1_000)
     copy = await kit.peer.query(client.id)
     is_unharmed = services(copy) == sorted((stale, fresh))
     heard = NOTHING if is_unharmed else await kit.heard_of(client.id, [stale])
@@ -158,7 +158,7 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     deleted = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
     kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
-    await kit.sleep(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
+    await kit.settle(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
     copy = await kit.peer.query(client)
     observed = {"acknowledged": deleted.succeeded, "published": services(copy), "sent": [service]}
     kit.require(copy is None, f"no {client}", copy, observed=observed)

@@ -42,7 +42,7 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     """A push that is not acknowledged is repeated, and again."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.subscribe(service)
-    await kit.sleep(kit.timings.push_ms + 500)
+    await kit.settle(kit.timings.push_ms)
     subscriber.falls_silent()
     before = len(subscriber.pushed(service))
     await (await kit.client()).register(service, "10.0.0.1", 80)
@@ -58,7 +58,7 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
     await subscriber.subscribe(service)
     await (await kit.client()).register(service, "10.0.0.1", 80)
     await _arrange_pushed(kit, subscriber, service, 80)
-    await kit.sleep(kit.timings.push_ms + 1_500)
+    await kit.settle(kit.timings.push_ms + 1_000)
     before = len(subscriber.pushed(service))
     window_ms = _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 1_000
     again = _pushes(subscriber, service, before + 1)
@@ -71,7 +71,7 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
     former, subscriber, service = await kit.client(), await kit.client(), kit.service()
     await former.subscribe(service)
     await subscriber.subscribe(service)
-    await kit.sleep(kit.timings.push_ms + 500)
+    await kit.settle(kit.timings.push_ms)
     await former.subscribe(service, wanted=False)
     kit.note(f"{former.id} unsubscribes from {service}")
     before = len(former.pushed(service))

@@ -98,7 +98,7 @@ async def strange_stream_messages_are_ignored(kit: Kit) -> None:
         kit.note(f"it sends {type_name} on its stream")
     await connection.push_raw("ConnectionSetupRequest", b"{")
     kit.note("it sends half a set-up on its stream")
-    await kit.sleep(500)
+    await kit.settle(500)
     health = await connection.ask("HealthCheckRequest", EMPTY)
     kit.require(health.succeeded, "a connection that lives", health)
     copy = await kit.holds(connection.id, service)()
@@ -113,7 +113,7 @@ async def second_set_up_does_nothing(kit: Kit) -> None:
     await connection.ask("InstanceRequest", _registration(service))
     await connection.push("ConnectionSetupRequest", {**EMPTY, "clientVersion": "v", "tenant": "", "labels": SDK_LABELS})
     kit.note("it sends a second set-up")
-    await kit.sleep(500)
+    await kit.settle(500)
     copy = await kit.holds(connection.id, service)()
     kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
     health = await connection.ask("HealthCheckRequest", EMPTY)
@@ -125,7 +125,7 @@ async def brief_connection_leaves_no_client(kit: Kit) -> None:
     """A connection that ends while it is set up leaves no client behind."""
     ids = [await kit.brief_connection(number % 3) for number in range(_ATTEMPTS)]
     kit.note(f"{len(ids)} connections begin to be set up and are dropped, the last one {ids[-1]}")
-    await kit.sleep(_NOTICED_MS + kit.target.clock.slack_ms)
+    await kit.settle(_NOTICED_MS)
     left = [each for each in ids if await kit.peer.query(each) is not None]
     kit.require(not left, "no trace of any of them", left, observed={"left": len(left)})
 
@@ -138,7 +138,7 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
     await kit.arrange(kit.holds(client, copied), within_ms=0, what=f"a copy of {client} with {copied}")
     await connection.set_up(SDK_LABELS)
     kit.note(f"{client} is set up with the labels {SDK_LABELS}")
-    await kit.sleep(500)  # naming hears of a connection later than its requests are taken
+    await kit.settle(500)  # naming hears of a connection later than its requests are taken
     own = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(own))
     kit.note(f"it registers {own} at 10.0.0.1:80: {reply}")

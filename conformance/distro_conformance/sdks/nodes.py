@@ -109,7 +109,7 @@ class Nodes:
         self.servers, self.profile = tuple(servers), profile
         self.addresses = tuple(server.address for server in servers)
         self._clients: dict[int, PlayedClient] = {}
-        self.clock = RealClock(slack_ms=0)
+        self.clock = RealClock()
 
     async def lagging(self, holds: Callable[[int], Awaitable[bool]], within_s: float) -> str | None:
         """The address of the first running node of which it does not hold within the time, each after the one before;

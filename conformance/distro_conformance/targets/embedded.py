@@ -17,6 +17,7 @@ from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import WithoutSlack
 from distro_conformance.wire.silence import SilentLink
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
@@ -25,10 +26,8 @@ from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
 
 
-class EmbeddedClock:
-    """The node's virtual clock; no slack, since nothing in it depends on the machine."""
-
-    slack_ms = 0
+class EmbeddedClock(WithoutSlack):
+    """The node's virtual clock."""
 
     def __init__(self) -> None:
         self.virtual = VirtualClock()

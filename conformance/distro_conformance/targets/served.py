@@ -36,6 +36,7 @@ class ServedTarget:
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         self._server = await self._made((self.address, *other_members), on_progress)
         await self._server.start(until_loaded=until_loaded)
+        self.clock.slack.watch(self._server.pid)
 
     async def change_members(self, other_members: Sequence[str]) -> None:
         assert self._server is not None

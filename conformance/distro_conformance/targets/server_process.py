@@ -100,7 +100,7 @@ class ServerProcess:
                 raise self._failed("ended while it was starting")
             return await condition()
 
-        if await eventually(holds, RealClock(slack_ms=0), round(within_s * 1000), step_ms=100) is None:
+        if await eventually(holds, RealClock(), round(within_s * 1000), step_ms=100) is None:
             raise self._failed(f"is not ready after {within_s:.0f} s{self._awaited}")
 
     @property

@@ -54,9 +54,14 @@ class Connection:
 
     @property
     def longest_idle_ms(self) -> int:
-        """What the server may have gone without hearing of it, at most, for as long as it has kept the connection."""
+        """The longest time between two requests, for as long as the server has kept the connection. How long it took to
+        answer them is no part of it."""
         so_far_s = 0.0 if self.is_closed else time.monotonic() - self._asked_s
         return int(1000 * max(self._longest_idle_s, so_far_s))
+
+    def _end_idleness(self) -> None:
+        now_s = time.monotonic()
+        self._longest_idle_s, self._asked_s = max(self._longest_idle_s, now_s - self._asked_s), now_s
 
     @property
     def is_closed(self) -> bool:
@@ -132,11 +137,8 @@ class Connection:
 
     async def call(self, payload: Payload) -> Payload:
         """The same for a payload as it stands, also one that nobody would send."""
-        asked_s = time.monotonic()
-        answer = Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
-        self._longest_idle_s = max(self._longest_idle_s, time.monotonic() - self._asked_s)
-        self._asked_s = max(self._asked_s, asked_s)
-        return answer
+        self._end_idleness()
+        return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
 
     async def push(self, type_name: str, body: Mapping[str, Any]) -> None:
         """Send something on the stream, which has no answer."""
@@ -192,6 +194,7 @@ class Connection:
             encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()
         )
         self._reader = asyncio.create_task(self._read(stream), name=f"stream from {self.address}")
+        self._reader.add_done_callback(lambda _: self._end_idleness())
         if until_registered:
             await self._registered()
 

@@ -62,7 +62,8 @@ class ClientOutside:
         """So often it was shown while it was being changed, as it is neither before nor after: a server changes a
         client in several steps, and the model in one."""
         self.is_undecided = False
-        """There are too many possible states, or it was lost sight of: the client is left alone from here on."""
+        """There are too many possible states, it was lost sight of, or something was late by no more than the machine
+        took: the client is left alone from here on."""
 
     @property
     def nodes(self) -> frozenset[NodeState]:
@@ -203,6 +204,7 @@ class ClientOutside:
             if now_ms > due_ms:
                 seen = f"it has sent no VERIFY to {peer} since {base_ms} ms"
                 raise Unexplained("verify", self.client, seen, f"one by {due_ms} ms")
+            self.is_undecided |= now_ms > due_ms - self._slack.taken_ms
 
     def excuse_verify(self, peer: str, now_ms: int) -> None:
         """A round to this peer may have been left out: the one before it was not over."""
@@ -225,6 +227,10 @@ class ClientOutside:
                 return self._states
             frontier += self._next(found[each], now_ms)
         kept = frozenset(each for each in found.values() if not self._due.is_passed(each, now_ms))
+        taken_ms = self._slack.taken_ms
+        if taken_ms and kept and all(self._due.is_passed(each, now_ms + taken_ms) for each in kept):
+            self.is_undecided = True  # without what was measured something would be overdue
+            return self._states
         if not kept:
             overdue = sorted({text for each in found.values() for text in self._due.overdue(each, now_ms)})
             seen = f"by {now_ms} ms it has sent nothing"
@@ -323,6 +329,9 @@ class ClientOutside:
         seen = f"it sends {request_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
+        if last_ms is not None and now_ms < earliest_ms + self._slack.taken_ms - self._profile.tick_ms:
+            self.is_undecided = True
+            return
         lately = self._lately(gathered_ms - self._slack.skew_ms)
         if any(wanted in self._verifies(each.node, now_ms) for each in lately):
             return

@@ -86,6 +86,7 @@ class NodeOutside:
         self._blank = self._watch(NOBODY, (loading,))
         self._clients: dict[str, ClientOutside] = {}
         self._told: Alive = self._alive()
+        self._late: set[str] = set()
 
     def joined(self, now_ms: int) -> None:
         """It serves, and is connected to everybody: how long that took is nobody's fault."""
@@ -104,6 +105,11 @@ class NodeOutside:
     @property
     def undecided(self) -> int:
         return sum(each.is_undecided for each in self._clients.values())
+
+    @property
+    def late(self) -> int:
+        """So often the node itself, and not a client, was late by no more than the machine took."""
+        return len(self._late)
 
     @property
     def in_parts(self) -> int:
@@ -308,6 +314,8 @@ class NodeOutside:
             if now_ms > due_ms:
                 seen = f"it has not reported itself to {peer} since {base_ms} ms"
                 raise Unexplained("report", None, seen, f"a report by {due_ms} ms")
+            if now_ms > due_ms - self.slack.taken_ms:
+                self._late.add(f"report to {peer} after {base_ms} ms")
 
     # The load
 
@@ -342,6 +350,8 @@ class NodeOutside:
         if now_ms > due_ms and not asked:
             seen = f"it has asked nobody for a snapshot since {self._load_ended_ms} ms"
             raise Unexplained("load", None, seen, f"a request by {due_ms} ms")
+        if now_ms > due_ms - self.slack.taken_ms and not asked:
+            self._late.add(f"snapshot after {self._load_ended_ms} ms")
 
     # Clients
 

@@ -1,48 +1,37 @@
-"""How well the times are known at which things happen inside a node that is seen from outside."""
+"""How well the times are known at which things happen inside a node that is seen from outside.
+
+Two of these figures are constants, part of each bound: what a server at leisure is late, and by how much later what it
+sent is observed. The other two are measured by whoever looks on, outside of the node, and given here as they are; how
+long the node takes to answer is no part of them. What was measured makes more states possible; an observation that only
+a state within it explains is no explained one: the client is left open (`client.py`).
+"""
 
 from __future__ import annotations
 
-from collections import deque
-
-LAG_COUNTS_MS = 30_000
-LATE_FACTOR, SKEW_FACTOR = 10, 2
-"""Of how long an answer took lately: a deadline is made of many turns of a busy machine, what is under way of few."""
+from dataclasses import dataclass
 
 
+@dataclass(slots=True)
 class Slack:
-    """How well times are known. `late_ms` is added to every deadline; `skew_ms`: what was sent before something
-    happened may be observed so much later than it. Both 0 where time is virtual; elsewhere both grow with what an
-    answer lately took that on a machine at leisure takes milliseconds, and with what it takes that is not there yet.
-    """
+    """`at_leisure_late_ms`, `at_leisure_skew_ms`: both 0 where time is virtual, and then nothing is measured."""
 
-    def __init__(self, late_ms: int = 0, skew_ms: int = 0) -> None:
-        self._at_leisure = late_ms, skew_ms
-        self.late_ms, self.skew_ms = self._at_leisure
-        self._lags: deque[tuple[int, int]] = deque()
-        self._awaited: dict[str, int] = {}
+    at_leisure_late_ms: int = 0
+    at_leisure_skew_ms: int = 0
+    taken_ms: int = 0
+    """Of the time in which something becomes due the machine took so much."""
+    peak_ms: int = 0
+    """And so much at a time."""
 
-    def awaits(self, key: str, since_ms: int) -> None:
-        """An answer that could be there at once."""
-        self._awaited[key] = since_ms
+    @property
+    def late_ms(self) -> int:
+        """So much later than it is due something may happen."""
+        return self.at_leisure_late_ms + self.taken_ms
 
-    def answered(self, key: str, now_ms: int) -> None:
-        """Or given up."""
-        if (since_ms := self._awaited.pop(key, None)) is not None:
-            self.took(now_ms - since_ms, now_ms)
+    @property
+    def skew_ms(self) -> int:
+        """So much later may be observed what was sent before something happened."""
+        return self.at_leisure_skew_ms + self.peak_ms
 
-    def took(self, lag_ms: int, now_ms: int) -> None:
-        """An answer took so long."""
-        if not any(self._at_leisure):
-            return
-        self._lags.append((now_ms, lag_ms))
-        self.look(now_ms)
-
-    def look(self, now_ms: int) -> None:
-        """What keeps an answer may keep what else is under way, and that may be here first."""
-        if not any(self._at_leisure):
-            return
-        while self._lags and self._lags[0][0] < now_ms - LAG_COUNTS_MS:
-            self._lags.popleft()
-        still = (now_ms - since_ms for since_ms in self._awaited.values())
-        worst_ms, (late_ms, skew_ms) = max((0, *(lag for _, lag in self._lags), *still)), self._at_leisure
-        self.late_ms, self.skew_ms = late_ms + LATE_FACTOR * worst_ms, skew_ms + SKEW_FACTOR * worst_ms
+    def measure(self, taken_ms: int, peak_ms: int) -> None:
+        if self.at_leisure_late_ms or self.at_leisure_skew_ms:
+            self.taken_ms, self.peak_ms = taken_ms, peak_ms
