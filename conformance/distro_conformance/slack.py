@@ -6,8 +6,8 @@ Nothing that a node under test answers, or how long it takes to answer, is part 
   happened in time;
 * the *run delay* of the servers that the kit has started on this machine: for how long the kernel let the one of their
   threads that waited longest wait for a processor (`/proc/PID/task/*/schedstat`). Where the kernel does not count
-  that, how long some task of the machine waited (`/proc/pressure/cpu`). Of a node that the kit did not start (`attach:`)
-  nothing is read: there the lag of the kit is all.
+  that, how long some task of the machine waited (`/proc/pressure/cpu`). Of a node that the kit did not start
+  (`attach:`) nothing is read: there the lag of the kit is all.
 
 A node cannot make itself slack. Its threads may wait for each other, and the kit may wait for them; so both figures are
 limited, in each reading, to the processor time that the servers under test did *not* use: run delay to what other
