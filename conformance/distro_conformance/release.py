@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from distro_conformance.verdict import UsageError
 from distro_model.release import STRICT, Release, Span, UnreadableReleaseError
 from distro_model.release import release_of as _release_of
 
-__all__ = ["STRICT", "Release", "Span", "listed_profile", "release_of"]
+__all__ = ["STRICT", "Release", "Span", "listed_profile", "numbers_of", "release_of"]
 
 
 def release_of(profile: str) -> Release | None:
@@ -15,6 +17,11 @@ def release_of(profile: str) -> Release | None:
         return _release_of(profile)
     except UnreadableReleaseError as error:
         raise UsageError(str(error)) from error
+
+
+def numbers_of(version: str) -> str:
+    """3.1.0 of 3.1.0-SNAPSHOT and 2.5.1 of 2.5.1-vendor.2: a build is judged as the release that it is made from."""
+    return re.sub(r"(?<=\d)[-+_].*", "", version)
 
 
 def listed_profile(name: str) -> str:

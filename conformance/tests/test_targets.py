@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
-from distro_conformance.release import listed_profile
+from distro_conformance.release import listed_profile, numbers_of
 from distro_conformance.targets import embedded
 from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.identity import IDENTITY
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos import release_and_jars
 from distro_conformance.targets.nacos_home import ALL_COMPILERS, server_command, write_home
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.targets.releases import RELEASES
+from distro_conformance.targets.releases import OF_3, RELEASES
 from distro_conformance.verdict import UsageError
 from distro_impl.mutants import MUTANTS, Mutant
 from distro_impl.profiles import PROFILES, Profile
@@ -56,15 +58,52 @@ def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
     runnable = tmp_path / "nacos" / "target" / "nacos-server.jar"
     runnable.parent.mkdir(parents=True)
     with zipfile.ZipFile(runnable, "w") as archive:
-        archive.writestr("BOOT-INF/lib/nacos-naming-2.3.2.jar", b"the jar")
         archive.writestr("BOOT-INF/classes/com/alibaba/nacos/Nacos.class", b"the console")
+        for name in ("nacos-naming-2.3.2", "nacos-common-2.3.2", "nacos-client-2.3.2"):
+            archive.writestr(f"BOOT-INF/lib/{name}.jar", name)
     assert resolve_target(f"nacos:{tmp_path / 'nacos'}").profile == "nacos-2.3.2"
     assert resolve_cluster(f"nacos:{tmp_path / 'nacos'}", Wishes()).profile == "nacos-2.3.2"
     (jars,) = (tmp_path / "cache" / "nacos").iterdir()
-    assert [(jar.name, jar.read_bytes()) for jar in jars.iterdir()] == [("nacos-naming-2.3.2.jar", b"the jar")]
+    assert {jar.read_text() for jar in jars.glob("*.jar")} == {
+        f"nacos-{each}-2.3.2" for each in ("naming", "common", "client")
+    }
+    ordered = ["classes", "nacos-naming-2.3.2.jar", "nacos-common-2.3.2.jar", "nacos-client-2.3.2.jar"]
+    assert [Path(each).name for each in class_path(jars).split(os.pathsep)] == ordered, "as in the archive"
+    assert (jars / "classes/com/alibaba/nacos/Nacos.class").read_bytes() == b"the console"
     runnable.write_bytes(b"no archive")
-    with pytest.raises(UsageError, match=f"the jars of {runnable} cannot be taken out: File is not a zip file"):
+    with pytest.raises(UsageError, match=f"the jars of {runnable} cannot be extracted: File is not a zip file"):
         resolve_target(f"nacos:{tmp_path / 'nacos'}")
+
+
+def test_a_server_of_3x_is_started_by_its_own_main_class_and_shows_an_identity(tmp_path: Path) -> None:
+    """A build of a release is that release, whatever stands behind its number."""
+    (tmp_path / "nacos-naming-3.1.0-SNAPSHOT.jar").touch()
+    directory, release = release_and_jars(str(tmp_path))
+    assert directory == tmp_path
+    assert release == replace(OF_3, version="3.1.0")
+    assert resolve_target(f"nacos:{tmp_path}").member_headers == {IDENTITY.key: IDENTITY.value}
+    write_home(tmp_path, release, ["127.0.0.1:8848"])
+    assert not (tmp_path / "beans.xml").exists(), "its main class defines all beans"
+
+    command = server_command(tmp_path, release, tmp_path, 8848, {})
+
+    assert command[-1] == "com.alibaba.nacos.bootstrap.NacosBootstrap"
+    assert {"-Dnacos.server.main.port=8848", f"-Dnacos.core.auth.server.identity.key={IDENTITY.key}"} < set(command)
+    assert not [each for each in command if each.startswith(("-Dserver.port", "-Dspring.main.sources"))]
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("3.1.0-SNAPSHOT", "3.1.0"),
+        ("2.5.1-vendor.2", "2.5.1"),
+        ("2.2.0.1", "2.2.0.1"),
+        ("3.0.3_r4", "3.0.3"),
+        ("x", "x"),
+    ],
+)
+def test_what_follows_the_number_of_a_release_is_not_looked_at(version: str, numbers: str) -> None:
+    assert numbers_of(version) == numbers
 
 
 @pytest.mark.parametrize(

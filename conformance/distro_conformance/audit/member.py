@@ -17,6 +17,7 @@ from typing import Any, Self
 import aiohttp
 
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, read_state
+from distro_conformance.targets.nacos import NODES_PATHS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
@@ -27,7 +28,6 @@ CALLS_PER_SECOND = 50
 """At most so many HTTP calls a second go to one member; a member has thousands of clients."""
 
 _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
-_NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
 _LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
 
 
@@ -135,7 +135,7 @@ class Member:
 
     async def _nodes(self) -> tuple[str | None, dict[str, str]]:
         """The release of this member and the states in which it sees all of them, as far as it says so."""
-        for path in _NODES_PATHS:
+        for path in NODES_PATHS:
             listed = await self._get(path)
             if isinstance(listed, list):
                 rows = [row for row in listed if isinstance(row, Mapping)]

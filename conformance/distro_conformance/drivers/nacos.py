@@ -130,6 +130,7 @@ class NacosCluster(RealTimeCluster):
         self.kind = f"nacos:{release_or_directory}"
         self._jars, self.release = release_and_jars(release_or_directory)
         self.profile = f"nacos-{self.release.version}"
+        self.reader.headers = self.release.member_headers
         self._on_progress = on_progress
         self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Self
 
+from distro_conformance.release import numbers_of
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import get, listed_members
 from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
@@ -84,4 +85,4 @@ def asked_profile(address: str) -> str:
         versions = re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{_STATE}") or "")
     if not any(versions):
         raise NoReleaseError(f"{address} does not say which release it is; is a server there? --profile says it too")
-    return f"nacos-{versions[0]}"
+    return f"nacos-{numbers_of(versions[0])}"

@@ -1,8 +1,9 @@
-"""A Nacos server as it is distributed: `bin`, `conf`, and one runnable jar in which all others lie.
+"""A Nacos server as it is distributed: `bin`, `conf`, and one runnable jar that contains all others.
 
-Its jars are taken out once, into the cache, under a name that tells one build from another; from there on it is a
-directory of jars like those that Maven fills. What is configured in `conf` is not used: every node of a run gets a home
-of its own. Layout: docs/real-servers.md#where-they-come-from.
+Its jars and its own classes are extracted once, into the cache, under a name that tells one build from another, with
+the class path in the order of the archive, which is the order that Spring's launcher uses: from 2.5 on a shaded
+`nacos-client` and `nacos-common` contain classes of the same names. What is configured in `conf` is not used: every
+node of a run gets a home of its own. Layout: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import shutil
 import zipfile
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from distro_conformance.targets.cache import cache_directory, made_for
+from distro_conformance.targets.maven import CLASSES, ORDER
 from distro_conformance.verdict import UsageError
 
 RUNNABLE = Path("target/nacos-server.jar")
-_LIBRARIES = "BOOT-INF/lib/"
+_LIBRARIES, _CLASSES = "BOOT-INF/lib/", "BOOT-INF/classes/"
 
 
 def jars_in(directory: Path) -> Path:
-    """The directory with the jars: of a distribution those taken out of it, else `directory` itself.
+    """The directory with the jars: of a distribution those extracted from it, else `directory` itself.
 
     Raises UsageError when the runnable jar is no archive.
     """
@@ -29,20 +31,37 @@ def jars_in(directory: Path) -> Path:
         return directory
     about = runnable.stat()
     build = sha256(f"{runnable.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:12]
-    jars = cache_directory() / "nacos" / f"distribution-{build}"
+    jars = cache_directory() / "nacos" / f"unpacked-{build}"
     if not jars.is_dir():
-        _take_out(runnable, jars)
+        _extract(runnable, jars)
     return jars
 
 
-def _take_out(runnable: Path, jars: Path) -> None:
+def _extract(runnable: Path, jars: Path) -> None:
     with made_for(jars) as whole:
         whole.mkdir()
         try:
             with zipfile.ZipFile(runnable) as archive:
-                for entry in archive.infolist():
-                    if entry.filename.startswith(_LIBRARIES) and entry.filename.endswith(".jar"):
-                        with archive.open(entry) as packed, (whole / Path(entry.filename).name).open("wb") as taken:
-                            shutil.copyfileobj(packed, taken)
+                entries = [
+                    CLASSES,
+                    *(name for entry in archive.infolist() if (name := _extracted(archive, entry, whole))),
+                ]
         except (zipfile.BadZipFile, OSError) as error:
-            raise UsageError(f"the jars of {runnable} cannot be taken out: {error}") from error
+            raise UsageError(f"the jars of {runnable} cannot be extracted: {error}") from error
+        (whole / ORDER).write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
+
+
+def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, whole: Path) -> str | None:
+    """Copies a jar, or a file of the server's own classes; the name of the jar."""
+    name = entry.filename
+    if entry.is_dir() or not name.startswith((_LIBRARIES, _CLASSES)):
+        return None
+    is_class = name.startswith(_CLASSES)
+    below = PurePosixPath(CLASSES, name.removeprefix(_CLASSES)) if is_class else PurePosixPath(PurePosixPath(name).name)
+    if ".." in below.parts or below.is_absolute():
+        raise zipfile.BadZipFile(f"the entry {name} would be outside of the directory")
+    place = whole / below
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with archive.open(entry) as packed, place.open("wb") as copied:
+        shutil.copyfileobj(packed, copied)
+    return None if is_class else place.name

@@ -19,6 +19,8 @@ from distro_conformance.verdict import TargetError
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the one Maven 3 takes by default
 _RESOLVE_TIMEOUT_S = 900.0
 _JARS_PER_LINE = 10
+ORDER, CLASSES = "class-path.txt", "classes"
+"""In a directory of jars: the file that names the class path, one entry a line, and the server's classes in no jar."""
 
 
 async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
@@ -52,9 +54,12 @@ async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
 
 
 def class_path(jars: Path) -> str:
-    """Every jar, hessian 4 before hessian 3: both are needed, and they share class names
-    (docs/real-servers.md#starting)."""
-    ordered = sorted(jars.glob("*.jar"), key=lambda jar: (not jar.name.startswith("hessian-4"), jar.name))
+    """In the order that the directory names (of a distribution), else every jar by name, but hessian 4 before
+    hessian 3: both are needed, and they share class names (docs/real-servers.md#starting)."""
+    if (order := jars / ORDER).is_file():
+        ordered = [jars / name for name in order.read_text(encoding="utf-8").splitlines()]
+    else:
+        ordered = sorted(jars.glob("*.jar"), key=lambda jar: (not jar.name.startswith("hessian-4"), jar.name))
     return os.pathsep.join(map(str, ordered))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import grpc.aio
 
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import server_command, write_home
 from distro_conformance.targets.ports import SDK_OFFSET, require_free
@@ -27,6 +28,8 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import Connection
 
+NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
+"""Where a server lists its members: up to 2.5 and, as 3.x answers 410 there, from 3.0 on."""
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
 
@@ -114,11 +117,11 @@ class NacosServer(ServerProcess):
 
     async def members(self) -> Mapping[str, str]:
         """Address to state, as the server lists its members; empty while it does not answer."""
-        listed = await asyncio.to_thread(listed_members, self.address)
+        listed = await asyncio.to_thread(listed_members, self.address, self.release.member_headers)
         return {member["address"]: member["state"] for member in listed}
 
     async def _is_up(self) -> bool:
-        return '"UP"' in await self.get("/nacos/v1/ns/operator/metrics")
+        return self.release.ready_text in await self.get(self.release.ready_path)
 
     async def _is_loaded(self) -> bool:
         """Up does not mean loaded; a server without other members has nothing to load."""
@@ -146,22 +149,25 @@ class NacosServer(ServerProcess):
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 
-def get(url: str, timeout_s: float = 1.0) -> str | None:
+def get(url: str, timeout_s: float = 1.0, headers: Mapping[str, str] = NO_HEADERS) -> str | None:
     """The body of a good answer; None when there is none (yet)."""
     try:
-        with _direct.open(url, timeout=timeout_s) as answer:
+        with _direct.open(urllib.request.Request(url, headers=dict(headers)), timeout=timeout_s) as answer:
             return str(answer.read().decode("utf-8", "replace"))
     except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
         return None
 
 
-def listed_members(address: str) -> Sequence[Mapping[str, Any]]:
+def listed_members(address: str, headers: Mapping[str, str] = NO_HEADERS) -> Sequence[Mapping[str, Any]]:
     """The members as a server lists them, with `address` and `state`; none while it does not answer."""
-    try:
-        found = json.loads(get(f"http://{address}/nacos/v1/core/cluster/nodes") or "{}").get("data") or ()
-    except (ValueError, AttributeError):
-        return ()
-    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]
+    for path in NODES_PATHS:
+        try:
+            found = json.loads(get(f"http://{address}{path}", headers=headers) or "{}").get("data") or ()
+        except (ValueError, AttributeError):
+            continue
+        if listed := [each for each in found if isinstance(each, dict) and {"address", "state"} <= each.keys()]:
+            return listed
+    return ()
 
 
 def _reason(log: str) -> str:

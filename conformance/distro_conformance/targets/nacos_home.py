@@ -26,7 +26,6 @@ _STARTS_SOON = "-XX:TieredStopAtLevel=1"
 ALL_COMPILERS = "-XX:TieredStopAtLevel=4"
 """For a server that is measured."""
 
-_MAIN, _WHOLE_MAIN = "com.alibaba.nacos.naming.NamingApp", "com.alibaba.nacos.Nacos"
 _NO_SECURITY = (
     "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
     "org.springframework.boot.actuate.autoconfigure.security.servlet.ManagementWebSecurityAutoConfiguration"
@@ -35,7 +34,8 @@ _NO_SECURITY = (
 
 def write_home(home: Path, release: NacosRelease, members: Sequence[str]) -> None:
     """Member list, bean file and whatever the release wants besides. A whole server is alone and has its own beans."""
-    of_naming = {"conf/cluster.conf": "".join(f"{member}\n" for member in members), "beans.xml": _beans(release)}
+    beans = {} if release.auth_configs is None else {"beans.xml": _beans(release)}
+    of_naming = {"conf/cluster.conf": "".join(f"{member}\n" for member in members), **beans}
     files = {**({} if release.is_whole else of_naming), **release.home_files}
     for name, text in files.items():
         path = home / name
@@ -54,8 +54,8 @@ def server_command(
     """The caller's own properties and options win. Raises TargetError when there is no Java."""
     properties = {**_properties(home, release, port), **release.jvm_properties, **jvm_properties}
     defines = [f"-D{key}={value}" for key, value in properties.items()]
-    main, heap = (_WHOLE_MAIN, "-Xmx384m") if release.is_whole else (_MAIN, "-Xmx256m")
-    return [find_java(), "-Xms64m", heap, _STARTS_SOON, *jvm_options, *defines, "-cp", class_path(jars), main]
+    heap = "-Xmx384m" if release.is_whole else "-Xmx256m"
+    return [find_java(), "-Xms64m", heap, _STARTS_SOON, *jvm_options, *defines, "-cp", class_path(jars), release.main]
 
 
 def find_java() -> str:
@@ -75,7 +75,7 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
         "nacos.server.ip": HOST,
         "com.alibaba.nacos.client.local.ip": HOST,
         "com.alibaba.nacos.client.naming.local.ip": HOST,
-        "server.port": str(port),
+        release.port_key: str(port),
         "server.address": HOST,
         "nacos.standalone": str(release.is_whole).lower(),
         "server.tomcat.accesslog.enabled": "false",
@@ -86,11 +86,13 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
     }
     if release.is_whole:
         return common
+    common[release.load_retry_key] = str(LOAD_RETRY_MS)
+    if release.auth_configs is None:
+        return common
     return {
         **common,
         "spring.main.sources": f"file:{home}/beans.xml",
         "spring.autoconfigure.exclude": _NO_SECURITY,
-        release.load_retry_key: str(LOAD_RETRY_MS),
     }
 
 

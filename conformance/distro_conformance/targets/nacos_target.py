@@ -40,6 +40,7 @@ class NacosTarget(ServedTarget):
             raise UsageError(f"the target {self.spec} behaves as {self.profile}, not as {profile}")
         if mutant is not None and mutant not in real_mutants():
             raise no_mutant("real", mutant)
+        self.member_headers = self._release.member_headers
         self._mutant = mutant
         self.fired = Fired()
         self._takes_lease = self.profile in _TAKES_A_LEASE

@@ -1,27 +1,39 @@
-"""The Nacos releases that can be fetched, and what each needs beside its jars.
+"""The Nacos releases that can be started, and what each needs beside its jars.
 
 One row per release. The project's own server modules are not in the public Maven repository; these coordinates are
-faithful re-publications, compared class by class. Source: docs/real-servers.md#where-they-come-from.
+faithful re-publications, compared class by class. A row without coordinates is for distributions that a user has.
+Source: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from distro_conformance.release import release_of
-from distro_conformance.verdict import named
+from distro_conformance.release import numbers_of, release_of
+from distro_conformance.targets.identity import IDENTITY, NO_HEADERS
+from distro_conformance.verdict import UsageError, named
 
+HOW_TO_BUILD = "docs/how-to/nacos-from-source.md"
+_NAMING, _WHOLE = "com.alibaba.nacos.naming.NamingApp", "com.alibaba.nacos.Nacos"
 _AUTH_2_0, _AUTH = "com.alibaba.nacos.auth.common.AuthConfigs", "com.alibaba.nacos.auth.config.AuthConfigs"
 _LOAD_RETRY_2_1 = "nacos.naming.clean.loadDataRetryDelayMillis"
 
 
 @dataclass(frozen=True, slots=True)
 class NacosRelease:
-    """`proxied_beans`: interfaces of the console module that must exist although nobody calls them with auth off."""
+    """`group` None: it is published nowhere. `auth_configs` None: the main class defines all beans. `proxied_beans`:
+    interfaces of the console module that must exist although nobody calls them with auth off. `ready_text`: in the
+    answer to `ready_path` once the server is up. `member_headers`: what members have to put into their requests."""
 
     version: str
-    group: str
-    auth_configs: str = _AUTH
+    group: str | None
+    auth_configs: str | None = _AUTH
+    main_class: str = _NAMING
+    ready_path: str = "/nacos/v1/ns/operator/metrics"
+    ready_text: str = '"UP"'
+    port_key: str = "server.port"
+    member_headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     load_retry_key: str = "nacos.core.protocol.distro.data.load.retryDelayMs"
     loaded_line: str = "[DISTRO-INIT] load snapshot data success"
     proxied_beans: tuple[str, ...] = ()
@@ -42,7 +54,12 @@ class NacosRelease:
         return self.artifact_name or ("nacos-console" if self.is_whole else "nacos-naming")
 
     @property
+    def main(self) -> str:
+        return _WHOLE if self.is_whole else self.main_class
+
+    @property
     def coordinates(self) -> str:
+        assert self.group is not None, "it is published nowhere"
         return f"{self.group}:{self.artifact}:{self.version}"
 
     @property
@@ -51,6 +68,7 @@ class NacosRelease:
         return f"{self.version}-whole" if self.is_whole else self.version
 
 
+_EMPTY_SCHEMA = "CREATE SCHEMA nacos AUTHORIZATION nacos;\n"
 _NOT_NEEDED = (
     "org.rocksdb:rocksdbjni",
     "mysql:mysql-connector-java",
@@ -76,10 +94,34 @@ RELEASES: dict[str, NacosRelease] = {
             "2.3.2",
             "org.jeecgframework.nacos",
             jvm_properties={"embeddedStorage": "true", "db.pool.config.connectionTimeout": "300000"},
-            home_files={"conf/derby-schema.sql": "CREATE SCHEMA nacos AUTHORIZATION nacos;\n"},
+            home_files={"conf/derby-schema.sql": _EMPTY_SCHEMA},
         ),
     )
 }
+
+OF_3 = NacosRelease(
+    "3.0.0",
+    None,
+    auth_configs=None,
+    main_class="com.alibaba.nacos.bootstrap.NacosBootstrap",
+    ready_path="/nacos/v3/admin/core/state/readiness",
+    ready_text='"ok"',
+    port_key="nacos.server.main.port",
+    member_headers={IDENTITY.key: IDENTITY.value},
+    jvm_properties={
+        "nacos.deployment.type": "server",
+        "nacos.functionMode": "naming",
+        "embeddedStorage": "true",
+        "db.pool.config.connectionTimeout": "300000",
+        "nacos.core.auth.admin.enabled": "false",
+        "nacos.core.auth.console.enabled": "false",
+        "nacos.core.auth.server.identity.key": IDENTITY.key,
+        "nacos.core.auth.server.identity.value": IDENTITY.value,
+        "nacos.core.api.compatibility.admin.enabled": "true",
+    },
+    home_files={"conf/derby-schema.sql": _EMPTY_SCHEMA},
+)
+"""Started whole but for the console. Requests of members without the identity get 403 once all members are of 3.x."""
 
 
 _NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "com.mysql:mysql-connector-j", "org.springframework:spring-test")
@@ -101,15 +143,18 @@ three classes, and in none of what such a server is fetched for."""
 
 
 def nacos_release(version: str) -> NacosRelease:
-    """Raises UsageError that lists the known releases."""
-    return named("Nacos release", RELEASES, version)
+    """Raises UsageError that lists the known releases, and says how to get one that Maven has not."""
+    try:
+        return named("Nacos release", RELEASES, version)
+    except UsageError as error:
+        raise UsageError(f"{error}; of another one name the directory of a distribution ({HOW_TO_BUILD})") from error
 
 
 def release_like(version: str) -> NacosRelease:
     """Of whose jars somebody has a directory: what is not listed needs what the last listed one before it does, of the
     same generation (2.2) if there is any, be it a later one. Raises UsageError for a text that is no release."""
-    asked = release_of(f"nacos-{version}") or ()
-    numbered = {release_of(f"nacos-{each.version}") or (): each for each in RELEASES.values()}
+    asked = release_of(f"nacos-{numbers_of(version)}") or ()
+    numbered = {release_of(f"nacos-{each.version}") or (): each for each in (*RELEASES.values(), OF_3)}
     alike = [number for number in numbered if number[:2] == asked[:2]] or list(numbered)
     before = [number for number in alike if number <= asked]
-    return replace(numbered[before[-1] if before else alike[0]], version=version)
+    return replace(numbered[before[-1] if before else alike[0]], version=numbers_of(version))
