@@ -58,6 +58,23 @@ _OWN = (
 )
 
 
+_COPY = (
+    _AS_SENT,
+    _is("confirmed", True, "the revision that was sent is confirmed"),
+    _is("claimed", False, "the node neither announces nor verifies it as its own"),
+)
+
+
+def _every_member_asked(seen: Observed) -> bool:
+    asked = seen.get("asked")
+    return isinstance(asked, list) and bool(asked) and min(asked) > 0
+
+
+def _lease_lasted(seen: Observed) -> bool:
+    lasted_ms, lease_ms = seen.get("lasted_ms"), seen.get("lease_ms")
+    return isinstance(lasted_ms, int) and isinstance(lease_ms, int) and lasted_ms >= lease_ms
+
+
 def _same(seen: Observed, name: str) -> bool:
     return bool(seen.get(name)) and seen.get("published") == seen.get(name)
 
@@ -94,7 +111,8 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         sentence="a CHANGE is applied piece by piece, and two of them meet",
         clauses=(
             _number("revision", lambda found: found in (1, 2), "the revision is that of one of the two"),
-            _number("services", lambda found: found > 0, "the copy has services"),
+            _is("of_both", 20, "all services that both have are held"),
+            _is("of_none", 0, "no service is held that neither has"),
         ),
         on_reference_node=False,
         needs_a_race=True,
@@ -103,7 +121,7 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B06",
         about=("DISTRO-IPPORT-007",),
         sentence="the checker of beats changes the content and not the hash of it",
-        clauses=(_number("before", lambda found: found != 0, "the client has a revision"),),
+        clauses=(_number("revision", lambda found: found != 0, "the client has a revision"),),
     ),
     RequirementSymptom(
         bug="B10",
@@ -118,7 +136,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B11",
         about=("DISTRO-LOAD-009",),
         sentence="an answer of a member may have 10 MiB, and a snapshot is one",
-        clauses=(_number("asked", lambda found: found > 1, "the node goes on asking for a snapshot"),),
+        clauses=(
+            Shown("the node asks every member for a snapshot", _every_member_asked),
+            _is("parts", False, "nothing of the large one is held"),
+            _is("smaller", True, "a smaller one is taken when it asks again"),
+        ),
     ),
     RequirementSymptom(
         bug="B12",
@@ -130,7 +152,10 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B15",
         about=("DISTRO-MEMBER-007",),
         sentence="the place is one among the members that are not DOWN",
-        clauses=(_is("reply", "ok", "the node takes the registration itself"),),
+        clauses=(
+            _is("reply", "ok", "the registration succeeds"),
+            _is("held", True, "the node holds the client itself"),
+        ),
     ),
     RequirementSymptom(
         bug="B16",
@@ -148,13 +173,16 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B17",
         about=("DISTRO-LEASE-004",),
         sentence="only a VERIFY that succeeds renews a copy",
-        clauses=(_number("changes", lambda found: found > 5, "the copy stayed for a lease of CHANGEs"),),
+        clauses=(Shown("the copy stayed for its lease", _lease_lasted),),
     ),
     RequirementSymptom(
         bug="B18",
         about=("DISTRO-BATCH-002",),
         sentence="a batch registration leaves the revision as it is",
-        clauses=(Shown("the revision is the same before and after each batch", _stand_still),),
+        clauses=(
+            Shown("the revision is the same before and after each batch", _stand_still),
+            _is("ports", [81], "the last batch is held"),
+        ),
     ),
     RequirementSymptom(
         bug="B19",
@@ -178,7 +206,7 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B23",
         about=("DISTRO-LEASE-008",),
         sentence="a lease is compared with the clock, whether or not anything could come meanwhile",
-        clauses=(_is("known", False, "the copy is gone"),),
+        clauses=(_is("known", False, "the copy is gone"), _is("again", True, "a CHANGE after that is applied")),
     ),
     RequirementSymptom(
         bug="B24",
@@ -194,19 +222,23 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B26",
         about=("DISTRO-HOLDER-003",),
         sentence="a CHANGE of an unknown client creates it, deleted or not",
-        clauses=(_ACKNOWLEDGED, _AS_SENT),
+        clauses=(_ACKNOWLEDGED, *_COPY),
     ),
     RequirementSymptom(
         bug="B27",
         about=("DISTRO-LOAD-007",),
         sentence="nobody remembers a DELETE that came before the snapshot",
-        clauses=(_ACKNOWLEDGED, _AS_SENT),
+        clauses=(
+            _is("acknowledged", True, "the DELETE is acknowledged"),
+            *_COPY,
+            _is("others", True, "the other clients of the snapshot are held"),
+        ),
     ),
     RequirementSymptom(
         bug="B33",
         about=("DISTRO-LOAD-008",),
         sentence="a SNAPSHOT is answered whether or not the node has loaded",
-        clauses=(_number("given", lambda found: found >= 0, "a snapshot is given"),),
+        clauses=(_is("is_what_is_held", True, "the snapshot has the client that is connected, and no other"),),
     ),
     RequirementSymptom(
         bug="B41",
@@ -253,6 +285,9 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="revision-zero-wildcard",
         about=("DISTRO-HOLDER-011",),
         sentence="a VERIFY of revision 0 matches whatever is held",
-        clauses=(_is("right", True, "the revision that the copy was sent with is confirmed"),),
+        clauses=(
+            _is("right", True, "the revision that the copy was sent with is confirmed"),
+            _is("other", False, "another revision is not confirmed"),
+        ),
     ),
 )

@@ -244,6 +244,14 @@ class Kit(Observer):
         verify = (await self._waited(verified, self.timings.verify_ms)).found
         return {"announced": change is not None, "verified": verify is not None}
 
+    async def held_as_copy(self, client: str, revision: int, content: Sequence[str]) -> Observed:
+        """What the node holds of a client of `peer` that was `sent` with this content, whether it confirms that
+        revision, and whether it announces or verifies the client as its own: `claimed`."""
+        published = services(await self.peer.query(client))
+        confirmed = (await self.peer.verify(client, revision)).succeeded
+        claimed = any((await self.heard_of(client, content)).values())
+        return {"sent": list(content), "published": published, "confirmed": confirmed, "claimed": claimed}
+
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
         self._clients.remove(client)

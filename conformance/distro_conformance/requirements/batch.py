@@ -43,11 +43,13 @@ async def batch_raises_the_revision(kit: Kit) -> None:
         await client.register_batch(service, "10.0.0.1", ports)
         revisions.append(await kit.revision_of(client.id))
         kit.note(f"it registers the batch {service}, ports {ports}; the node holds revision {revisions[-1]}")
+    copy = await kit.peer.query(client.id)
+    held = sorted(each.port for each in copy.published if each.service == service) if copy else None
     kit.require(
         len(set(revisions)) == len(revisions),
         "another revision after each batch",
         revisions,
-        observed={"revisions": revisions},
+        observed={"revisions": revisions, "ports": held},
     )
 
 

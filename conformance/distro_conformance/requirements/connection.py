@@ -76,7 +76,7 @@ def _asked(client: PlayedClient) -> Look[str]:
 
 async def _is_asked(kit: Kit, client: PlayedClient, *, within_ms: int) -> None:
     async def otherwise() -> dict[str, object]:
-        return {"held": await kit.peer.query(client.id) is not None, "detections": 0}
+        return {"held": await kit.peer.query(client.id) is not None}
 
     what = f"a {DETECTION} to {client.id}"
     await kit.eventually(_asked(client), within_ms=within_ms, what=what, otherwise=otherwise)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
@@ -44,11 +45,12 @@ async def late_change_is_not_applied(kit: Kit) -> None:
     reply = await kit.peer.sync(client, 1, (late, "10.0.0.1", 80))
     kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
     copy = await kit.peer.query(client)
+    observed = NOTHING if copy is None else await kit.held_as_copy(client, 1, [late])
     kit.require(
         copy is None,
         f"{client} to stay deleted",
         f"the node answers {reply} and holds {copy}",
-        observed={"acknowledged": reply.succeeded, "sent": [late], "published": services(copy)},
+        observed={**observed, "acknowledged": reply.succeeded},
     )
     kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply)
 
@@ -159,12 +161,12 @@ async def zero_is_no_wildcard(kit: Kit) -> None:
     """A VERIFY of revision 0 fails where the copy has another one: nothing is confirmed that was not compared."""
     client, _ = await kit.synced(3)
     reply = await _verified(kit, client, 0)
-    right = await _verified(kit, client, 3)
+    right, other = await _verified(kit, client, 3), await _verified(kit, client, 4)
     kit.require(
         not reply.succeeded,
         f"a failure for VERIFY of {client} revision 0",
         reply.body,
-        observed={"zero": reply.succeeded, "right": right.succeeded},
+        observed={"right": right.succeeded, "other": other.succeeded},
     )
 
 
@@ -182,7 +184,13 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
         copy = await kit.peer.query(client)
         is_whole = copy is not None and services(copy) == said.get(copy.revision or 0)
         seen = "nothing" if copy is None else f"revision {copy.revision} with {len(copy.published)} services"
-        observed = {"revision": copy.revision if copy else None, "services": len(copy.published) if copy else 0}
+        held = set(services(copy) or ())
+        observed = {
+            "revision": copy.revision if copy else None,
+            "of_both": len(held & set(older)),
+            "of_newer": len(held & set(newer)),
+            "of_none": len(held - set(said[2])),
+        }
         what = f"{client} as one of two CHANGEs said, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
         kit.require(is_whole, what, seen, observed=observed)
 

@@ -202,7 +202,7 @@ async def health_has_a_revision(kit: Kit) -> None:
         healthy.call.revision != unhealthy.call.revision,
         "another revision for other content",
         f"{healthy}; {unhealthy}",
-        observed={"before": healthy.call.revision, "after": unhealthy.call.revision},
+        observed={"revision": healthy.call.revision},
     )
 
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.observer import ViolationError
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import ERROR, FAILURE, HALF_A_SNAPSHOT, Reply, snapshot_reply
 from distro_conformance.release import Span
@@ -83,7 +84,10 @@ async def large_snapshot_is_taken(kit: Kit) -> None:
     await kit.start_node(until_loaded=False)
 
     async def otherwise() -> dict[str, object]:
-        return {"asked": sum(each.is_about("SNAPSHOT") for peer in kit.peers for each in peer.arrivals)}
+        asked = [len(_requests(peer)) for peer in kit.peers]
+        parts = [await kit.peer.query(each) is not None for each in (client, ballast)]
+        _all_answer(kit, snapshot_reply(sync_data(client, 1, [(service, "10.0.0.1", 80)])))
+        return {"asked": asked, "parts": any(parts), "smaller": await _is_taken(kit, client, service)}
 
     what = f"{client} at the node, from a snapshot of {_BALLAST} bytes and more"
     held = kit.holds(client, service)
@@ -159,10 +163,10 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
     kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
     await kit.settle(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
-    copy = await kit.peer.query(client)
-    observed = {"acknowledged": deleted.succeeded, "published": services(copy), "sent": [service]}
+    copy, other = await kit.peer.query(client), await kit.peer.query(rest)
+    observed = NOTHING if copy is None else await kit.held_as_copy(client, 3, [service])
+    observed = {**observed, "acknowledged": deleted.succeeded, "others": services(other) == [its]}
     kit.require(copy is None, f"no {client}", copy, observed=observed)
-    other = await kit.peer.query(rest)
     kit.require(services(other) == [its], f"{rest} with {its}, which comes after {client} in the snapshot", other)
 
 
@@ -170,15 +174,25 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
 async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
     """A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is."""
     asked = await _loads_slowly(kit, snapshot_reply())
+    client, service = await kit.publisher()
     try:
-        given: Sequence[object] | None = await kit.peer.snapshot()
+        given: Mapping[str, object] | None = {each.client: services(each) for each in await kit.peer.snapshot()}
     except ValueError as refusal:
         kit.note(f"it answers SNAPSHOT with a refusal: {refusal}")
         given = None
     kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a SNAPSHOT before its load", "it came later")
-    kit.require(
-        given is None, "a refusal", f"a snapshot of {given}", observed={"given": None if given is None else len(given)}
-    )
+    is_held = given == {client.id: [service]}
+    kit.require(given is None, "a refusal", f"a snapshot of {given}", observed={"is_what_is_held": is_held})
+
+
+async def _is_taken(kit: Kit, client: str, service: str) -> bool:
+    """Whether the node loads the client when it asks again."""
+    within_ms = _LOAD_RETRY_MS + LOAD_RETRY_MS
+    try:
+        await kit.eventually(kit.holds(client, service), within_ms=within_ms, what=f"{client} at the node")
+    except ViolationError:
+        return False
+    return True
 
 
 async def _is_loaded_from_the_next(kit: Kit, reply: Reply) -> None:

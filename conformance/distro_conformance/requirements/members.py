@@ -132,7 +132,7 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
     await _goes_down(kit, kit.other)
     client = kit.http_client(kit.peer.address, node_owns_without=kit.other.address)
     reply, passed_on = await _registers(kit, client, kit.peer)
-    observed = {"passed_on": passed_on, "reply": reply.text}
+    observed = {"reply": reply.text, "held": await kit.peer.query(client.id) is not None}
     kit.require(passed_on, f"that it is passed on to {kit.peer.address}, which is UP", reply, observed=observed)
 
 

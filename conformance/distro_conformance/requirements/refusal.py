@@ -59,9 +59,5 @@ async def _require_failure(kit: Kit, body: Json, what: str) -> None:
         not reply.succeeded,
         f"a failure for {what}",
         reply,
-        observed={
-            "result_code": reply.body.get("resultCode"),
-            "error_code": reply.body.get("errorCode"),
-            "held": copy is not None,
-        },
+        observed={"error_code": reply.body.get("errorCode"), "held": copy is not None},
     )

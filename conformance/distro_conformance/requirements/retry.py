@@ -58,10 +58,7 @@ async def _repeated(kit: Kit, answer: Reply) -> None:
     async def otherwise() -> dict[str, object]:
         arrivals = kit.arrivals(client.id)
         later = arrivals[arrivals.index(first) + 1 :]
-        return {
-            "changes": 1 + sum(each.is_about("CHANGE", client.id) for each in later),
-            "verified": any(each.is_about("VERIFY", client.id) for each in later),
-        }
+        return {"verified": any(each.is_about("VERIFY", client.id) for each in later)}
 
     await kit.eventually(
         kit.arrival("CHANGE", client.id, after=first),
