@@ -143,6 +143,11 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
         (("bogus",), "no target 'bogus'; known: embedded"),
         (("process:nope.toml",), "cannot read the description nope.toml"),
         (("embedded", "--distro-profile", "nacos-9"), "no profile 'nacos-9'; known: nacos-2.0.0"),
+        (("embedded", "--distro-expect-failures", "x.toml"), "--expect-failures and --write-expected are for process:"),
+        (
+            ("process:x {port}", "--distro-profile", "strict", "--distro-expect-failures", "x.toml"),
+            "--expect-failures x.",
+        ),
     ],
 )
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])

@@ -10,6 +10,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     DatabaseOption,
+    ExpectFailuresOption,
     JobsOption,
     JsonOption,
     MutantOption,
@@ -18,14 +19,17 @@ from distro_conformance.cli.options import (
     SeedOption,
     TargetProfileOption,
     TransportOption,
+    WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, progress, row, say, say_aside, schema, summary
-from distro_conformance.cli.paths import require_extras, writable_places
+from distro_conformance.cli.paths import require_extras, writable_file, writable_places
 from distro_conformance.findings import Finding
+from distro_conformance.findings.expected import Expectations
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.report import Report, Stage, write_report
+from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.verdict import named
 from distro_spark.java import require_java
@@ -38,6 +42,8 @@ def gate(
     profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
+    expect_failures: ExpectFailuresOption = None,
+    write_expected: WriteExpectedOption = None,
     seed: SeedOption = None,
     database: DatabaseOption = None,
     transport: TransportOption = None,
@@ -49,6 +55,8 @@ def gate(
     require_extras("explore", "spark")
     chosen_budget = named("budget", BUDGETS, budget)
     writable_places(out, database, None)
+    expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
+    writable_file(write_expected, "--write-expected")
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
     from distro_conformance.gate.run import Gate
@@ -63,6 +71,7 @@ def gate(
         out=out,
         requirements=requirement,
         mutant=mutant,
+        expectations=expectations,
         transport=transport,
         jobs=chosen_jobs(jobs, seed),
     )

@@ -101,5 +101,12 @@ AllowDisruptionOption = Annotated[
         "--allow-disruption", help="On attach:, let the clients into the public namespace, and say what a member says."
     ),
 ]
+ExpectFailuresOption = Annotated[
+    Path | None,
+    typer.Option("--expect-failures", help="On process: and attach:, the failures that this file lists are expected."),
+]
+WriteExpectedOption = Annotated[
+    Path | None, typer.Option("--write-expected", help="On process: and attach:, write what fails as such a file.")
+]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
 RequirementOption = Annotated[list[str] | None, only("--requirement")]

@@ -15,6 +15,7 @@ from distro_conformance.cli.options import (
     DEFAULT_OUT,
     AllowDisruptionOption,
     DatabaseOption,
+    ExpectFailuresOption,
     HtmlOption,
     JobsOption,
     JsonOption,
@@ -24,6 +25,7 @@ from distro_conformance.cli.options import (
     SeedOption,
     TargetProfileOption,
     TransportOption,
+    WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
     measure,
@@ -32,6 +34,7 @@ from distro_conformance.cli.output import Told, print_judged, progress, say, say
 from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
+from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
@@ -58,6 +61,8 @@ def node(
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
     allow_disruption: AllowDisruptionOption = False,
+    expect_failures: ExpectFailuresOption = None,
+    write_expected: WriteExpectedOption = None,
     machine: Annotated[
         bool, typer.Option("--machine", help="Random actions of three played members and clients, beside the model.")
     ] = False,
@@ -76,8 +81,8 @@ def node(
     """
     writable_file(html, "--html")
     if machine:
-        if requirement:
-            raise UsageError("--machine is a search: it takes no --requirement")
+        if requirement or expect_failures or write_expected:
+            raise UsageError("--machine is a search: it takes no --requirement, and no failures of requirements")
         if target != "embedded" and (profile or mutant or transport or database):
             raise UsageError(
                 f"{target} is what it is: there the machine takes no profile, mutant, transport or database"
@@ -100,6 +105,8 @@ def node(
             transport=transport,
         )
         _search(options, "test node", out, html, json=json)
+    expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
+    writable_file(write_expected, "--write-expected")
     parts = len(requirement or all_requirements())
     ended = count(1)
     with progress() as on_progress:
@@ -112,6 +119,7 @@ def node(
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
+    report = expectations.judged(report)
     if html:
         from distro_conformance.report import write_page
         from distro_conformance.report.walks import report_of_requirements

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from distro_conformance.findings.expected import Expectations
 from distro_conformance.wire.transports import Carrier
 from distro_model.bounded.bounds import Bounds
 
@@ -52,6 +53,7 @@ class GateOptions:
     out: Path
     requirements: Sequence[str] | None = None
     mutant: str | None = None
+    expectations: Expectations = field(default_factory=Expectations)
     transport: Carrier | None = None
     """What the nodes of the lockstep speak over; None: most of it in memory, some over gRPC."""
     jobs: int = 1

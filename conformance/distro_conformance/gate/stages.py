@@ -111,6 +111,7 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
         on_progress=on_progress,
         on_finding=lambda finding: on_progress(f"node: {finding.about}"),
     )
+    report = options.expectations.judged(report)
     stage = Stage("node", report.verdict, report.seconds, headline(report.findings), report.figures)
     return StageResult(stage, report.findings)
 

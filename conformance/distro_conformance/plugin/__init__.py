@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MARK = "distro(nodes=3, profile='strict', time='real', http=True): what distro_cluster starts for this test"
 _OPTIONS = {"nodes", "profile", "time", "http"}
+_OF_TARGET = ("--distro-target", "--distro-profile", "--distro-expect-failures")
 _KEY: pytest.StashKey[TargetRun | KitError] = pytest.StashKey()
 """The target, or why it did not start."""
 _DEFAULT = "embedded"
@@ -32,18 +34,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="hold this node against the requirements, a test each: embedded, nacos:2.2.4, process:FILE.toml, ...",
     )
     group.addoption("--distro-profile", metavar="PROFILE", help="the behaviour expected of it; default: its own")
+    group.addoption(
+        "--distro-expect-failures",
+        metavar="FILE",
+        type=Path,
+        help="on process: and attach:, the failures that this file lists are expected, and xfail",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
-    spec, profile = config.getoption("--distro-target"), config.getoption("--distro-profile")
-    if spec is None and profile is None:
+    spec, profile, expected = (config.getoption(name) for name in _OF_TARGET)
+    if spec is None and profile is None and expected is None:
         return
     from distro_conformance.targets.registry import resolve_target  # noqa: PLC0415
     from distro_conformance.verdict import KitError  # noqa: PLC0415
 
     try:
         resolve_target(spec or _DEFAULT, profile)
+        if expected is not None:
+            from distro_conformance.plugin.target import expectations_of  # noqa: PLC0415
+
+            expectations_of(spec or _DEFAULT, expected)
     except KitError as error:  # one mistake, and not a failure of each test
         raise pytest.UsageError(f"--distro-target: {error}") from error
 
@@ -90,9 +102,9 @@ def _target(config: pytest.Config) -> TargetRun:
     from distro_conformance.verdict import KitError  # noqa: PLC0415
 
     if _KEY not in config.stash:
-        spec = config.getoption("--distro-target") or _DEFAULT
+        spec, profile, expected = (config.getoption(name) for name in _OF_TARGET)
         try:
-            config.stash[_KEY] = TargetRun(spec, config.getoption("--distro-profile"))
+            config.stash[_KEY] = TargetRun(spec or _DEFAULT, profile, expected)
         except KitError as error:
             config.stash[_KEY] = error
     found = config.stash[_KEY]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.beside import members_beside
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.run import check_requirements
@@ -20,8 +22,9 @@ from distro_conformance.targets.registry import resolve_target
 class TargetRun:
     """One node under test, running beside a member that the kit plays. Raises UsageError, TargetError."""
 
-    def __init__(self, spec: str, profile: str | None) -> None:
+    def __init__(self, spec: str, profile: str | None, expect_failures: Path | None = None) -> None:
         self._target = resolve_target(spec, profile)
+        self._expectations = expectations_of(spec, expect_failures)
         self.profile = self._target.profile
         self._found: dict[str, Finding] = {}
         self._stack = contextlib.AsyncExitStack()
@@ -40,11 +43,16 @@ class TargetRun:
         if requirement.id not in self._found:
             chosen = [requirement, *(each for each in beside if each is not requirement and each.id not in self._found)]
             findings = do_now(check_requirements(self._target, self._peers, chosen, lambda _: None))
-            self._found |= {finding.about: finding for finding in findings}
+            self._found |= {finding.about: self._expectations.applied_to(finding) for finding in findings}
         return self._found[requirement.id]
 
     def stop(self) -> None:
         do_now(self._stack.aclose())
+
+
+def expectations_of(spec: str, path: Path | None) -> Expectations:
+    """Raises UsageError."""
+    return Expectations.of(spec, path, None, {each.id for each in all_requirements()})
 
 
 class UnmetError(Exception):
