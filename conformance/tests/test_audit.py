@@ -171,7 +171,7 @@ async def test_asking_changes_nothing() -> None:
 
 
 def test_an_address_without_a_port_is_refused() -> None:
-    with pytest.raises(UsageError, match="--member localhost: write it as HOST:PORT"):
+    with pytest.raises(UsageError, match="--member localhost: 'localhost' has no usable port; write HOST:PORT"):
         Member("localhost", Credentials())
 
 

@@ -81,7 +81,10 @@ def test_what_lasts_must_last_and_says_what_came_instead(target: str) -> None:
     text = "nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect for 5s: b has no c1"
     played = replay(parse(text), target=target)
     assert played.reproduced
-    assert played.steps[-1].outcome == "b has c1 with web 10.0.0.1:80"
+    lost = "b has c1 with web 10.0.0.1:80; it held from 0.0 s to 0.9 s, and no longer at 1.0 s"
+    assert played.steps[-1].outcome == lost
+    assert played.steps[-1].detail.startswith("the last event before: ")
+    assert played.steps[-1].detail.endswith(" at 1.0 s")
 
 
 @pytest.mark.parametrize("target", ["model", "embedded"])

@@ -20,6 +20,7 @@ from distro_impl.ports import free_main_ports
 from distro_impl.profiles import PROFILES, Profile
 from distro_impl.settings.errors import SettingError
 from distro_impl.transport.transport import PeerLink, Transport
+from distro_protos.addresses import bracketed
 
 Links = Callable[[str, str], PeerLink]
 """(address of the node that sends, address of its peer) -> what stands on that directed link."""
@@ -58,7 +59,7 @@ class Cluster:
             raise ValueError(f"{size} nodes need {size} main ports, got {len(mains)}")
         if standalone and (size > 1 or further_members or member_list_file):
             raise ValueError("a standalone node has no other members")
-        listed = {*(f"{ip}:{port}" for port in mains), *further_members}
+        listed = {*(f"{bracketed(ip)}:{port}" for port in mains), *further_members}
         members = () if member_list_file or standalone else tuple(sorted(listed))
         self._configs = [
             NodeConfig(

@@ -8,6 +8,7 @@ from pathlib import Path
 from distro_impl.limits import UNLIMITED, ConnectionLimits
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import PROFILES, Profile
+from distro_protos.addresses import bracketed, parse_address
 
 SDK_PORT_OFFSET = 1000
 CLUSTER_PORT_OFFSET = 1001
@@ -24,6 +25,7 @@ class NodeConfig:
 
     port: int
     ip: str = "127.0.0.1"
+    """An IPv6 address is given brackets, as it stands in every message."""
     members: tuple[str, ...] = ()
     member_list_file: Path | None = None
     profile: Profile = PROFILES["strict"]
@@ -33,6 +35,7 @@ class NodeConfig:
     """Off for a harness that speaks gRPC alone and starts nodes by the hundred: the routes are half of a start."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ip", bracketed(self.ip))
         if self.members and self.member_list_file is not None:
             raise ValueError(f"the members are given and so is a file with them, {self.member_list_file}; give one")
         if self.members and self.address not in self.members:
@@ -65,5 +68,4 @@ class NodeConfig:
 
 def cluster_target(member: str) -> str:
     """`ip:P` of a member to the address of its cluster server."""
-    ip, _, port = member.rpartition(":")
-    return f"{ip}:{int(port) + CLUSTER_PORT_OFFSET}"
+    return str(parse_address(member).moved(CLUSTER_PORT_OFFSET))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
+from distro_protos.addresses import without_brackets
 
 MAX_PORT = 65_535
 LOWEST, HIGHEST = 12_000, 31_000
@@ -44,7 +45,7 @@ class NotOurAddressError(OSError):
     """A node was to listen on an address that is not of this machine. The message names it."""
 
     def __init__(self, ip: str) -> None:
-        super().__init__(f"{ip} is no IPv4 address of this machine; a node listens on the address it is known by")
+        super().__init__(f"{ip} is no address of this machine; a node listens on the address it is known by")
 
 
 def free_main_ports(count: int, ip: str = "127.0.0.1") -> tuple[int, ...]:
@@ -94,10 +95,11 @@ def _held_slice() -> tuple[int, socket.socket] | None:
 
 def is_free(ip: str, port: int) -> bool:
     """Raises NotOurAddressError."""
-    with socket.socket() as probe:
+    host = without_brackets(ip)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((ip, port))
+            probe.bind((host, port))
         except OSError as error:
             if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
                 raise NotOurAddressError(ip) from error

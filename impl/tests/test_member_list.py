@@ -40,8 +40,8 @@ def test_names_and_ipv6_addresses_are_members_too() -> None:
         (f"{A}\n# {B}\n10.0.0.2:http", "line 3: '10.0.0.2:http' has no usable port"),
         ("10.0.0.2:65536", "line 1: '10.0.0.2:65536' has no usable port"),
         ("10.0.0.2:", "has no usable port"),
-        (":8848", "':8848' is no member"),
-        ("10.0.0.1 10.0.0.2", "'10.0.0.1 10.0.0.2' is no member"),
+        (":8848", "':8848' is no address"),
+        ("10.0.0.1 10.0.0.2", "'10.0.0.1 10.0.0.2' is no address"),
         ("fe80::1:8848", "an IPv6 address in brackets"),
     ],
 )

@@ -21,6 +21,7 @@ from distro_conformance.targets.nacos import NODES_PATHS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_protos.addresses import AddressError, parse_address
 from distro_traces.content import Published, digest
 
 HTTP_TIMEOUT_S = 5.0
@@ -71,10 +72,10 @@ class Member:
 
     def __init__(self, address: str, credentials: Credentials = Credentials()) -> None:
         """Raises UsageError when it is no address."""
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise UsageError(f"--member {address}: write it as HOST:PORT, with the main port (8848, say)")
-        self.address = address
+        try:
+            self.address = str(parse_address(address))
+        except AddressError as error:
+            raise UsageError(f"--member {address}: {error}") from error
         self._credentials = credentials
         self._connection: Connection | None = None
         self._token: str | None = None

@@ -24,6 +24,7 @@ from distro_impl.logs import LogFormat, log_to, log_to_directory
 from distro_impl.ports import MAX_PORT
 from distro_impl.settings import Configured, configured
 from distro_impl.settings.properties import read_properties
+from distro_protos.addresses import AddressError, parse_address
 
 DEFAULT_PORT = 8848
 MEMBER_LIST_VARIABLES = ("nacos.member.list", "NACOS_MEMBER_LIST")
@@ -134,7 +135,7 @@ def _further_members(options: Sequence[str], chosen: Configured, port: int) -> t
 
 
 def _member(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit():
-        raise UsageError(f"--member takes HOST:PORT with the main port, not '{text}'")
-    return text
+    try:
+        return str(parse_address(text))
+    except AddressError as error:
+        raise UsageError(f"--member: {error}") from error

@@ -26,6 +26,7 @@ from distro_conformance.waiting import eventually, known, settled
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_conformance.wire.messages import content_of, distro_request
 from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
+from distro_protos.addresses import parse_address
 
 SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
 _TICK_MS = 50
@@ -278,7 +279,7 @@ class Stage:
 
 def _family(name: str, address: str) -> dict[str, str]:
     """What stands for an address, and for the ports that belong to it."""
-    port = address.rpartition(":")[2]
+    port = str(parse_address(address).port)
     own = {address: f"{{{name}}}", port: f"{{port of {name}}}"}
     for offset, use in ((SDK_OFFSET, "SDK"), (CLUSTER_OFFSET, "cluster"), (RAFT_OFFSET, "raft")):
         own[str(int(port) + offset)] = f"{{{use} port of {name}}}"

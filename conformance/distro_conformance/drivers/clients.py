@@ -18,6 +18,7 @@ from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Deregister, Register, RegisterBatch
 from distro_protos import Json, Message
+from distro_protos.addresses import split_address
 
 ANY_INSTANCE = "10.0.0.1:80"
 """Who deregisters names an instance, and nobody looks at which."""
@@ -179,5 +180,5 @@ async def _sign_of_life(connection: Connection) -> None:
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:
     """`ip:port key=value …` as ip, port and metadata, its cluster among them."""
     address, *words = text.split()
-    ip, _, port = address.rpartition(":")
+    ip, port = split_address(address)
     return ip, int(port), dict(word.split("=", 1) for word in words)

@@ -85,6 +85,7 @@ from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.owners import is_ip_client
 from distro_model.rules.sync import calls_back
 from distro_protos import Json, Message
+from distro_protos.addresses import parse_address
 from distro_traces.ndjson import Recorder
 
 LATE_MS, SKEW_MS = 1_000, 300
@@ -448,7 +449,7 @@ class PeersCluster(WiredCluster):
         from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
 
         assert self._target is not None
-        own = int(self._target.address.rpartition(":")[2])
+        own = parse_address(self._target.address).port
         return [own, *sorted(free_base_ports(number - 1, beside=(own,), above=own))]
 
     def _server(self, ports: Sequence[int], profile: str) -> NodeServer | LentServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from distro_model.actions import OPERATIONS
+from distro_protos.addresses import is_ip_and_port
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
@@ -90,8 +91,8 @@ class Words:
         `cluster=…` names its cluster, which is DEFAULT otherwise.
         """
         address = self.word("instance")
-        if not re.fullmatch(r"\d+(\.\d+){3}:\d+", address):
-            raise ValueError(f"'{address}' is no instance such as 10.0.0.1:80")
+        if not is_ip_and_port(address):
+            raise ValueError(f"'{address}' is no instance such as 10.0.0.1:80 or [2001:db8::1]:80")
         end = self._rest.index(until) if until in self._rest else len(self._rest)
         metadata, self._rest = sorted(self._rest[:end]), self._rest[end:]
         if any("=" not in pair for pair in metadata):

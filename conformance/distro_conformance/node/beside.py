@@ -9,6 +9,7 @@ from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.release import release_of
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress, Target
+from distro_protos.addresses import parse_address
 
 PLAYED = 2
 """Members that the kit plays: what is due to one member is told from what is due to all."""
@@ -61,7 +62,7 @@ async def played_members(
 
 
 def _port_beside(target: Target, higher: bool, *others: int) -> int:
-    own = int(target.address.rpartition(":")[2])
+    own = parse_address(target.address).port
     (port,) = free_base_ports(beside=(own, *others), above=own if higher else 0)
     return port
 

@@ -24,6 +24,7 @@ from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import SDK_OFFSET
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import never
+from distro_protos.addresses import parse_address
 
 REPLICATED_WITHIN_S = 8.0
 PUSHED_WITHIN_S = 8.0
@@ -212,7 +213,7 @@ def _node_of(stage: Stage, program: SdkProgram, ip: str, port: int) -> int:
         if answer is None:
             raise TargetError(f"{nodes[0]} does not say who is responsible for {ip}:{port}")
         return nodes.index(json.loads(answer)["responsibleServer"])
-    ports = [int(address.rpartition(":")[2]) + SDK_OFFSET for address in nodes]
+    ports = [parse_address(address).port + SDK_OFFSET for address in nodes]
     for process in (root := psutil.Process(program.pid), *root.children(recursive=True)):
         for connection in process.net_connections(kind="tcp"):
             if connection.status == psutil.CONN_ESTABLISHED and connection.raddr.port in ports:

@@ -63,6 +63,7 @@ from distro_model.messages import (
 from distro_model.node import Client
 from distro_model.profiles import Profile
 from distro_model.rules.owners import UNHEALTHY, is_ip_client
+from distro_protos.addresses import split_address
 from distro_traces.content import Published, digest
 from distro_traces.event import BATCH, Kind, Outcome
 from distro_traces.run_writer import Values
@@ -291,7 +292,7 @@ def digest_of(content: Content) -> str:
 def _published(service: str, instance: str) -> Published:
     """An instance as a scenario writes it: `ip:port key=value …`."""
     address, *metadata = instance.removesuffix(UNHEALTHY).split(" ")
-    ip, _, port = address.rpartition(":")
+    ip, port = split_address(address)
     pairs = ",".join(f'"{key}":"{value}"' for key, _, value in sorted(word.partition("=") for word in metadata))
     return Published(
         "public",

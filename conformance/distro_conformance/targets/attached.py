@@ -18,6 +18,7 @@ from distro_conformance.targets.nacos import get, listed_members
 from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
 from distro_conformance.verdict import TargetError, UsageError, without_twins
 from distro_conformance.waiting import RealClock
+from distro_protos.addresses import AddressError, entries, parse_address
 
 OWN_NAMESPACE = "distrocheck"
 _STATE = "/nacos/v1/console/server/state"
@@ -71,8 +72,11 @@ class AttachedTarget:
 
 def addresses_in(text: str) -> tuple[str, ...]:
     """Main ports, HOST:PORT with commas between them, in order. Raises UsageError."""
-    addresses = tuple(sorted(filter(None, text.split(","))))
-    if not addresses or any(not re.fullmatch(r"[\w.-]+:\d+", address) for address in addresses):
+    try:
+        addresses = tuple(sorted(str(parse_address(address)) for address in entries(text)))
+    except AddressError as error:
+        raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{text}': {error}") from error
+    if not addresses:
         raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{text}'")
     return tuple(without_twins(addresses, f"attach:{text}"))
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 
 from distro_conformance.verdict import TargetError
 from distro_impl.ports import MAIN_PORTS, MAX_PORT, PERIOD, SLICE, is_free, owned_slice
+from distro_protos.addresses import parse_address
 
 SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
@@ -31,8 +32,7 @@ def family(base: int) -> frozenset[int]:
 
 def with_offset(address: str, offset: int) -> str:
     """`host:P` of a member to the address of another of its servers."""
-    host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) + offset}"
+    return str(parse_address(address).moved(offset))
 
 
 def free_base_ports(count: int = 1, *, beside: Collection[int] = (), above: int = 0) -> tuple[int, ...]:

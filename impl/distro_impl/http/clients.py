@@ -20,6 +20,7 @@ from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_protos import Json
+from distro_protos.addresses import split_address
 
 
 class ClientInfo:
@@ -33,7 +34,7 @@ class ClientInfo:
         client = self._client(parameters)
         detail = {"clientId": client.id, "ephemeral": True, "lastUpdatedTime": client.renewed_ms}
         if is_ip_port(client.id):
-            ip, _, port = responsible_tag(client.id).rpartition(":")
+            ip, port = split_address(responsible_tag(client.id))
             return {**detail, "clientType": "ipPort", "clientIp": ip, "clientPort": port}
         return {**detail, "clientType": "connection", **self._connection(client)}
 
@@ -148,7 +149,7 @@ def _service(service: Service) -> dict[str, Any]:
 def _address(client: Client) -> tuple[str, int]:
     """Where the client is: `<ip>:<port>#true` or `<millis>_<ip>_<port>`."""
     if is_ip_port(client.id):
-        ip, _, port = responsible_tag(client.id).rpartition(":")
+        ip, port = split_address(responsible_tag(client.id))
     else:
         ip, _, port = client.id.partition("_")[2].rpartition("_")
     return ip, int(port) if port.isdecimal() else 0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from distro_impl.logs import logger
-from distro_impl.ports import MAX_PORT
+from distro_protos.addresses import AddressError, parse_address
 
 POLL_MS = 5_000
 
@@ -73,12 +73,7 @@ def _entries(line: str) -> Iterator[str]:
 
 
 def _member(entry: str, own_port: int, where: str) -> str:
-    """An IPv6 address stands in brackets."""
-    host, colon, port = entry.rpartition(":") if not entry.endswith("]") else (entry, "", "")
-    if not colon:
-        host, port = entry, str(own_port)
-    if not host or any(character.isspace() for character in host) or (":" in host and not host.startswith("[")):
-        raise MemberListError(f"{where}: '{entry}' is no member; write ip:port, an IPv6 address in brackets")
-    if not (port.isascii() and port.isdigit()) or not 0 < int(port) <= MAX_PORT:
-        raise MemberListError(f"{where}: '{entry}' has no usable port; it is the main port of that member")
-    return f"{host}:{int(port)}"
+    try:
+        return str(parse_address(entry, own_port))
+    except AddressError as error:
+        raise MemberListError(f"{where}: {error}") from error

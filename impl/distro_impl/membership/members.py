@@ -23,6 +23,7 @@ from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
 from distro_impl.remote.payloads import Abilities, Node
 from distro_protos import Json
+from distro_protos.addresses import parse_address
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
 """The keys of `extendInfo` whose change is a change of the member."""
@@ -87,13 +88,13 @@ class Member:
 
     def to_json(self) -> Json:
         """The Member object. `address` and `extendInfo` must be there, or real servers refuse it."""
-        ip, _, port = self.address.rpartition(":")
+        ip, port = parse_address(self.address)
         return {
             "ip": ip,
-            "port": int(port),
+            "port": port,
             "state": self.state.value,
             "address": self.address,
-            "extendInfo": {"raftPort": str(int(port) - 1000), "readyToUpgrade": True, **self.extend_info},
+            "extendInfo": {"raftPort": str(port - 1000), "readyToUpgrade": True, **self.extend_info},
             "abilities": self.abilities,
             **({"grpcReportEnabled": self.grpc_report_enabled} if self.shows_grpc_report else {}),
             "failAccessCnt": self.fail_access_count,

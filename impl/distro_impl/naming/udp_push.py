@@ -22,6 +22,7 @@ from distro_impl.naming.ip_port_client import responsible_tag
 from distro_impl.ports import MAX_PORT
 from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json, read_json
+from distro_protos.addresses import split_address, without_brackets
 
 PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
 ACK_TIMEOUT_MS = 10_000
@@ -82,8 +83,8 @@ class UdpPushService(asyncio.DatagramProtocol):
         transport = await self._transport()
         if transport is None or len(packet) > MAX_PACKET_BYTES:
             return False
-        ip, _, port = responsible_tag(client_id).rpartition(":")
-        address = ip, int(port)
+        ip, port = split_address(responsible_tag(client_id))
+        address = without_brackets(ip), int(port)
         try:
             for _ in range(TRIES):
                 ack: Waiting[bool] = Waiting(self._clock)

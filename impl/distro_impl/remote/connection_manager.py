@@ -19,6 +19,7 @@ from distro_impl.remote.connection import Connection, ConnectionBusyError
 from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.transport.transport import ServerStream
 from distro_protos import Json, encode
+from distro_protos.addresses import split_address, without_brackets
 
 MAX_IDS_WITHOUT_STREAM = 10_000
 """Ids of transports that asked something but opened no stream; the end of those is not reported."""
@@ -182,8 +183,8 @@ class ConnectionManager:
 
     def reset_body(self, connection_id: str, redirect: str | None = None) -> Json:
         """The body of ConnectResetRequest. A text without a colon is no address."""
-        ip, colon, port = (redirect or "").rpartition(":")
-        if not colon:
+        ip, port = split_address(redirect or "")
+        if ":" not in (redirect or ""):
             return {"module": "internal"}
         named = connection_id if self._profile.reset_names_connection else None
         return {"serverIp": ip, "serverPort": port, "connectionId": named, "module": "internal"}
@@ -205,5 +206,5 @@ class ConnectionManager:
 
 def peer_address(peer: str) -> tuple[str, int]:
     """`ipv4:10.0.0.9:40000` or `ipv6:%5B::1%5D:40000` -> (ip, port)."""
-    ip, _, port = unquote(peer).partition(":")[2].rpartition(":")
-    return ip.strip("[]"), int(port)
+    ip, port = split_address(unquote(peer).partition(":")[2])
+    return without_brackets(ip), int(port)

@@ -19,6 +19,7 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import InnerAuth, Profile
 from distro_impl.security.tokens import AccessDeniedError
+from distro_protos.addresses import split_address, without_brackets
 
 NO_IDENTITY = "this server has no identity to compare with: set nacos.core.auth.server.identity.key and .value"
 WRONG_IDENTITY = "the request does not carry the identity of this cluster"
@@ -94,7 +95,7 @@ def is_loopback(ip: str) -> bool:
 
 
 def _host(address: str) -> str:
-    return address.rpartition(":")[0]
+    return without_brackets(split_address(address)[0])
 
 
 @lru_cache(maxsize=1024)

@@ -27,6 +27,7 @@ from distro_impl.transport.http import serve_on_tcp, tcp_connector
 from distro_impl.transport.tls import channel_credentials
 from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
+from distro_protos.addresses import parse_address
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.use_local_subchannel_pool", 1),  # two nodes in one process must not share a transport
@@ -107,8 +108,8 @@ class GrpcChannel:
 
     async def knock(self) -> None:
         """A channel takes ten times as long to notice a closed port."""
-        host, _, port = self._target.rpartition(":")
-        _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        target = parse_address(self._target)
+        _, writer = await asyncio.open_connection(target.ip, target.port)
         writer.close()
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:

@@ -16,6 +16,7 @@ from aiohttp import web
 from distro_impl.options import TlsOptions
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.transport.tls import client_context, server_context
+from distro_protos.addresses import bracketed, without_brackets
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
@@ -28,7 +29,7 @@ async def serve_on_tcp(runner: web.AppRunner, ip: str, port: int, *, purpose: st
     context = None if tls is None else server_context(tls)
     await runner.setup()
     try:
-        await web.TCPSite(runner, ip, port, ssl_context=context).start()
+        await web.TCPSite(runner, without_brackets(ip), port, ssl_context=context).start()
     except OSError as error:
         await runner.cleanup()
         raise PortInUseError(port, purpose) from error
@@ -47,7 +48,7 @@ class PairConnector(aiohttp.BaseConnector):
         self._servers = servers
 
     async def _create_connection(self, req: aiohttp.ClientRequest, _traces: Any, _timeout: Any) -> ResponseHandler:
-        runner = self._servers.get(f"{req.url.host}:{req.url.port}")
+        runner = self._servers.get(f"{bracketed(req.url.host or '')}:{req.url.port}")
         if runner is None or runner.server is None:
             raise aiohttp.ClientConnectionError(f"no server listens at {req.url.host}:{req.url.port}")
         loop = asyncio.get_running_loop()

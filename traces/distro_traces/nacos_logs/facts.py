@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from distro_protos.addresses import one_name
 from distro_traces.nacos_logs.records import Record
 
 
@@ -60,13 +61,14 @@ LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 
 _ID = r"""(?P<client>[^\s'\",\]]+)"""
 _NODE = r"(?P<target>[\w.\-:\[\]]+:\d+)"
+_MEMBER = r"\[[^\[\]]*\](?::\d+)?|[^\[\]]"
 _TYPE = "Nacos:Naming:v2:ClientData"
 _KEY = rf"DistroKey\{{resourceKey='(?P<client>[^']+)', resourceType='{_TYPE}', targetServer='(?P<target>[^']*)'\}}"
 _SERVICE = r"Service\{namespace='(?P<namespace>[^']*)', group='(?P<group>[^']*)', name='(?P<service>[^']*)'[^}]*\}"
 
 PHRASES: Mapping[What, str] = {
     What.STARTS: r"\[DISTRO-INIT\] waiting distro data storage register|Current addressing mode selection",
-    What.MEMBERS: r"healthy server list changed, old: \[[^\]]*\], new: \[(?P<members>[^\]]*)\]",
+    What.MEMBERS: rf"healthy server list changed, old: \[(?:{_MEMBER})*\], new: \[(?P<members>(?:{_MEMBER})*)\]",
     What.CONNECT: rf"Client connection {_ID} connect\b",
     What.DISCONNECT: rf"Client connection {_ID} disconnect, remove instances",
     What.PUBLISH: rf"Client change for service {_SERVICE}, {_ID}",
@@ -131,6 +133,8 @@ def fact_of(record: Record) -> Fact | None:
         found = pattern.search(record.text)
         if found is not None:
             details = {name.rstrip("2"): value for name, value in found.groupdict().items() if value is not None}
+            if "target" in details:
+                details["target"] = one_name(details["target"])
             if what is What.LOAD_FAILS and "Cancel get snapshot" in record.more:
                 details["cancelled"] = "yes"
             return Fact(record.at_ms, what, details, record.log)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
+from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.content import Published, digest
 from distro_traces.event import EXPIRED, Kind, Outcome
 from distro_traces.nacos_logs.coverage import CLIENTS, COPIES, Coverage
@@ -136,7 +137,7 @@ class History:
         self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
     def _members(self, name: str, node: _Node, fact: Fact) -> None:
-        members = ",".join(sorted(member.strip() for member in fact["members"].split(",")))
+        members = ",".join(sorted(map(one_name, entries(fact["members"]))))
         if members != node.members:
             node.members = members
             self._row(name, fact.at_ms, Kind.MEMBERS_CHANGED, detail=members)
@@ -400,5 +401,5 @@ def _after(held: _Held, fact: Fact) -> _Held:
 def _published(client: str, services: frozenset[_Service] | tuple[()]) -> list[Published]:
     """The instances as far as the logs name them: of an ip:port client they are in its id."""
     address, _, is_ip_port = client.partition("#")
-    ip, _, port = address.rpartition(":") if is_ip_port else ("", "", "0")
+    ip, port = split_address(address) if is_ip_port else ("", "0")
     return [Published(*service, ip, int(port) if port.isdigit() else 0) for service in services]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
+from distro_protos.addresses import bracketed, entries, one_name
 from distro_traces.errors import TraceError
 from distro_traces.header import UNKNOWN_RELEASE
 from distro_traces.nacos_logs.coverage import Coverage
@@ -143,7 +144,7 @@ def _learn(files: LogFiles, zone: tzinfo) -> _Known:
     for record in records(files, zone, Counter()):
         known.first_ms = record.at_ms if known.first_ms is None else min(known.first_ms, record.at_ms)
         if "Member{" in record.text:
-            known.members.update(f"{ip}:{port}" for ip, port in MEMBER.findall(record.text))
+            known.members.update(one_name(f"{bracketed(ip)}:{port}") for ip, port in MEMBER.findall(record.text))
         for release in VERSION.findall(record.text):
             known.releases[release[0] or release[1]] += 1
         fact = fact_of(record)
@@ -153,7 +154,7 @@ def _learn(files: LogFiles, zone: tzinfo) -> _Known:
         known.facts[fact.what] += 1
         known.has_revisions = known.has_revisions or "revision" in fact.details
         if fact.what is What.MEMBERS:
-            known.members.update(member.strip() for member in fact["members"].split(",") if member.strip())
+            known.members.update(map(one_name, entries(fact["members"])))
         elif fact.what is What.RECEIVED:
             known.own[fact["target"]] += 1
         elif "target" in fact.details and fact["target"] != "null":
