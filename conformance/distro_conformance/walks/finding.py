@@ -52,8 +52,10 @@ def finding_of_walks(
         return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=link_of(bugs[0]), message=message)
     if walks.verdict is Verdict.CONFORMS:
         return finding
-    nothing = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"
-    return replace(finding, judgement=Judgement.NOT_JUDGED, message=nothing)
+    why = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"
+    if isinstance(walks, Hunt) and walks.runs_open:
+        why = f"in {walks.runs_open} of {walks.runs} runs this machine took too much of the time"
+    return replace(finding, judgement=Judgement.NOT_JUDGED, message=why)
 
 
 def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Finding:

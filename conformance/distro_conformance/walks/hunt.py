@@ -77,7 +77,7 @@ def hunt(
     elsewhere: Elsewhere | None = None
 
     def start_elsewhere() -> Elsewhere:
-        return Elsewhere(options.target, None, NODES, on_progress, tally.is_known)
+        return Elsewhere(options.target, None, NODES, on_progress, tally.is_known, tally.leave_open)
 
     if options.is_elsewhere:
         elsewhere = start_elsewhere()
@@ -126,6 +126,9 @@ def lost_runs(result: Hunt) -> str:
     counted = (
         (result.runs_lost, "in {} runs the end had too many outcomes to be followed"),
         (result.clients_lost, "{} clients could not be followed to their end"),
+        (result.clients_left_out, "{} clients are in no comparison: not every node can know their last change or end"),
+        (result.runs_open, "in {} runs the machine took too much of the time in which the nodes have to agree"),
+        (result.node_late, "{} times the node was late by no more than the machine took"),
         (result.views_in_parts, "{} views of clients that were being changed are not judged"),
     )
     return "".join(f"; {text.format(count)}" for count, text in counted if count)
@@ -174,6 +177,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         seconds,
         failure,
         clients_lost=runs.undecided,
+        node_late=runs.late,
         views_in_parts=runs.in_parts,
         coverage=of_walks(taken),
     )
@@ -249,7 +253,7 @@ def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
     actions, error = tally.failing
     if options.is_elsewhere:
         comment = f"Found on {options.target}, seed {options.seed}: {error}"
-        steps: list[Step] = [*actions, expected_after(actions)]
+        steps: list[Step] = [*actions, expected_after(actions, options.profile)]
         scenario = build(steps, nodes=NODES, comment=comment)
         ours = (scenario, str(error), len(actions))
         return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)

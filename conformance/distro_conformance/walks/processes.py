@@ -109,8 +109,8 @@ def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
         sum(each.runs_idle for each in hunts),
         sum(each.runs_lost for each in hunts),
         sum(each.clients_lost for each in hunts),
-        sum(each.views_in_parts for each in hunts),
-        {
+        views_in_parts=sum(each.views_in_parts for each in hunts),
+        coverage={
             kind: _sum(each.coverage.get(kind, {}) for each in hunts)
             for kind in dict.fromkeys(kind for each in hunts for kind in each.coverage)
         },

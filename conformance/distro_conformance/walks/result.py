@@ -79,7 +79,7 @@ class FoundFailure:
     seconds_until_found: float
     error: DivergedError | None = None
     is_flaky: bool = False
-    """In real time: it did not fail each time it was done again."""
+    """In real time: it did not fail each time it was done again. It counts all the same."""
     recording: Path | None = None
     """Of the run on a cluster in its own time, which cannot be had again."""
     target: str = "embedded"
@@ -109,6 +109,14 @@ class Hunt:
     clients_lost: int = 0
     """Of the runs side by side: looked at no more, since they may be in more states than the model keeps, or a server
     may have given them up, or it is not known how a question about them ended."""
+    clients_left_out: int = 0
+    """Of the runs in real time: in no comparison, since their node crashed before all others can have known of their
+    last change or end, or a fault lost that."""
+    runs_open: int = 0
+    """In real time: whether the nodes came to agree in time cannot be told, since the machine took too much of it."""
+    node_late: int = 0
+    """Of the runs side by side: so often the node reported itself, or asked for a snapshot, late by no more than the
+    machine took."""
     views_in_parts: int = 0
     """Of the runs side by side: so often a client was shown as it is between two states, while it was being changed."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -122,5 +130,5 @@ class Hunt:
     @property
     def verdict(self) -> Verdict:
         if self.failure is not None:
-            return Verdict.INCONCLUSIVE if self.failure.is_flaky else Verdict.VIOLATES
-        return Verdict.CONFORMS if self.runs > self.runs_idle else Verdict.INCONCLUSIVE
+            return Verdict.VIOLATES
+        return Verdict.CONFORMS if self.runs > self.runs_idle + self.runs_open else Verdict.INCONCLUSIVE

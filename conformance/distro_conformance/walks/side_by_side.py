@@ -2,8 +2,8 @@
 
 The runs are drawn before anything is started: what a rule makes of its numbers depends on the rules alone. Each has
 clients of its own on the one node; what one does to a member concerns all of them, and the oracle hears of it. Within a
-budget a run that failed is done again by itself, to say how often it fails. One that does not each time is called flaky
-and leaves the question open.
+budget a run that failed is done again by itself, to say how often it fails. One that does not each time is called
+flaky, and is a violation all the same: what happened once was explained by nothing.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class SideBySide:
     runs: int = 0
     undecided: int = 0
     in_parts: int = 0
+    late: int = 0
     missed: int = 0
     _done: dict[int, list[Action]] = field(default_factory=dict)
 
@@ -130,7 +131,8 @@ class SideBySide:
         for lane in lanes:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
-        self.undecided, self.in_parts = cluster.oracle.outside.undecided, cluster.oracle.outside.in_parts
+        outside = cluster.oracle.outside
+        self.undecided, self.in_parts, self.late = outside.undecided, outside.in_parts, outside.late
         if failed is None:
             return None
         found = Failed(*failed, self.steps, time.monotonic() - began_s)

@@ -19,31 +19,23 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.event_loop import event_loop
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.holding import hold
+from distro_conformance.node.timings import Timings
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
+from distro_conformance.walks.comparable import REPAIRED_WITHIN_MS, left_out_after
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import (
     Action,
     Advance,
     AnswerAgain,
-    Connect,
-    Crash,
-    Cut,
-    Disconnect,
     FallSilent,
     Fault,
-    Heal,
-    Hold,
     ListMembers,
-    Refuse,
-    Release,
-    Swallow,
 )
 from distro_traces.ndjson import Recorder
 
-AGREE_WITHIN_MS = 15_000
-"""Three verify periods: no repair in any release takes longer."""
+AGREE_WITHIN_MS = REPAIRED_WITHIN_MS
 
 WAIT_MAX_MS = 5_000
 """In real time a wait costs what it says; a verify period is the longest that a run needs again and again."""
@@ -190,7 +182,8 @@ class Elsewhere(_OnCluster):
 
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
     end. What the driver cannot do is left out of the run. `is_known`: whether listed defects alone are why the nodes
-    differ about these clients; the others are those of whose end nobody was told. Raises UsageError, TargetError.
+    differ about these clients; the others are those that are in no comparison. `on_open`: whether they came to agree in
+    time cannot be told, since the machine took too much of it. Raises UsageError, TargetError.
     """
 
     must_agree = True
@@ -201,14 +194,15 @@ class Elsewhere(_OnCluster):
         profile: str | None,
         nodes: Sequence[str],
         on_progress: OnProgress,
-        is_known: Callable[[Collection[str], Collection[str]], bool] = lambda _clients, _untold: False,
+        is_known: Callable[[Collection[str], Collection[str]], bool] = lambda _clients, _left_out: False,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
         resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
         if not isinstance(resolved.cluster, WiredCluster):
             raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
         self.cluster, self.profile = resolved.cluster, resolved.profile
         self.cluster.only_own = True
-        self._is_known = is_known
+        self._is_known, self._on_open = is_known, on_open
         self._done: list[Action] = []
         super().__init__(self.cluster, nodes, resolved.profile)
 
@@ -227,17 +221,26 @@ class Elsewhere(_OnCluster):
             return None
         return in_real_time(super().suited(action))
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The clients of this run so far that are in no comparison."""
+        return left_out_after(self._done, Timings.of(self.profile).lease_ms)
+
     def perform(self, action: Action) -> None:
         self._done.append(action)
         super().perform(action)
 
     def checkpoint(self) -> None:
-        """Raises DivergedError when the nodes do not agree in time, and nothing listed is to blame."""
-        agree = AllAgree(untold_after(self._done))
+        """Raises DivergedError when the nodes do not agree in time, and neither a listed defect nor the machine may be
+        why."""
+        agree = AllAgree(self.left_out)
         rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
         found = rest.outcome
         super().checkpoint()
         if rest.verdict is Verdict.CONFORMS:
+            return
+        if rest.verdict is Verdict.INCONCLUSIVE:
+            self._on_open()
             return
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
@@ -253,37 +256,9 @@ class Elsewhere(_OnCluster):
         event_loop().run_until_complete(self.cluster.forget_clients())
 
 
-def expected_after(actions: Iterable[Action]) -> Expect:
-    """That all agree, about all but clients of whose end nobody was told."""
-    return Expect(AllAgree(untold_after(actions)), AGREE_WITHIN_MS)
-
-
-def untold_after(actions: Iterable[Action]) -> tuple[str, ...]:
-    """The clients of whose end somebody may not have been told: only a lease ends their copies."""
-    home: dict[str, str] = {}
-    left: dict[str, tuple[str, int]] = {}  # from where, and how long its node has had since to say so
-    broken: set[tuple[bool, str, str]] = set()
-    untold: set[str] = set()
-    for action in actions:
-        match action:
-            case Connect(client, node):
-                home[client] = node
-            case Disconnect(client) if client in home:
-                left[client] = home.pop(client), 0
-            case Cut(source, target) | Refuse(source, target) | Hold(source, target):
-                broken.add((isinstance(action, Hold), source, target))
-            case Heal(source, target) | Release(source, target):
-                broken.discard((isinstance(action, Release), source, target))
-            case Advance(ms):
-                hindered = {source for _, source, _ in broken}
-                left = {each: (at, so_far + ms * (at not in hindered)) for each, (at, so_far) in left.items()}
-            case Crash(node):
-                untold |= {client for client, at in home.items() if at == node}
-                untold |= {client for client, (at, ms) in left.items() if at == node and ms < AGREE_WITHIN_MS}
-            case Swallow(operation=None | "DELETE", client=client):
-                leaving = {each for each, (_, ms) in left.items() if ms < AGREE_WITHIN_MS}
-                untold |= {*home, *leaving} if client is None else {client} - (left.keys() - leaving)
-    return tuple(sorted(untold))
+def expected_after(actions: Iterable[Action], profile: str) -> Expect:
+    """That all agree, about all clients but those of which not every node can know enough (`comparable.py`)."""
+    return Expect(AllAgree(left_out_after(actions, Timings.of(profile).lease_ms)), AGREE_WITHIN_MS)
 
 
 def in_real_time(action: Action | None) -> Action | None:

@@ -17,6 +17,8 @@ from typing import get_args
 from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.findings.finding import SHOULD, Finding, Judgement
+from distro_conformance.node.timings import Timings
+from distro_conformance.walks.comparable import left_out_after
 from distro_conformance.walks.result import Hunt
 from distro_conformance.walks.shrink import Run
 from distro_conformance.wire.transports import OVER_GRPC, Wire
@@ -69,6 +71,9 @@ class Tally:
 
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self._count(actions)
+        if self.hunt.options.is_elsewhere:
+            lease_ms = Timings.of(self.hunt.options.profile).lease_ms
+            self.hunt.clients_left_out += len(left_out_after(actions, lease_ms))
         self.hunt.runs_with_http += self.http
         self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
         self.actions.update(kind_of(type(action)) for action in actions)
@@ -81,13 +86,18 @@ class Tally:
             self.broken = failure
         self._tell("they part" if self.failing else "nodes and model agree")
 
-    def is_known(self, clients: Collection[str], untold: Collection[str]) -> bool:
+    def leave_open(self) -> None:
+        """Whether the nodes of a run came to agree in time cannot be told. They may still differ."""
+        self.hunt.runs_open += 1
+        self.is_spoilt = True
+
+    def is_known(self, clients: Collection[str], left_out: Collection[str]) -> bool:
         """Whether its recording says that listed defects alone are why the nodes of a run differ, about each of these
-        clients. What it says of those of whose end nobody was told is nobody's fault."""
+        clients. What it says of those that are left out of the comparison counts for nothing."""
         if self.check is None or self.recording is None:
             return False
         self._tell("checking why the nodes of a run differ")
-        found = [each for each in self._checked(self.check, self.recording) if each.client not in untold]
+        found = [each for each in self._checked(self.check, self.recording) if each.client not in left_out]
         self.hunt.checked += found
         listed = {each.client for each in found if (each.about, each.judgement) == (CONVERGENCE, KNOWN)}
         self.is_spoilt = listed.issuperset(clients) and not any(each.violates for each in found)

@@ -1,0 +1,133 @@
+"""Which clients the nodes of a run in real time need not agree about in the end, since no node can know better.
+
+A node that crashes loses what it has not replicated. What it had replicated the others keep, and give back when it has
+returned; so of the clients of a node that crashed only those are left out whose last change, or end, may not have been
+replicated before. They are counted, and the result says how many they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Fault,
+    Heal,
+    Hold,
+    OfLink,
+    Pause,
+    Refuse,
+    Register,
+    RegisterBatch,
+    Release,
+    Resume,
+    Swallow,
+)
+
+REPLICATED_WITHIN_MS = 5_000
+"""Where nothing is in the way: the longest sync delay of any release is two seconds."""
+REPAIRED_WITHIN_MS = 15_000
+"""Three verify periods, after which every repair of every release has been tried."""
+AGES_ALIKE = 3
+"""Copies without an owner end with their leases, on each node at another time. Up to this part of a lease after the
+crash none has."""
+
+
+@dataclass
+class _Client:
+    node: str
+    ended: bool = False
+    free_ms: int = 0
+    """Since its last change, in which nothing kept its node from sending it to everybody."""
+    was_kept: bool = False
+    """Something has, since then."""
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.free_ms >= (REPAIRED_WITHIN_MS if self.was_kept else REPLICATED_WITHIN_MS)
+
+
+@dataclass
+class _Run:
+    lease_ms: int
+    clients: dict[str, _Client] = field(default_factory=dict)
+    broken: set[tuple[str, str, str]] = field(default_factory=set)
+    paused: set[str] = field(default_factory=set)
+    faulty: set[str] = field(default_factory=set)
+    """Nodes of which some request may meet a fault."""
+    orphans: dict[str, int] = field(default_factory=dict)
+    """Clients whose copies have no owner any more, and since when."""
+    left_out: set[str] = field(default_factory=set)
+
+    def changed(self, name: str, node: str, *, ended: bool = False) -> None:
+        self.clients[name] = _Client(node, ended, was_kept=self._is_kept(node) or node in self.faulty)
+
+    def _is_kept(self, node: str) -> bool:
+        return node in self.paused or any(source == node for _, source, _ in self.broken)
+
+    def hindered(self, node: str) -> None:
+        for client in self.clients.values():
+            client.was_kept |= client.node == node
+
+    def passes(self, ms: int) -> None:
+        for client in self.clients.values():
+            client.free_ms += 0 if self._is_kept(client.node) else ms
+        self.orphans = {name: so_far_ms + ms for name, so_far_ms in self.orphans.items()}
+        self.left_out |= {name for name, ms in self.orphans.items() if ms > self.lease_ms // AGES_ALIKE}
+
+    def crashed(self, node: str) -> None:
+        for name in [name for name, each in self.clients.items() if each.node == node]:
+            client = self.clients.pop(name)
+            if not client.is_replicated:
+                self.left_out.add(name)
+            elif not client.ended:
+                self.orphans[name] = 0
+
+    def swallowed(self, client: str | None) -> None:
+        """The end of that client, or of any, is acknowledged and lost: nothing repairs that before a lease ends."""
+        settled = {name for name, each in self.clients.items() if each.ended and each.free_ms >= REPAIRED_WITHIN_MS}
+        self.left_out |= (self.clients.keys() if client is None else {client}) - settled
+
+
+def left_out_after(actions: Iterable[Action], lease_ms: int) -> tuple[str, ...]:
+    """Clients of which, after these actions, not every node can know what the others know."""
+    run = _Run(lease_ms)
+    for action in actions:
+        match action:
+            case Connect(client, node):
+                run.changed(client, node)
+            case Register(client) | RegisterBatch(client) | Deregister(client) if client in run.clients:
+                run.changed(client, run.clients[client].node)
+            case Disconnect(client) if client in run.clients:
+                run.changed(client, run.clients[client].node, ended=True)
+            case Cut(source, target) | Refuse(source, target) | Hold(source, target):
+                run.broken.add(("held" if isinstance(action, Hold) else "cut", source, target))
+                run.hindered(source)
+            case Heal(source, target):
+                run.broken.discard(("cut", source, target))
+            case Release(source, target):
+                run.broken.discard(("held", source, target))
+            case Pause(node):
+                run.paused.add(node)
+                run.hindered(node)
+            case Resume(node):
+                run.paused.discard(node)
+            case Advance(ms):
+                run.passes(ms)
+            case Crash(node):
+                run.paused.discard(node)
+                run.crashed(node)
+            case OfLink(source, _):
+                run.hindered(source)
+                if isinstance(action, Fault):
+                    run.faulty.add(source)
+                if isinstance(action, Swallow) and action.operation in (None, "DELETE"):
+                    run.swallowed(action.client)
+    return tuple(sorted(run.left_out))
