@@ -13,6 +13,7 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
+from programs import ROOT, Document
 
 from distro_conformance.slack import (
     LOOKS,
@@ -191,3 +192,34 @@ def test_a_machine_is_busy_when_too_many_programs_want_to_run_all_the_time() -> 
     with pytest.raises(BusyMachineError, match=f"^{many} programs want to run on {cores} processors") as busy:
         require_free_machine(lambda: many, lambda _: None)
     assert busy.value.exit_code == Verdict.INCONCLUSIVE.exit_code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("test", "node", "--target", "process:server {port}", "--profile", "strict"),
+        ("replay", str(ROOT / "scenarios" / "mixed-life.scenario"), "--target", "process:server {port}"),
+        ("test", "sdks"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_on_a_busy_machine_nothing_is_started_in_real_time(
+    words: tuple[str, ...], document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy() -> None:
+        raise BusyMachineError("99 programs want to run on 2 processors")
+
+    monkeypatch.setattr("distro_conformance.cli.options.require_free_machine", busy)
+    monkeypatch.setattr("distro_conformance.cli.sdks.require_free_machine", busy)
+    code, found = document(*words)
+    assert (code, found["exit_code"]) == (3, 3)
+    assert found["error"] == "99 programs want to run on 2 processors", "one line, and no open questions"
+
+
+def test_virtual_time_does_not_mind_a_busy_machine(document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy() -> None:
+        raise BusyMachineError("99 programs want to run on 2 processors")
+
+    monkeypatch.setattr("distro_conformance.cli.options.require_free_machine", busy)
+    code, found = document("test", "node", "--requirement", "DISTRO-HOLDER-002")
+    assert (code, found["verdict"]) == (0, "conforms")

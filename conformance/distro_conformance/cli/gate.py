@@ -22,6 +22,7 @@ from distro_conformance.cli.options import (
     WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
+    require_time_for,
 )
 from distro_conformance.cli.output import Told, print_json, progress, row, say, say_aside, schema, summary
 from distro_conformance.cli.paths import require_extras, writable_file, writable_places
@@ -76,6 +77,7 @@ def gate(
         jobs=chosen_jobs(jobs, seed),
     )
     prepared = Gate(options)
+    require_time_for(target)
     say_aside(f"{prepared.scope}; seed {options.seed}")
     with progress() as on_progress:
         left = prepared.expected_seconds()

@@ -10,6 +10,7 @@ import typer
 
 from distro_conformance.cli.output import say_aside
 from distro_conformance.release import STRICT, listed_profile
+from distro_conformance.slack import require_free_machine
 from distro_conformance.wire.transports import Carrier
 
 
@@ -88,6 +89,16 @@ def chosen_jobs(jobs: int | None, seed: int | None) -> int:
     from distro_conformance.doctor import usable_cores
 
     return min(usable_cores(), _JOBS_MAX) if seed is None else 1
+
+
+_IN_VIRTUAL_TIME = ("embedded", "model")
+
+
+def require_time_for(target: str) -> None:
+    """Before anything is started. Raises BusyMachineError where the target lives in real time, and this machine has too
+    much else to do for a verdict."""
+    if target not in _IN_VIRTUAL_TIME:
+        require_free_machine()
 
 
 def chosen_seed(seed: int | None) -> int:

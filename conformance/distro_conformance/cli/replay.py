@@ -10,7 +10,13 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import AllowDisruptionOption, JsonOption, MutantOption, OptionalProfileOption
+from distro_conformance.cli.options import (
+    AllowDisruptionOption,
+    JsonOption,
+    MutantOption,
+    OptionalProfileOption,
+    require_time_for,
+)
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS
@@ -40,6 +46,7 @@ def replay(
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     if not scenario.lines:
         raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
+    require_time_for(target)
     with progress() as on_progress:
         result = run_replay(
             scenario,

@@ -11,6 +11,7 @@ from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption, only, profile_option
 from distro_conformance.cli.output import Told, print_judged, progress, summary
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.slack import require_free_machine
 
 
 @test.command()
@@ -26,6 +27,7 @@ def sdks(
     """Let the official SDKs work with three nodes, each a process; none may notice that they are not Nacos."""
     from distro_conformance.sdks.run import run_sdks
 
+    require_free_machine()  # reference nodes are processes in real time too
     with progress() as on_progress:
         judged = asyncio.run(run_sdks(target, profile, sdk, scenario, on_progress, settings=setting or (), jobs=jobs))
     if json:

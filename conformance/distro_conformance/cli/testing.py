@@ -29,6 +29,7 @@ from distro_conformance.cli.options import (
     chosen_jobs,
     chosen_seed,
     measure,
+    require_time_for,
 )
 from distro_conformance.cli.output import Told, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file, writable_places
@@ -90,6 +91,7 @@ def node(
         writable_places(out, database, html)
         if target != "embedded":
             require_own(resolve_target(target))
+            require_time_for(target)
         else:
             _look_at(target, profile or "strict", mutant)
         options = HuntOptions(
@@ -107,6 +109,7 @@ def node(
         _search(options, "test node", out, html, json=json)
     expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
     writable_file(write_expected, "--write-expected")
+    require_time_for(target)
     parts = len(requirement or all_requirements())
     ended = count(1)
     with progress() as on_progress:
@@ -227,6 +230,7 @@ def _look_at(target: str, profile: str, mutant: str | None) -> None:
     """Raises UsageError and the look-up errors, before anything is said or started."""
     if target != "embedded":
         resolve_cluster(target, Wishes())
+        require_time_for(target)
         return
     profile_named(profile)
     with_mutant(node_profile_named(profile), mutant)
