@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from programs import Call, Document
 
 from distro_conformance.cli import check as check_verb
+from distro_conformance.findings import Judgement
+from distro_conformance.findings.finding import verdict_of
+from distro_conformance.findings.traces import findings_of
 from distro_conformance.language.text import parse
+from distro_conformance.verdict import Verdict
 from distro_spark.result import CheckResult, InvariantResult
 
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
@@ -143,10 +147,10 @@ def test_a_mistake_is_one_line(
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    judged = InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1, 1, 0)
-    result = CheckResult(
-        verdict="conforms",
+def result_of(judged: InvariantResult, verdict: Literal["violates", "conforms", "inconclusive"]) -> CheckResult:
+    """Of a check that lists none of its violations."""
+    return CheckResult(
+        verdict=verdict,
         reasons=(),
         runs=1,
         runs_with_checkpoint=1,
@@ -157,7 +161,7 @@ def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[s
         missing=0,
         invariants=(judged,),
         violations=(),
-        violations_left_out=87,
+        violations_left_out=judged.violations + judged.known + judged.unexplained,
         doubled=0,
         convergence=None,
         changes=(),
@@ -165,6 +169,34 @@ def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[s
         seconds=0.1,
     )
 
-    check_verb._print(result)
+
+@pytest.mark.parametrize(
+    ("judged", "expected", "verdict"),
+    [
+        (InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1), {Judgement.KNOWN: 87}, Verdict.CONFORMS),
+        (
+            InvariantResult("INV-REV", "A sentence.", "not-judged", 0, 1000, 0.1, unexplained=3),
+            {Judgement.KNOWN: 1000, Judgement.NOT_JUDGED: 3},
+            Verdict.INCONCLUSIVE,
+        ),
+        (
+            InvariantResult("INV-REV", "A sentence.", "violates", 2, 998, 0.1, unexplained=5),
+            {Judgement.VIOLATES: 2, Judgement.KNOWN: 998, Judgement.NOT_JUDGED: 5},
+            Verdict.VIOLATES,
+        ),
+        (InvariantResult("INV-REV", "A sentence.", "not-judged", 0, 0, 0.1), {Judgement.NOT_JUDGED: 1}, "inconclusive"),
+    ],
+)
+def test_what_was_not_held_against_the_known_failures_is_neither_new_nor_known(
+    judged: InvariantResult, expected: dict[Judgement, int], verdict: Verdict
+) -> None:
+    """1,003 clients with a known defect, of which there was room to explain 1,000: no violation, and no pass."""
+    findings = findings_of(result_of(judged, "inconclusive"), "traces")
+    assert {each.judgement: each.times for each in findings} == expected
+    assert verdict_of(findings) == verdict
+
+
+def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    check_verb._print(result_of(InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1, 1, 0), "conforms"))
 
     assert "INV-REV: 87 more are known, and counted only" in capsys.readouterr().out.replace("\n", " ")

@@ -1,5 +1,8 @@
-"""Findings of a check of traces on Spark: one for each violation that is listed, one for all that are only counted, and
-one for an invariant that nothing violates."""
+"""Findings of a check of traces: one for each violation that is listed, one for all that are only counted, one for
+those that were too many to be held against the known failures, and one for an invariant that nothing violates.
+
+What was not held against the known failures is neither new nor known: the question stays open, and so does the run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ BY = "trace"
 
 
 def findings_of(result: CheckResult, path: str) -> tuple[Finding, ...]:
-    """`path`: where the traces are, for whoever wants to check them again."""
+    """`path`: where the traces are, for the command that checks them again."""
     found = [finding for judged in result.invariants for finding in _of_invariant(judged, result, path)]
     rejections = result.replay.rejections if result.replay else ()
     return (*found, *(_of_rejection(each, path) for each in rejections))
@@ -57,7 +60,10 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
         if left_out:
             message = f"{left_out} more were counted and not listed"
             yield replace(found, judgement=judgement, message=message, times=left_out)
-    if judged.verdict not in ("violates", "known"):
+    if judged.unexplained:
+        message = f"{judged.unexplained} violations were not held against the known failures, being too many"
+        yield replace(found, judgement=Judgement.NOT_JUDGED, message=message, times=judged.unexplained)
+    elif judged.verdict not in ("violates", "known"):
         why = "; ".join(result.reasons) if judged.verdict == "not-judged" else ""
         yield replace(found, judgement=Judgement(judged.verdict), message=why, seconds=judged.seconds)
 
