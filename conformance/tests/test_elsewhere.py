@@ -130,13 +130,17 @@ def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs(tm
         found = (("c1", Judgement.KNOWN), ("c2", Judgement.NOT_JUDGED), ("c3", Judgement.VIOLATES))
         return [Finding(client=who, judgement=what, message="differ", **shared) for who, what in found]  # type: ignore[arg-type]
 
-    def is_known(clients: set[str], left_out: set[str]) -> bool:
-        tally = Tally(Hunt(HuntOptions()), 0, lambda _: None, lambda: False, check, recording=tmp_path / "r.ndjson")
+    def is_known(clients: set[str], left_out: set[str], target: str = "nacos:2.2.4") -> bool:
+        tally = Tally(
+            Hunt(HuntOptions(target=target)), 0, lambda _: None, lambda: False, check, recording=tmp_path / "r.ndjson"
+        )
         return tally.is_known(clients, left_out)
 
     assert is_known({"c1"}, {"c3"})
     assert not is_known({"c1"}, set()), "and nothing else is news"
     assert not is_known({"c1", "c2"}, {"c3"})
+    assert not is_known({"c1"}, {"c3"}, "process:x.toml"), "the release that it speaks excuses nothing"
+    assert not is_known({"c1"}, {"c3"}, "attach:127.0.0.1:8848")
 
 
 def test_what_the_invariants_say_is_told_once_of_each_kind_with_node_time_and_message() -> None:

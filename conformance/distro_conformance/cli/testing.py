@@ -184,8 +184,8 @@ def cluster(
 ) -> None:
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
     said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run; where its
-    recording shows that defects listed for the release are why they do not, these are told, and the search goes on
-    with a new cluster (where Spark is installed; without it every such run ends the search).
+    recording shows that known defects of the release are why real servers do not, these are reported, and the search
+    goes on with a new cluster (where Spark is installed; without it every such run ends the search).
     """
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")

@@ -16,6 +16,7 @@ from typing import get_args
 
 from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError, LostError
+from distro_conformance.findings.expected import DESCRIBED
 from distro_conformance.findings.finding import SHOULD, Finding, Judgement
 from distro_conformance.node.timings import Timings
 from distro_conformance.walks.comparable import left_out_after
@@ -92,15 +93,18 @@ class Tally:
         self.is_spoilt = True
 
     def is_known(self, clients: Collection[str], left_out: Collection[str]) -> bool:
-        """Whether its recording says that listed defects alone are why the nodes of a run differ, about each of these
-        clients. What it says of those that are left out of the comparison counts for nothing."""
+        """Whether its recording shows that known defects of the release alone are why the nodes of a run differ, for
+        each of these clients. What it shows of those that are left out of the comparison counts for nothing. The
+        release that a described server speaks excuses nothing."""
         if self.check is None or self.recording is None:
             return False
         self._tell("checking why the nodes of a run differ")
         found = [each for each in self._checked(self.check, self.recording) if each.client not in left_out]
         self.hunt.checked += found
         listed = {each.client for each in found if (each.about, each.judgement) == (CONVERGENCE, KNOWN)}
-        self.is_spoilt = listed.issuperset(clients) and not any(each.violates for each in found)
+        is_described = self.hunt.options.target.partition(":")[0] in DESCRIBED
+        is_explained = listed.issuperset(clients) and not any(each.violates for each in found)
+        self.is_spoilt = is_explained and not is_described
         self.hunt.runs_known += self.is_spoilt
         return self.is_spoilt
 
