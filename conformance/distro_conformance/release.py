@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from distro_conformance.verdict import UsageError
-from distro_model.release import STRICT, Release, Span, UnreadableReleaseError
+from distro_model.release import STRICT, Release, Span, UnreadableReleaseError, parsed
 from distro_model.release import release_of as _release_of
 
-__all__ = ["STRICT", "Release", "Span", "listed_profile", "numbers_of", "release_of"]
+__all__ = [
+    "STRICT",
+    "Release",
+    "Span",
+    "disagreements",
+    "judged_as",
+    "listed_profile",
+    "numbers_of",
+    "release_of",
+]
 
 
 def release_of(profile: str) -> Release | None:
@@ -36,3 +46,35 @@ def listed_profile(name: str) -> str:
         return listed(name).name
     except UnknownProfileError as error:
         raise UsageError(str(error)) from error
+
+
+def judged_as(profile: str) -> str | None:
+    """As which release a profile is judged, by the node and the model alike, where that is not the one of its name.
+
+    None for a listed one, and for what cannot be judged, which is refused where it is looked up.
+    """
+    from distro_impl.profiles import PROFILES  # noqa: PLC0415
+
+    try:
+        listed, release = listed_profile(profile), release_of(profile)
+    except UsageError:
+        return None
+    if listed == profile or release is None:
+        return None
+    last = max(filter(None, map(release_of, PROFILES)))
+    why = "the last release known here" if release > last else "which behaves the same"
+    return f"{profile} is judged as {listed}, {why}"
+
+
+def disagreements(node: Sequence[str], model: Iterable[str]) -> list[str]:
+    """Where the two lists of releases would judge one release as two. `node`: the versions that it lists, in order;
+    `model`: the spans that the model lists, as `2.2.1 to 2.2.4`.
+
+    The model has fewer entries, as it leaves out what differs elsewhere: each of its spans says up to where it was
+    read. So both must end at the same release, and each release of the node must be in a span.
+    """
+    spans = [tuple(map(parsed, (text.split(" to ") * 2)[:2])) for text in model]
+    found = [f"the model was not read at {each}" for each in node if not any(a <= parsed(each) <= b for a, b in spans)]
+    if (end := max(last for _, last in spans)) != parsed(node[-1]):
+        found.append(f"the node's last release is {node[-1]}, the model's {'.'.join(map(str, end))}")
+    return found

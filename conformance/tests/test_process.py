@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import ROOT
+from programs import ROOT, Call
 
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
@@ -113,6 +113,17 @@ def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match=needs) as ended:
         replay(parse("nodes a b\nexpect within 1s: all agree"), target=f"process:{described}")
     assert ended.value.exit_code == Verdict.INCONCLUSIVE.exit_code
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_a_server_of_a_release_that_is_not_known_here_is_judged_as_the_last_one(call: Call, tmp_path: Path) -> None:
+    described = tmp_path / "server.toml"
+    described.write_text(SERVE.read_text().replace("nacos-2.2.4", "nacos-3.0.7"))
+    ran = call("test", "node", "--target", f"process:{described}", "--requirement", "DISTRO-SYNC-001")
+    note = "nacos-3.0.7 is judged as nacos-3.0.3, the last release known here; requirements go by its own number"
+    assert " ".join(ran.stderr.split()).startswith(note)
+    assert "profile nacos-3.0.7" in ran.stdout
 
 
 @pytest.mark.wire

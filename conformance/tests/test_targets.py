@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
-from distro_conformance.release import listed_profile, numbers_of
+from distro_conformance.gate.options import BUDGETS, GateOptions
+from distro_conformance.gate.run import Gate
+from distro_conformance.release import disagreements, judged_as, listed_profile, numbers_of
 from distro_conformance.targets import embedded
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.identity import IDENTITY
@@ -23,6 +25,7 @@ from distro_conformance.targets.releases import OF_3, RELEASES
 from distro_conformance.verdict import UsageError
 from distro_impl.mutants import MUTANTS, Mutant
 from distro_impl.profiles import PROFILES, Profile
+from distro_model.profiles import RELEASES as OF_MODEL
 from distro_model.profiles import UnknownProfileError
 from distro_model.profiles import profile_named as rules_named
 
@@ -209,6 +212,48 @@ RELEASED = {"2.0": 5, "2.1": 3, "2.2": 5, "2.3": 3, "2.4": 4, "2.5": 3, "3.0": 4
 def test_what_a_release_behaves_as_is_so_in_the_model_too(name: str) -> None:
     """In between two listed releases: one reading must not take it for the earlier and the other for the later."""
     assert rules_named(name) == replace(rules_named(listed_profile(name)), name=name)
+
+
+VERSIONS = [each.version for each in PROFILES.values() if each.name != "strict"]
+SPANS = [each.span for each in OF_MODEL]
+
+
+def test_the_lists_of_releases_of_node_and_model_agree() -> None:
+    """A release that one of them does not know is judged by both as the same listed one, or not at all."""
+    assert disagreements(VERSIONS, SPANS) == []
+
+
+def test_a_list_that_goes_on_without_the_other_is_found() -> None:
+    newer = [*VERSIONS, "3.1.0"]
+    assert disagreements(newer, SPANS) == [
+        "the model was not read at 3.1.0",
+        "the node's last release is 3.1.0, the model's 3.0.3",
+    ]
+    assert disagreements(newer, [*SPANS, "3.1.0"]) == []
+    assert disagreements(VERSIONS, [*SPANS, "3.1.0"]) == ["the node's last release is 3.0.3, the model's 3.1.0"]
+    assert disagreements(VERSIONS, SPANS[:-3] + SPANS[-2:]) != [], "a gap in the model's spans"
+
+
+@pytest.mark.parametrize(
+    ("profile", "note"),
+    [
+        ("nacos-3.0.7", "nacos-3.0.7 is judged as nacos-3.0.3, the last release known here"),
+        ("nacos-3.0.1", "nacos-3.0.1 is judged as nacos-3.0.3, which behaves the same"),
+        ("nacos-2.4.1", "nacos-2.4.1 is judged as nacos-2.4.0, which behaves the same"),
+        ("nacos-3.0.3", None),
+        ("strict", None),
+        ("nacos-4.0.0", None),
+    ],
+)
+def test_a_release_that_is_not_listed_says_as_which_it_is_judged(
+    profile: str, note: str | None, tmp_path: Path
+) -> None:
+    assert judged_as(profile) == note
+    described = tmp_path / "server.toml"
+    described.write_text(f"command = ['x', '{{port}}']\nprofile = '{profile}'")
+    if profile != "nacos-4.0.0":
+        gate = Gate(GateOptions(target=f"process:{described}", budget=BUDGETS["quick"], seed=0, out=tmp_path / "out"))
+        assert gate.scope.startswith(f"{note}; node on " if note else "node on ")
 
 
 @pytest.mark.parametrize(

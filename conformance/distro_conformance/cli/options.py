@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from distro_conformance.cli.output import say_aside
-from distro_conformance.release import STRICT, listed_profile
+from distro_conformance.release import STRICT, judged_as, listed_profile
 from distro_conformance.slack import require_free_machine
 from distro_conformance.wire.transports import Carrier
 
@@ -39,10 +39,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 def known_profile(name: str | None) -> str | None:
-    """Raises UsageError. What is meant as another name is told, since who mistypes one may not mean it."""
-    if name not in (None, STRICT) and (behaves_as := listed_profile(name)) != name:
-        say_aside(f"{name} is not listed: a node of it behaves as {behaves_as}; requirements go by its own number")
+    """Raises UsageError. Prints as what a release that is not listed is judged: its name may be mistyped."""
+    if name not in (None, STRICT):
+        listed_profile(name)
+        say_judged_as(name)
     return name
+
+
+def say_judged_as(profile: str) -> None:
+    """The first line of a run on a release that is not listed here."""
+    if (note := judged_as(profile)) is not None:
+        say_aside(f"{note}; requirements go by its own number")
 
 
 def profile_option(text: str) -> Any:

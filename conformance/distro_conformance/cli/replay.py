@@ -16,6 +16,7 @@ from distro_conformance.cli.options import (
     MutantOption,
     OptionalProfileOption,
     require_time_for,
+    say_judged_as,
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_file
@@ -54,6 +55,7 @@ def replay(
             profile=profile,
             mutant=mutant,
             allow_disruption=allow_disruption,
+            on_profile=say_judged_as if profile is None else lambda _: None,
             on_progress=on_progress,
             on_step=lambda step: None if json else _say(step),
         )

@@ -30,6 +30,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
     measure,
     require_time_for,
+    say_judged_as,
 )
 from distro_conformance.cli.output import Told, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file, writable_places
@@ -119,6 +120,7 @@ def node(
             requirement,
             mutant=mutant,
             allow_disruption=allow_disruption,
+            on_profile=say_judged_as if profile is None else lambda _: None,
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
@@ -229,7 +231,7 @@ def cluster(
 def _look_at(target: str, profile: str, mutant: str | None) -> None:
     """Raises UsageError and the look-up errors, before anything is said or started."""
     if target != "embedded":
-        resolve_cluster(target, Wishes())
+        say_judged_as(resolve_cluster(target, Wishes()).profile)
         require_time_for(target)
         return
     profile_named(profile)

@@ -20,6 +20,7 @@ from distro_conformance.gate.stages import (
     real_cluster_stage,
 )
 from distro_conformance.node.run import requirements_named
+from distro_conformance.release import judged_as
 from distro_conformance.report import Report, Stage
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
@@ -90,8 +91,11 @@ class Gate:
 
     @property
     def scope(self) -> str:
-        """Which stages run on the target itself, and which on the model and on reference nodes that behave as it
-        should: the first line of a run."""
+        """As which release the target is judged, where it is not listed; which stages run on the target itself, and
+        which on the model and on reference nodes that behave as it should: the first line of a run."""
+        return "; ".join(filter(None, (judged_as(self._profile), self._stages_on())))
+
+    def _stages_on(self) -> str:
         target, profile = self._options.target, self._profile
         if self._kind == "embedded":
             return (

@@ -74,6 +74,7 @@ def replay(
     profile: str | None = None,
     mutant: str | None = None,
     recorder: Recorder | None = None,
+    on_profile: Callable[[str], None] = lambda _: None,
     on_progress: OnProgress = lambda _: None,
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
@@ -81,7 +82,8 @@ def replay(
 ) -> Replay:
     """Run it, until an expectation is violated or `to_the_end`.
 
-    What the caller names wins over the scenario's header; without either, the profile is the target's own.
+    What the caller names wins over the scenario's header; without either, the profile is the target's own. `on_profile`
+    gets it before anything starts.
 
     Raises UsageError for an unknown target, ScenarioError for an action that makes no sense where it stands,
     TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
@@ -100,6 +102,7 @@ def replay(
         on_progress=on_progress,
     )
     resolved = resolve_cluster(target, wishes)
+    on_profile(resolved.profile)
     if not scenario.played and not scenario.releases:
         # What members that are played do makes always sense; of two releases at once the model knows nothing.
         event_loop().run_until_complete(_make_sense(scenario, resolved.profile))

@@ -49,15 +49,19 @@ def run_node_conformance(
     *,
     mutant: str | None = None,
     allow_disruption: bool = False,
+    on_profile: Callable[[str], None] = lambda _: None,
     on_progress: OnProgress = lambda _: None,
     on_finding: OnFinding = lambda _: None,
 ) -> Judged:
     """Start the target that the text names, run the requirements (default: all), stop it.
 
+    `on_profile` gets the profile of the target before it is started.
+
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
     chosen = requirements_named(requirement_ids)
     found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption)
+    on_profile(found.profile)
 
     async def run() -> Judged:
         begun = time.monotonic()
