@@ -26,7 +26,8 @@ from json_schema import (
     of_type,
 )
 
-from distro_conformance.audit.compare import Audited, Diverged
+from distro_conformance.audit.cluster_view import Disagreement
+from distro_conformance.audit.compare import Audited, Diverged, DivergedList
 from distro_conformance.audit.member import Reading
 from distro_conformance.differential.compare import Difference
 from distro_conformance.doctor import Check
@@ -56,7 +57,7 @@ FINDINGS = many(FINDING)
 JUDGED = of_fields(Judged, "figures", verdict=VERDICT, headline=TEXT, findings=FINDINGS)["properties"]
 """What every verb says that makes findings and nothing but them."""
 DIFFERENCE = of_fields(Difference, seen=COUNT, of=COUNT, gone=YES_OR_NO)
-READING = of_fields(Reading, source=maybe(TEXT), clients=COUNT, peers=by_name(ANYTHING))
+READING = of_fields(Reading, source=maybe(TEXT), clients=COUNT, peers=by_name(ANYTHING), lists=COUNT)
 ENTRY = {**fields(id=TEXT, text=TEXT), "additionalProperties": TEXT}
 ENTRIES = many(ENTRY)
 FAILURE = fields(
@@ -222,6 +223,11 @@ DOCUMENTS: Mapping[str, Schema] = {
         verdict=VERDICT,
         members=many(READING),
         diverged=many(of_fields(Diverged, since=TEXT, members=many(HELD))),
+        disagreements=many(of_fields(Disagreement, since=TEXT, views=by_name(TEXT), is_violation=YES_OR_NO, text=TEXT)),
+        diverged_lists=many(of_fields(DivergedList, since=TEXT, members=by_name(many(TEXT)), text=TEXT)),
+    ),
+    "audit-change": fields(
+        at=TEXT, change=TEXT, what=TEXT, subject=TEXT, since=maybe(TEXT), seen_for_s=maybe(NUMBER), text=TEXT
     ),
     "compact": fields(events=COUNT, files=COUNT, seconds=NUMBER, path=TEXT, manifest=TEXT),
     "query": fields(columns=many(TEXT), rows=many(many(ANYTHING))),

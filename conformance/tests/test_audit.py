@@ -5,25 +5,43 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import json
+import os
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from blocks import block
 from rich.console import Console
 from rich.table import Table
 
 from distro_conformance.audit import member as member_module
+from distro_conformance.audit.cluster_view import Matter
 from distro_conformance.audit.compare import Audit, Audited, Diverged, Held
+from distro_conformance.audit.following import METRICS, changes, exit_code_of, metrics, write_metrics
 from distro_conformance.audit.member import Credentials, Member, Reading
 from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_conformance.waiting import RealClock, eventually, known
 from distro_conformance.wire.transports import OVER_GRPC
-from distro_model.actions import Advance, Connect, Crash, Cut, Disconnect, Heal, Register
+from distro_impl.naming.service_storage import ServiceStorage
+from distro_model.actions import (
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Disconnect,
+    Heal,
+    HttpRegister,
+    ListMembers,
+    Register,
+    Restart,
+)
 
 THEN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 VERIFIED_MS = 12_000
@@ -177,7 +195,7 @@ def test_an_address_without_a_port_is_refused() -> None:
 
 async def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:
     async with audited_cluster() as lab:
-        following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
+        following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
         assert await eventually(known(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 3
@@ -219,8 +237,165 @@ async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pyte
         table_of = auditing._table
         monkeypatch.setattr(lab.audit, "look", look)
         monkeypatch.setattr(auditing, "_table", table)
-        following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
+        following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
         assert await eventually(known(lambda: calls >= 4), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
         assert "fewer than two members can be read" in told
+
+
+async def test_a_list_that_lacks_a_member_is_named_first_although_the_clients_agree() -> None:
+    async with audited_cluster() as lab:
+        await lab.do(ListMembers("b", ("a", "b")), Advance(VERIFIED_MS))
+        audited = await lab.twice()
+        assert audited.verdict is Verdict.VIOLATES
+        assert audited.diverged == ()
+        (lacking,) = [each for each in audited.disagreements if each.matter is Matter.LIST]
+        assert lacking.about == lab.address("c")
+        assert f"it is not in the list of {lab.address('b')}; it is in the list of" in lacking.sentence()
+        assert audited.violations[0] is lacking
+        await lab.do(ListMembers("b", ("a", "b", "c")), Advance(VERIFIED_MS))
+        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+
+
+async def test_a_member_that_one_other_takes_for_down_is_named_before_the_client_that_suffers() -> None:
+    async with audited_cluster() as lab:
+        await lab.do(Cut("b", "a"), Cut("a", "b"), Advance(30_000), Register("c1", "web", "10.0.0.2:80"))
+        audited = await lab.twice()
+        states = [each for each in audited.disagreements if each.matter is Matter.STATE]
+        assert {each.about for each in states} == {lab.address("a"), lab.address("b")}
+        (of_a,) = [each for each in states if each.about == lab.address("a")]
+        assert of_a.views[lab.address("b")] == "DOWN"
+        assert of_a.views[lab.address("c")] == "UP"
+        assert "DOWN to" in of_a.sentence()
+        assert [type(each).__name__ for each in audited.violations] == [
+            *["Disagreement"] * len(states),
+            "DivergedList",
+            "Diverged",
+        ]
+
+
+async def test_members_of_two_releases_are_a_note_and_no_violation() -> None:
+    async with audited_cluster() as lab:
+        lab.cluster.set_release("c", "nacos-2.3.2")
+        await lab.do(Crash("c"), Restart("c"), Advance(60_000))
+        audited = await lab.twice()
+        (releases,) = audited.disagreements
+        assert (releases.matter, releases.is_violation) == (Matter.RELEASE, False)
+        assert f"2.3.2 is {lab.address('c')}" in releases.sentence()
+        assert audited.verdict is Verdict.CONFORMS
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+async def test_a_list_that_differs_is_named_although_every_member_holds_the_same(
+    over_http: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata is part of a list, as health is. Here one node no longer builds its lists anew."""
+    if over_http:
+
+        async def refused(*_: object, **__: object) -> None:
+            return None
+
+        monkeypatch.setattr(Member, "_queried", refused)
+    stale = _stale_storages(monkeypatch)
+    async with audited_cluster() as lab:
+        await lab.twice()
+        stale.add(1)
+        await lab.do(Register("c1", "web", "10.0.0.1:80 zone=x"), Advance(VERIFIED_MS))
+        audited = await lab.twice()
+        (found,) = audited.diverged_lists
+        assert (audited.diverged, found.service, audited.verdict) == ((), "web", Verdict.VIOLATES)
+        assert found.members[lab.address("b")] == ("10.0.0.1:80",)
+        assert found.members[lab.address("a")] == ('10.0.0.1:80 {"zone": "x"}',)
+        assert "list of web since" in found.sentence()
+
+
+def _stale_storages(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The numbers of the nodes, in the order of their start, whose lists stay as they are."""
+    made: list[ServiceStorage] = []
+    stale: set[int] = set()
+    init, drop, refresh = ServiceStorage.__init__, ServiceStorage._drop_view, ServiceStorage.refresh
+
+    def is_stale(storage: ServiceStorage) -> bool:
+        return any(storage is made[number] for number in stale)
+
+    def make(self: ServiceStorage, *arguments: Any, **options: Any) -> None:
+        init(self, *arguments, **options)
+        made.append(self)
+
+    monkeypatch.setattr(ServiceStorage, "__init__", make)
+    monkeypatch.setattr(ServiceStorage, "_drop_view", lambda self, event: is_stale(self) or drop(self, event))
+    monkeypatch.setattr(ServiceStorage, "refresh", lambda self, service: is_stale(self) or refresh(self, service))
+    return stale
+
+
+async def test_all_lists_are_compared_with_those_of_clients_of_the_http_api() -> None:
+    async with audited_cluster() as lab:
+        await lab.do(HttpRegister("api", "10.0.0.7:80 zone=x", "a"), Advance(VERIFIED_MS))
+        audited = await lab.twice()
+        assert (audited.services, audited.lists, audited.verdict) == (2, 2, Verdict.CONFORMS)
+        shown = {str(name): lines for name, lines in audited.readings[0].lists.items()}
+        assert shown["api"] == ('10.0.0.7:80 unhealthy {"zone": "x"}',), "it has sent no beat"
+
+
+async def test_each_change_is_a_line_with_its_time_and_ends_when_it_is_over(tmp_path: Path) -> None:
+    async with audited_cluster() as lab:
+        fine = await lab.twice()
+        assert [line["text"] for line in changes(None, fine)] == ["conforms"]
+        await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
+        await lab.audit.look()
+        await lab.do(Advance(VERIFIED_MS))
+        broken = await lab.audit.look()
+        began = list(changes(fine, broken))
+        kinds = [(line["change"], line["what"]) for line in began]
+        assert kinds[-2:] == [("began", "client"), ("changed", "verdict")]
+        assert ("began", "service list") in kinds
+        await lab.do(Advance(VERIFIED_MS))
+        still = await lab.audit.look()
+        assert not [line for line in changes(broken, still) if line["what"] == "client"], "the time alone is no change"
+        await lab.do(Heal("a", "b"), Advance(30_000))
+        await lab.audit.look()
+        healed = await lab.audit.look()
+        assert ("ended", "client") in [(line["change"], line["what"]) for line in changes(still, healed)]
+        text = metrics(still, exit_code_of(still), THEN)
+        rows = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        assert rows["distrocheck_diverged_clients"] == "1"
+        assert float(rows["distrocheck_diverged_clients_since_seconds"]) >= 24
+        assert rows["distrocheck_audit_exit_code"] == "1"
+        assert rows[f'distrocheck_member_up{{member="{lab.address("a")}"}}'] == "1"
+        write_metrics(tmp_path / "audit.prom", text)
+        assert os.listdir(tmp_path) == ["audit.prom"], "no half-written file is left"
+        assert (tmp_path / "audit.prom").read_text() == text
+
+
+def test_before_the_second_look_no_count_is_written() -> None:
+    """An alert must not take what is not known for zero."""
+    once = Audited((Reading("a:1", "snapshot", {}), Reading("b:1", "snapshot", {})), 0, (), 1)
+    names = {line.split("{")[0].split(" ")[0] for line in metrics(once, 3, THEN).splitlines() if line[0] != "#"}
+    assert not any("diverged" in name or "disagreement" in name for name in names)
+    assert names <= METRICS.keys()
+    assert "distrocheck_member_up" not in metrics(None, 4, THEN)
+    assert "distrocheck_audit_exit_code 4" in metrics(None, 4, THEN)
+
+
+async def test_following_in_lines_writes_metrics_and_ends_with_what_was_seen_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with audited_cluster() as lab:
+        await lab.do(Cut("a", "b"), Disconnect("c1"), Advance(5_000))
+        how = auditing.How(0.01, follow=True, lines=True, for_s=0.5, metrics=tmp_path / "audit.prom")
+        assert (await auditing._follow_in_lines(lab.audit, how)).verdict is Verdict.VIOLATES
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {line["schema"] for line in lines} == {"distrocheck/audit-change/1"}
+        assert (lines[0]["change"], lines[0]["what"], lines[0]["subject"]) != ("began", "client", "c1")
+        assert [line["what"] for line in lines].count("client") == 1
+        assert "distrocheck_diverged_clients 1" in (tmp_path / "audit.prom").read_text()
+        await lab.do(Crash("b"), Crash("c"))
+        with pytest.raises(TargetError, match="fewer than two members can be read"):
+            await auditing._follow_in_lines(lab.audit, how)
+        assert "distrocheck_audit_exit_code 4" in (tmp_path / "audit.prom").read_text()
+
+
+def test_the_alerts_of_the_page_stand_on_metrics_that_are_written() -> None:
+    named = set(re.findall(r"distrocheck_\w+", block("docs/how-to/audit.md", "- alert: NacosDiverged")))
+    assert {"distrocheck_diverged_clients_since_seconds", "distrocheck_audit_exit_code"} <= named <= METRICS.keys()

@@ -1,23 +1,27 @@
-"""Readings of all members, some seconds apart, compared: what differs and is not merely on its way.
+"""Readings of all members, some seconds apart, compared: what members say of each other, their lists, their clients.
 
-A change needs a second or two to every other member, and a verify five. So a client has diverged when members differ
-about it in two readings and one of them still holds what it held in the first, although another one held something
-else even then: it had the whole time to hear of that. A member that moves is catching up, or its client is busy.
-Revisions are shown and not compared: up to 2.2.x a copy does not take the revision of a CHANGE (B10).
+In this order, since it is the order of causes: a member that a list lacks is sent nothing. What counts as diverged and
+not as on its way is said in `differing.py`. Revisions are shown and not compared: up to 2.2.x a copy does not take the
+revision of a CHANGE (B10).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from distro_conformance.audit.cluster_view import About, Disagreement, views_of_each_other
+from distro_conformance.audit.differing import Difference, Differing, Views
+from distro_conformance.audit.lists import ServiceName
 from distro_conformance.audit.member import NOTHING, Holding, Member, Reading
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import Clock
 
 Now = Callable[[], datetime]
+LISTS_PER_LOOK = 200
+"""Of so many services the lists are read in one look, in turn; those that differed are read in each."""
 
 
 def _now() -> datetime:
@@ -44,25 +48,48 @@ class Diverged:
 
     def sentence(self) -> str:
         """For people."""
-        groups: dict[str, list[str]] = {}
-        for held in self.members:
-            groups.setdefault(_text(held.holding), []).append(held.member)
-        sides = "; ".join(f"{', '.join(members)}: {text}" for text, members in groups.items())
-        return f"{self.client} since {self.since:%H:%M:%S} ({self.seen_for_s:.0f} s): {sides}"
+        sides = _sides((held.member, _text(held.holding)) for held in self.members)
+        return f"{self.client} {_since(self.since, self.seen_for_s)}: {sides}"
+
+
+@dataclass(frozen=True, slots=True)
+class DivergedList:
+    """A service whose list members show differently. `members`: by member the instances that not all of them show."""
+
+    service: str
+    since: datetime
+    seen_for_s: float
+    members: Mapping[str, tuple[str, ...]]
+
+    def sentence(self) -> str:
+        """For people."""
+        sides = _sides((member, ", ".join(shown) or "none of these") for member, shown in self.members.items())
+        return f"list of {self.service} {_since(self.since, self.seen_for_s)}: {sides}"
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The state of affairs after a reading."""
+    """The state of affairs after a reading. `lists`: how many services were compared by what members show of them, of
+    `services` in which clients publish something."""
 
     readings: tuple[Reading, ...]
     clients: int
     diverged: tuple[Diverged, ...]
     rounds: int
+    disagreements: tuple[Disagreement, ...] = ()
+    diverged_lists: tuple[DivergedList, ...] = ()
+    services: int = 0
+    lists: int = 0
+
+    @property
+    def violations(self) -> tuple[Disagreement | DivergedList | Diverged, ...]:
+        """What is wrong, causes first."""
+        wrong = tuple(each for each in self.disagreements if each.is_violation)
+        return (*wrong, *self.diverged_lists, *self.diverged)
 
     @property
     def verdict(self) -> Verdict:
-        if self.diverged:
+        if self.violations:
             return Verdict.VIOLATES
         if self.rounds < 2 or not self.clients or any(reading.error for reading in self.readings):
             return Verdict.INCONCLUSIVE  # of members that hold nothing nothing was compared
@@ -74,55 +101,107 @@ class Audit:
 
     def __init__(self, members: Sequence[Member], clock: Clock, now: Now = _now) -> None:
         self._members, self._clock, self._now = members, clock, now
-        self._before: Mapping[str, Reading] = {}
-        self._differ_since_ms: dict[str, int] = {}
+        self._clients = Differing[str]()
+        self._lists = Differing[ServiceName](is_whole=False)
+        self._each_other = Differing[About]()
+        self._turn = 0
         self.rounds = 0
 
     async def look(self) -> Audited:
         """One reading of all members at a time, compared with the one before. Raises TargetError."""
         readings = await asyncio.gather(*(member.read() for member in self._members))
-        answering = {reading.member: reading for reading in readings if reading.error is None}
+        answering = [reading for reading in readings if reading.error is None]
         if len(answering) < 2:
             reasons = "; ".join(f"{reading.member}: {reading.error}" for reading in readings if reading.error)
             raise TargetError(f"fewer than two members can be read, so nothing can be compared ({reasons})")
+        services = sorted(frozenset().union(*(reading.services for reading in answering)))
+        readings = await self._with_lists(readings, self._chosen(services))
+        answering = [reading for reading in readings if reading.error is None]
         now_ms = self._clock.now_ms()
-        clients = {client for reading in answering.values() for client in reading.clients}
-        differ = {client for client in clients if _differ(answering, client)}
-        self._differ_since_ms = {client: self._differ_since_ms.get(client, now_ms) for client in sorted(differ)}
-        stuck = {client: _stuck(self._before, answering, client) for client in self._differ_since_ms}
-        diverged = tuple(
-            self._diverged(client, answering, members, now_ms) for client, members in stuck.items() if members
-        )
-        self._before = answering
+        clients = _views_of_clients(answering)
+        lists = _views_of_lists(answering)
         self.rounds += 1
-        return Audited(tuple(readings), len(clients), diverged, self.rounds)
-
-    def _diverged(self, client: str, answering: Mapping[str, Reading], stuck: frozenset[str], now_ms: int) -> Diverged:
-        seen_for_ms = now_ms - self._differ_since_ms[client]
-        held = tuple(
-            Held(name, reading.clients.get(client), name in stuck) for name, reading in sorted(answering.items())
+        return Audited(
+            tuple(readings),
+            len(clients),
+            tuple(self._diverged(found, answering) for found in self._clients.look(clients, now_ms)),
+            self.rounds,
+            tuple(map(self._disagreement, self._each_other.look(views_of_each_other(readings), now_ms))),
+            tuple(self._diverged_list(found, answering) for found in self._lists.look(lists, now_ms)),
+            len(services),
+            len(lists),
         )
-        since = self._now() - timedelta(milliseconds=seen_for_ms)
-        return Diverged(client, since, seen_for_ms / 1000, held)
+
+    def _chosen(self, services: Sequence[ServiceName]) -> list[ServiceName]:
+        """Those that differed last time, and the next ones in turn."""
+        turn, self._turn = self._turn, self._turn + LISTS_PER_LOOK
+        if len(services) <= LISTS_PER_LOOK:
+            return sorted({*services, *self._lists.open})
+        start = turn // 2 % len(services)  # each is read in two looks that follow each other
+        return sorted({*self._lists.open, *(*services[start:], *services[:start])[:LISTS_PER_LOOK]})
+
+    async def _with_lists(self, readings: Sequence[Reading], services: Sequence[ServiceName]) -> list[Reading]:
+        members = dict(zip((reading.member for reading in readings), self._members, strict=True))
+
+        async def read(reading: Reading) -> Reading:
+            if reading.error is not None:
+                return reading
+            return replace(reading, lists=await members[reading.member].read_lists(services))
+
+        return list(await asyncio.gather(*map(read, readings)))
+
+    def _diverged(self, found: Difference[str], answering: Sequence[Reading]) -> Diverged:
+        held = tuple(
+            Held(reading.member, reading.clients.get(found.key), reading.member in found.stuck)
+            for reading in sorted(answering, key=lambda each: each.member)
+        )
+        return Diverged(found.key, *self._since(found), held)
+
+    def _diverged_list(self, found: Difference[ServiceName], answering: Sequence[Reading]) -> DivergedList:
+        shown = {each.member: each.lists[found.key] for each in answering if found.key in each.lists}
+        common = frozenset.intersection(*map(frozenset, shown.values()))
+        own = {member: tuple(each for each in lines if each not in common) for member, lines in shown.items()}
+        return DivergedList(str(found.key), *self._since(found), own)
+
+    def _disagreement(self, found: Difference[About]) -> Disagreement:
+        return Disagreement(*found.key, *self._since(found), found.views)
+
+    def _since(self, found: Difference[str] | Difference[ServiceName] | Difference[About]) -> tuple[datetime, float]:
+        return self._now() - timedelta(milliseconds=found.seen_for_ms), found.seen_for_ms / 1000
 
 
-def _differ(readings: Mapping[str, Reading], client: str) -> bool:
-    return len({_view(readings, name, client) for name in readings}) > 1
+def _views_of_clients(readings: Sequence[Reading]) -> dict[str, Views]:
+    """What a subscriber could see of each, as finely as all members that answered show it."""
+    is_whole = all(reading.source == "snapshot" for reading in readings)
+
+    def view(holding: Holding) -> str:
+        return (holding.digest or "") if is_whole else holding.addresses
+
+    clients = sorted(frozenset().union(*(reading.clients for reading in readings)))
+    return {
+        client: {reading.member: view(reading.clients.get(client, NOTHING)) for reading in readings}
+        for client in clients
+    }
 
 
-def _stuck(before: Mapping[str, Reading], now: Mapping[str, Reading], client: str) -> frozenset[str]:
-    """The members that hold what they held, while another one held something else in both readings."""
-    both = {name: now[name] for name in now if name in before}
-    if not _differ({name: before[name] for name in both}, client) or not _differ(both, client):
-        return frozenset()
-    return frozenset(name for name in both if _view(before, name, client) == _view(both, name, client))
+def _views_of_lists(readings: Sequence[Reading]) -> dict[ServiceName, Views]:
+    services = sorted(frozenset().union(*(reading.lists for reading in readings)))
+    return {
+        service: {each.member: "\n".join(each.lists[service]) for each in readings if service in each.lists}
+        for service in services
+    }
 
 
-def _view(readings: Mapping[str, Reading], name: str, client: str) -> str:
-    """What a subscriber could see of it, as finely as all members that answered show it."""
-    holding = readings[name].clients.get(client, NOTHING)
-    is_whole = all(reading.source == "snapshot" for reading in readings.values())
-    return (holding.digest or "") if is_whole else holding.addresses
+def _since(since: datetime, seen_for_s: float) -> str:
+    return f"since {since:%H:%M:%S} ({seen_for_s:.0f} s)"
+
+
+def _sides(said: Iterable[tuple[str, str]]) -> str:
+    """Who says what, those that say the same together."""
+    groups: dict[str, list[str]] = {}
+    for member, text in said:
+        groups.setdefault(text, []).append(member)
+    return "; ".join(f"{', '.join(members)}: {text}" for text, members in groups.items())
 
 
 def _text(holding: Holding | None) -> str:

@@ -2,20 +2,30 @@
 
 A SNAPSHOT over the cluster port shows every client with revision and full content, on all releases; from 3.x on it may
 need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows which clients
-there are and the addresses that they publish, one call a client, paced. Source: docs/protocol #member-auth,
-#distro-envelope, #http-admin.
+there are and the addresses that they publish, one call a client, paced. The lists of services are asked for besides, as
+a consumer asks (`lists.py`). Source: docs/protocol #member-auth, #distro-envelope, #http-admin.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Self
 
 import aiohttp
+import grpc.aio
 
+from distro_conformance.audit.lists import (
+    LIST_PATHS,
+    NOT_NAMED,
+    PAGE,
+    ServiceName,
+    names_query,
+    shown_instances,
+)
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, read_state
 from distro_conformance.targets.nacos import NODES_PATHS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
@@ -26,7 +36,7 @@ from distro_traces.content import Published, digest
 
 HTTP_TIMEOUT_S = 5.0
 CALLS_PER_SECOND = 50
-"""At most so many HTTP calls a second go to one member; a member has thousands of clients."""
+"""At most so many calls about single clients or services go to one member in a second; it has thousands of them."""
 
 _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
 _LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
@@ -53,6 +63,7 @@ class Holding:
     digest: str | None = None
     revision: int | None = None
     published: tuple[str, ...] = field(default=(), compare=False)  # for people
+    services: frozenset[ServiceName] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,13 @@ class Reading:
     release: str | None = None
     peers: Mapping[str, str] = field(default_factory=dict)  # address to state, as this member sees it
     error: str | None = None
+    lists: Mapping[ServiceName, tuple[str, ...]] = field(default_factory=dict)
+    """Of the services that were asked for, as a consumer is shown them."""
+
+    @property
+    def services(self) -> frozenset[ServiceName]:
+        """Those in which its clients publish something."""
+        return frozenset().union(*(holding.services for holding in self.clients.values()))
 
 
 class Member:
@@ -103,6 +121,55 @@ class Member:
                 return Reading(self.address, "http", await self._client_list(), release, peers)
             return Reading(self.address, release=release, peers=peers, error=str(refused))
 
+    async def read_lists(self, services: Sequence[ServiceName]) -> dict[ServiceName, tuple[str, ...]]:
+        """The lists of these services, over gRPC or, where that is refused, over HTTP; without those that it does not
+        show at all."""
+        found = {}
+        named = {group: await self._names(*group) for group in {(each.namespace, each.group) for each in services}}
+        for service in services:
+            await asyncio.sleep(1 / CALLS_PER_SECOND)
+            hosts = await self._hosts(service)
+            if hosts is None:
+                continue
+            names = named[service.namespace, service.group]
+            is_named = names is None or service.name in names or not hosts
+            found[service] = (*shown_instances(hosts), *(() if is_named else (NOT_NAMED,)))
+        return found
+
+    async def _names(self, namespace: str, group: str) -> frozenset[str] | None:
+        """All services that it lists there; None where it does not say."""
+        names: set[str] = set()
+        for page in count(1):
+            reply = await self._queried("ServiceListRequest", names_query(namespace, group, page))
+            if reply is None:
+                return None
+            found = [str(name) for name in reply.get("serviceNames") or ()]
+            names.update(name.rpartition("@@")[2] for name in found)
+            if len(found) < PAGE:
+                return frozenset(names)
+        raise AssertionError("count has no end")
+
+    async def _hosts(self, service: ServiceName) -> list[Mapping[str, Any]] | None:
+        reply = await self._queried("ServiceQueryRequest", service.query())
+        if reply is not None:
+            return (reply.get("serviceInfo") or {}).get("hosts") or []
+        for path in LIST_PATHS:
+            listed = await self._get(path, **service.parameters())
+            hosts = listed.get("hosts") if isinstance(listed, Mapping) else listed
+            if isinstance(hosts, list):
+                return hosts
+        return None
+
+    async def _queried(self, type_name: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Over gRPC; None where that is refused or not to be had."""
+        if self._connection is None:
+            return None
+        try:
+            reply = await self._connection.ask(type_name, body, headers=self._credentials.headers)
+        except grpc.aio.AioRpcError:
+            return None
+        return reply.body if reply.succeeded else None
+
     async def _snapshot(self) -> dict[str, Holding]:
         if self._connection is None:
             cluster_port = with_offset(self.address, CLUSTER_OFFSET)
@@ -110,7 +177,11 @@ class Member:
         replicas = await read_state(self._connection, headers=self._credentials.headers)
         return {
             replica.client: Holding(
-                _addresses(replica.published), replica.digest, replica.revision, _shown(replica.published)
+                _addresses(replica.published),
+                replica.digest,
+                replica.revision,
+                _shown(replica.published),
+                _services(replica.published),
             )
             for replica in replicas
         }
@@ -132,7 +203,7 @@ class Member:
         await asyncio.sleep(1 / CALLS_PER_SECOND)
         rows = await self._get(f"{path}/publish/list", clientId=client)
         published = tuple(_published_row(row) for row in rows or () if isinstance(row, Mapping))
-        return Holding(_addresses(published), published=_shown(published))
+        return Holding(_addresses(published), published=_shown(published), services=_services(published))
 
     async def _nodes(self) -> tuple[str | None, dict[str, str]]:
         """The release of this member and the states in which it sees all of them, as far as it says so."""
@@ -188,6 +259,10 @@ def _published_row(row: Mapping[str, Any]) -> Published:
         int(instance.get("port") or 0),
         str(instance.get("cluster") or instance.get("clusterName") or "DEFAULT"),
     )
+
+
+def _services(published: tuple[Published, ...]) -> frozenset[ServiceName]:
+    return frozenset(ServiceName(p.namespace, p.group, p.service) for p in published)
 
 
 def _addresses(published: tuple[Published, ...]) -> str:

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, measure
-from distro_conformance.cli.output import Told, print_json, progress, say, summary
+from distro_conformance.cli.output import Told, print_json, progress, say, schema, summary
+from distro_conformance.cli.paths import writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from distro_conformance.audit.compare import Audit, Audited, Held
+    from distro_conformance.audit.cluster_view import Disagreement
+    from distro_conformance.audit.compare import Audit, Audited, Diverged, DivergedList, Held
     from distro_conformance.audit.member import Credentials
 
 
@@ -28,7 +35,16 @@ def audit(
     member: Annotated[list[str], typer.Option(help="A member, HOST:PORT with the main port; repeat for each.")],
     # Longer than a verify period (5 s) and the change (1 s, 3 s again after a failure) that a failed one asks for.
     interval_s: Annotated[float, measure("Seconds between two readings.", least=0.1)] = 12.0,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on, with a live table, until interrupted.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on until interrupted: a live table; with --json, a line a change."),
+    ] = False,
+    for_s: Annotated[
+        float | None, typer.Option("--for-s", help="With --follow: end after so many seconds.", min=0.0)
+    ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the state for Prometheus (text file) after each reading.")
+    ] = None,
     identity: Annotated[
         str | None,
         typer.Option(help="KEY=VALUE of the servers among themselves.", envvar="DISTROCHECK_IDENTITY"),
@@ -37,30 +53,40 @@ def audit(
     password: Annotated[str, typer.Option(help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")] = "",
     json: JsonOption = False,
 ) -> None:
-    """Ask live members what they hold, twice, and name the clients about which they differ. Nothing is changed."""
+    """Ask live members what they hold, twice, and name what they differ about: each other, lists of services, clients.
+    Nothing is changed."""
     from distro_conformance.audit.member import Credentials
 
     if len(set(member)) < 2:
         raise UsageError("name at least two members with --member, else there is nothing to compare")
-    if json and follow:
-        raise UsageError("--follow shows a table until it is interrupted; --json is one document; choose one")
+    if for_s is not None and not follow:
+        raise UsageError("--for-s says how long --follow goes on; give both")
+    writable_file(metrics, "--metrics")
     key, equals, value = (identity or "").partition("=")
     if identity is not None and not (key and equals):
         raise UsageError("--identity: write it as KEY=VALUE (nacos.core.auth.server.identity.key and .value)")
     credentials = Credentials((key, value) if identity is not None else None, username, password)
-    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, interval_s, follow))
-    if json:
+    how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
+    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, how))
+    if json and not follow:
         print_json("audit", _document(audited))
-    else:
-        for reading in audited.readings:
-            say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}'}")
-        told = [Told("violates", client.sentence()) for client in audited.diverged]
-        nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
-        summary(told, audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members{nothing}")
+    elif not json:
+        _say(audited)
     raise typer.Exit(audited.verdict.exit_code)
 
 
-async def _audit(members: Sequence[str], credentials: Credentials, interval_s: float, follow: bool) -> Audited:
+@dataclass(frozen=True, slots=True)
+class How:
+    """`lines`: each change is a line of JSON on stdout, in place of the table."""
+
+    interval_s: float
+    follow: bool = False
+    lines: bool = False
+    for_s: float | None = None
+    metrics: Path | None = None
+
+
+async def _audit(members: Sequence[str], credentials: Credentials, how: How) -> Audited:
     from distro_conformance.audit.compare import Audit
     from distro_conformance.audit.member import Member
     from distro_conformance.waiting import RealClock
@@ -68,19 +94,86 @@ async def _audit(members: Sequence[str], credentials: Credentials, interval_s: f
     async with contextlib.AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(Member(address, credentials)) for address in members]
         looking = Audit(opened, RealClock())
-        if follow:
-            return await _follow(looking, interval_s)
+        if how.follow:
+            return await (_follow_in_lines if how.lines else _follow)(looking, how)
         with progress() as on_progress:
             on_progress("first reading")
             await looking.look()
             on_progress("waiting for the second reading")
-            on_progress.expect(interval_s)
-            await asyncio.sleep(interval_s)
-            return await looking.look()
+            on_progress.expect(how.interval_s)
+            await asyncio.sleep(how.interval_s)
+            return await _noted(looking, how)
 
 
-async def _follow(looking: Audit, interval_s: float) -> Audited:
-    """Until interrupted; returns what was seen last. A reading that fails is told, and tried again."""
+async def _noted(looking: Audit, how: How) -> Audited:
+    """One look, and what Prometheus is to know of it. Raises TargetError."""
+    from distro_conformance.audit.following import exit_code_of, metrics, now, write_metrics
+
+    audited, code = None, TargetError.exit_code
+    try:
+        audited = await looking.look()
+        code = exit_code_of(audited)
+    finally:
+        if how.metrics is not None:
+            try:
+                write_metrics(how.metrics, metrics(audited, code, now()))
+            except OSError as error:
+                raise UsageError(f"--metrics {how.metrics}: cannot be written ({error.strerror})") from error
+    return audited
+
+
+async def _follow_in_lines(looking: Audit, how: How) -> Audited:
+    """A line for each change until interrupted; returns what was seen last. Members that cannot be read are a change
+    too, and are asked again. Raises TargetError where fewer than two can be read in the end."""
+    from distro_conformance.audit.following import changes
+
+    seen: Audited | None = None
+    trouble = ""
+    with contextlib.suppress(asyncio.CancelledError):
+        async for audited, failure in _looks(looking, how):
+            if failure != trouble and (failure or trouble):
+                _line({"change": "began" if failure else "ended", "what": "audit", "text": failure or trouble})
+            trouble = failure
+            if audited is not None and audited.rounds > 1:
+                for change in changes(seen, audited):
+                    _line(change)
+            seen = audited if audited is not None else seen
+    if seen is None or trouble:
+        raise TargetError(trouble or "no reading has ended")
+    return seen
+
+
+def _line(change: Mapping[str, Any]) -> None:
+    from distro_conformance.audit.following import now
+
+    head = {"schema": schema("audit-change"), "at": now().isoformat(timespec="milliseconds")}
+    sys.stdout.write(
+        dumps({**head, "subject": "", "since": None, "seen_for_s": None, **change}, ensure_ascii=False) + "\n"
+    )
+    sys.stdout.flush()
+
+
+async def _looks(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None, str]]:
+    """Look by look, what was seen or why nothing could be; ends after `for_s`, and when the process is told to."""
+    following = asyncio.current_task()
+    assert following is not None
+    for number in (signal.SIGINT, signal.SIGTERM):  # the second is how a container is stopped
+        asyncio.get_running_loop().add_signal_handler(number, following.cancel)
+    ends_s = None if how.for_s is None else time.monotonic() + how.for_s
+    while True:
+        audited, failure = None, ""
+        try:
+            audited = await _noted(looking, how)
+        except TargetError as error:
+            failure = str(error)
+        yield audited, failure
+        if ends_s is not None and time.monotonic() + how.interval_s > ends_s:
+            return
+        await asyncio.sleep(how.interval_s)
+
+
+async def _follow(looking: Audit, how: How) -> Audited:
+    """Until interrupted; returns what was seen last. A reading that fails is shown, and tried again."""
     from rich.live import Live
 
     from distro_conformance.cli.console import PipedConsole
@@ -88,27 +181,40 @@ async def _follow(looking: Audit, interval_s: float) -> Audited:
     screen = PipedConsole(stderr=True, highlight=False)  # the others wrap nothing
     audited, trouble = await looking.look(), ""
     shown = Live(
-        get_renderable=lambda: _table(audited, trouble or f"every {interval_s:g} s until Ctrl-C", screen.size.height),
+        get_renderable=lambda: _table(
+            audited, trouble or f"every {how.interval_s:g} s until Ctrl-C", screen.size.height
+        ),
         console=screen,
         auto_refresh=False,
         transient=True,  # the summary says it once more
     )
-    following = asyncio.current_task()
-    assert following is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, following.cancel)
+    await asyncio.sleep(how.interval_s)
     with contextlib.suppress(asyncio.CancelledError), shown:
-        while True:
-            await asyncio.sleep(interval_s)
-            try:
-                audited, trouble = await looking.look(), ""
-            except TargetError as error:
-                trouble = str(error)
+        async for seen, trouble in _looks(looking, how):  # noqa: B007 - the table shows it
+            audited = seen or audited
             shown.refresh()
     return audited
 
 
+def _say(audited: Audited) -> None:
+    for reading in audited.readings:
+        release = f", {reading.release}" if reading.release else ""
+        say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}{release}'}")
+    for each in audited.disagreements:
+        if not each.is_violation:
+            say(f"note: {each.sentence()}")
+    told = [Told("violates", each.sentence()) for each in audited.violations]
+    nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
+    lists = f", {audited.lists} of {audited.services} service lists" if audited.services else ""
+    summary(told, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{nothing}")
+
+
 AROUND = 7
 """Lines of the live table that are no client: title, two of head, what is left out, what is next."""
+
+
+CAUSES_SHOWN = 3
+"""Disagreements about members and lists, in the title."""
 
 
 def _table(audited: Audited, next_: str, height: int) -> Table:
@@ -117,7 +223,9 @@ def _table(audited: Audited, next_: str, height: int) -> Table:
     from rich.table import Table
 
     differing = sorted(audited.diverged, key=lambda client: -client.seen_for_s)
+    causes = [each for each in audited.violations if each not in audited.diverged]
     agreed = f"members differ about {len(differing)}" if differing else "no two members differ"
+    agreed += "".join(f"\n{each.sentence()}" for each in causes[:CAUSES_SHOWN])
     agreed = agreed if audited.rounds > 1 else "the second reading tells"
     title = f"reading {audited.rounds}: {audited.clients} clients, {agreed}"
     table = Table(title=title, caption=escape(next_), title_justify="left", caption_justify="left", box=None)
@@ -126,7 +234,7 @@ def _table(audited: Audited, next_: str, height: int) -> Table:
     for reading in audited.readings:
         count = f"{len(reading.clients)} clients" if reading.error is None else "cannot be read"
         table.add_column(f"{escape(reading.member)}\n{count}", overflow="fold")
-    room, used = max(1, height - AROUND), 0
+    room, used = max(1, height - AROUND - len(causes[:CAUSES_SHOWN])), 0
     for number, client in enumerate(differing):
         held = {each.member: each for each in client.members}
         cells = [_cell(held.get(reading.member)) for reading in audited.readings]
@@ -149,21 +257,27 @@ def _cell(held: Held | None) -> str:
 
 def _document(audited: Audited) -> dict[str, Any]:
     members = [
-        fields_of(reading, source=reading.source or None, clients=len(reading.clients)) for reading in audited.readings
+        fields_of(reading, source=reading.source or None, clients=len(reading.clients), lists=len(reading.lists))
+        for reading in audited.readings
     ]
-    diverged = [
-        fields_of(
-            client,
-            since=client.since.isoformat(timespec="milliseconds"),
-            seen_for_s=round(client.seen_for_s, 3),
-            members=list(map(_held, client.members)),
-        )
-        for client in audited.diverged
-    ]
-    return {"verdict": audited.verdict, "members": members, **fields_of(audited, "readings", diverged=diverged)}
+    diverged = [{**_timed(client), "members": list(map(_held, client.members))} for client in audited.diverged]
+    causes = {
+        "disagreements": [
+            {**_timed(each), "matter": str(each.matter), "is_violation": each.is_violation, "text": each.sentence()}
+            for each in audited.disagreements
+        ],
+        "diverged_lists": [{**_timed(each), "text": each.sentence()} for each in audited.diverged_lists],
+    }
+    more = fields_of(audited, "readings", diverged=diverged, **causes)
+    return {"verdict": audited.verdict, "members": members, **more}
+
+
+def _timed(found: Disagreement | DivergedList | Diverged) -> dict[str, Any]:
+    since = found.since.isoformat(timespec="milliseconds")
+    return fields_of(found, since=since, seen_for_s=round(found.seen_for_s, 3))
 
 
 def _held(held: Held) -> dict[str, Any]:
     nothing: dict[str, Any] = {"revision": None, "digest": None, "published": []}
-    content = nothing if held.holding is None else fields_of(held.holding, "addresses")
+    content = nothing if held.holding is None else fields_of(held.holding, "addresses", "services")
     return {"member": held.member, "held": held.holding is not None, **content, "stuck": held.is_stuck}
