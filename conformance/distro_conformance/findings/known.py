@@ -47,7 +47,9 @@ def _passes(finding: Finding, symptom: RequirementSymptom, profile: str, target_
     if symptom.needs_a_race and target_kind == REAL_SERVER:
         return finding
     if symptom.defect.is_expected_only(profile):
-        message = f"{symptom.bug} does not show here; it was last seen in {symptom.defect.last_seen}"
+        message = (
+            f"{symptom.bug} does not show; the last release that is known to have it is {symptom.defect.last_seen}"
+        )
         return replace(finding, message=message)
     message = f"{symptom.bug} is listed as a failure of {profile}, and it passes: remove the entry"
     return replace(finding, judgement=Judgement.VIOLATES, level=MUST, message=message)
