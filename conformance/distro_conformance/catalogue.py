@@ -45,9 +45,7 @@ class Entry:
 
 def _requirements() -> tuple[Entry, ...]:
     known = {
-        name: f"{each.bug}, {each.span}: {each.sentence} ({each.defect.link})"
-        for each in SYMPTOMS
-        for name in each.about
+        name: f"{each.bug}, {each.span}: {each.text} ({each.defect.link})" for each in SYMPTOMS for name in each.about
     }
     return tuple(
         Entry.of(

@@ -56,15 +56,16 @@ def track_record_page() -> str:
 def _bug(bug: str) -> Iterator[str]:
     texts = {requirement.id: requirement.text for requirement in all_requirements()}
     defect, symptoms = DEFECTS[bug], [each for each in SYMPTOMS if each.bug == bug]
-    yield f"{defect.sentence}: {defect.releases}. ([Reported or read here]({defect.link}))"
+    known_to = "" if defect.releases and defect.releases.until else f", known up to {defect.last_seen}"
+    yield f"{defect.sentence} ({defect.releases}{known_to}). [Reported or read here]({defect.link})."
     yield ""
     wanted: dict[str, list[tuple[str, RequirementSymptom]]] = {}
     for symptom in symptoms:
         release = _release_for(symptom.span) if symptom.on_reference_node else None
         for name in symptom.about:
-            yield f"* {name}: {symptom.sentence}."
+            yield f"* {name}{f': {symptom.sentence}' if symptom.sentence else ''}"
             yield f"    * expected: {texts[name]}"
-            yield f"    * as this defect if {'; '.join(clause.sentence for clause in symptom.clauses)}"
+            yield f"    * symptom: {'; '.join(clause.sentence for clause in symptom.clauses)}"
             yield from _tried(name)
             if release is not None:
                 wanted.setdefault(release, []).append((name, symptom))
@@ -84,7 +85,7 @@ def _asked(release: str, rows: Sequence[tuple[str, RequirementSymptom]]) -> Iter
     options = "".join(f" --requirement {name}" for name, _ in rows)
     yield f"$ distrocheck test node --profile nacos-{release}{options}"
     for name, each in rows:
-        yield from ("...", f"known {name} known, {each.bug} ({each.sentence}): ...")
+        yield from ("...", f"known {name} known, {each.bug} ({each.text}): ...")
     yield from ("...", f"conforms embedded: 0 met, {len(rows)} fail as known, 0 not judged; ...")
 
 

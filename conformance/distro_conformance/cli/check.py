@@ -277,7 +277,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
 def _known_text(invariant: str, bug: str) -> str:
     from distro_spark.known import KNOWN
 
-    return next(each.sentence for each in KNOWN if invariant in each.about and each.bug == bug)
+    return next(each.text for each in KNOWN if invariant in each.about and each.bug == bug)
 
 
 def _size_bytes(path: Path) -> int:

@@ -36,9 +36,9 @@ def against_the_list(finding: Finding, profile: str, target_kind: str) -> Findin
     if missing := symptom.missing(finding.observed):
         seen = ", ".join(f"{name} {value}" for name, value in finding.observed.items()) or "nothing more"
         lacks = "; ".join(clause.sentence for clause in missing)
-        what = f"this is not {symptom.bug}, which is known of {profile}: {symptom.sentence}"
+        what = f"this is not {symptom.bug}, which is known of {profile}: {symptom.text}"
         return replace(finding, message=f"{finding.message} ({what}; missing: {lacks}; seen: {seen})")
-    message = f"known, {symptom.bug} ({symptom.sentence}): {finding.message}"
+    message = f"known, {symptom.bug} ({symptom.text}): {finding.message}"
     known, link = symptom.bug, symptom.defect.link
     return replace(finding, judgement=Judgement.KNOWN, known=known, link=link, message=message)
 

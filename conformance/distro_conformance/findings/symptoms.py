@@ -96,13 +96,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B03",
         about=("DISTRO-CONNECTION-001",),
-        sentence="the ejector detects nothing",
         clauses=(_HELD, _is("detections", 0, "the silent client was not asked for a sign of life")),
     ),
     RequirementSymptom(
         bug="B03",
         about=("DISTRO-CONNECTION-003", "DISTRO-CONNECTION-004"),
-        sentence="the ejector detects nothing",
         clauses=(_HELD,),
     ),
     RequirementSymptom(
@@ -120,13 +118,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B06",
         about=("DISTRO-IPPORT-007",),
-        sentence="the checker of beats changes the content and not the hash of it",
         clauses=(_number("revision", lambda found: found != 0, "the client has a revision"),),
     ),
     RequirementSymptom(
         bug="B10",
         about=("DISTRO-REVISION-001",),
-        sentence="a plain CHANGE sets the revision of a replica only when it creates the replica",
         clauses=(
             _is("round", "2", "the copy has the content of the second CHANGE"),
             _is("verified_as", [1], "the revision of the first is confirmed, and no other"),
@@ -135,7 +131,6 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B11",
         about=("DISTRO-LOAD-009",),
-        sentence="an answer of a member may have 10 MiB, and a snapshot is one",
         clauses=(
             Shown("the node asks every member for a snapshot", _every_member_asked),
             _is("parts", False, "nothing of the large one is held"),
@@ -145,13 +140,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B12",
         about=("DISTRO-REGISTER-005",),
-        sentence="a registration of an unknown client returns silently, and success is answered",
         clauses=(_is("shown", 0, "the service has no hosts"),),
     ),
     RequirementSymptom(
         bug="B15",
         about=("DISTRO-MEMBER-007",),
-        sentence="the place is one among the members that are not DOWN",
         clauses=(
             _is("reply", "ok", "the registration succeeds"),
             _is("held", True, "the node holds the client itself"),
@@ -160,25 +153,21 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B16",
         about=("DISTRO-ERROR-005", "DISTRO-REFUSAL-001"),
-        sentence="a handler's exception shows in errorCode only",
         clauses=(_CODE_500, _NOT_HELD),
     ),
     RequirementSymptom(
         bug="B16-unhandled",
         about=("DISTRO-REFUSAL-002", "DISTRO-REFUSAL-003"),
-        sentence="a sync that nobody handles is acknowledged",
         clauses=(_CODE_500, _NOT_HELD),
     ),
     RequirementSymptom(
         bug="B17",
         about=("DISTRO-LEASE-004",),
-        sentence="only a VERIFY that succeeds renews a copy",
         clauses=(Shown("the copy stayed for its lease", _lease_lasted),),
     ),
     RequirementSymptom(
         bug="B18",
         about=("DISTRO-BATCH-002",),
-        sentence="a batch registration leaves the revision as it is",
         clauses=(
             Shown("the revision is the same before and after each batch", _stand_still),
             _is("ports", [81], "the last batch is held"),
@@ -187,7 +176,6 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B19",
         about=("DISTRO-BATCH-003",),
-        sentence="the stored single instance is cast to a batch",
         clauses=(_is("ports", [79], "the single instance is shown"), _CODE_500),
     ),
     RequirementSymptom(
@@ -205,13 +193,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B23",
         about=("DISTRO-LEASE-008",),
-        sentence="a lease is compared with the clock, whether or not anything could come meanwhile",
         clauses=(_is("known", False, "the copy is gone"), _is("again", True, "a CHANGE after that is applied")),
     ),
     RequirementSymptom(
         bug="B24",
         about=("DISTRO-RETRY-006",),
-        sentence="the retry of the CHANGE replaces the DELETE, and then finds no client to send",
         clauses=(
             _is("here", ["CHANGE"], "the member is sent nothing after the CHANGE that it did not answer"),
             _is("other", True, "the other member is sent the DELETE"),
@@ -221,13 +207,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B26",
         about=("DISTRO-HOLDER-003",),
-        sentence="a CHANGE of an unknown client creates it, deleted or not",
         clauses=(_ACKNOWLEDGED, *_COPY),
     ),
     RequirementSymptom(
         bug="B27",
         about=("DISTRO-LOAD-007",),
-        sentence="nobody remembers a DELETE that came before the snapshot",
         clauses=(
             _is("acknowledged", True, "the DELETE is acknowledged"),
             *_COPY,
@@ -237,19 +221,16 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B33",
         about=("DISTRO-LOAD-008",),
-        sentence="a SNAPSHOT is answered whether or not the node has loaded",
         clauses=(_is("is_what_is_held", True, "the snapshot has the client that is connected, and no other"),),
     ),
     RequirementSymptom(
         bug="B41",
         about=("DISTRO-NATIVE-002",),
-        sentence="a DELETE removes whatever client has that id",
         clauses=(_ACKNOWLEDGED, _is("published", None, "the client is gone")),
     ),
     RequirementSymptom(
         bug="B42",
         about=("DISTRO-RETRY-004", "DISTRO-RETRY-009"),
-        sentence="an exception leaves the callback, so that the sync is neither finished nor retried",
         clauses=(_is("verified", True, "the member is asked to confirm the client all the same"),),
         on_reference_node=False,
         needs_a_race=True,  # an answer that comes after the sender's time-out is not read at all
@@ -257,19 +238,16 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="D4",
         about=("DISTRO-HOLDER-008",),
-        sentence="instances are compared without their cluster",
         clauses=(_ACKNOWLEDGED, _is("clusters", ["DEFAULT"], "the instance is held with the cluster that it had")),
     ),
     RequirementSymptom(
         bug="D7",
         about=("DISTRO-IPPORT-012",),
-        sentence="only /v1/ns requests are passed on to the owner",
         clauses=(_is("shown", True, "the instance is listed at the node that was asked"),),
     ),
     RequirementSymptom(
         bug="native-connect-onto-synced",
         about=("DISTRO-SETUP-010",),
-        sentence="a client is created only where there is none, and a copy stays a copy",
         clauses=(
             _is("both", True, "the copy has what was registered, beside what it had"),
             _is("sent", [], "the members are sent nothing of it"),
@@ -278,13 +256,11 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="push-of-every-cluster",
         about=("DISTRO-PUSH-008",),
-        sentence="the cluster that was subscribed to is not asked when a list is pushed over gRPC",
         clauses=(_is("ports", [80, 81], "the instances of both clusters are pushed"),),
     ),
     RequirementSymptom(
         bug="revision-zero-wildcard",
         about=("DISTRO-HOLDER-011",),
-        sentence="a VERIFY of revision 0 matches whatever is held",
         clauses=(
             _is("right", True, "the revision that the copy was sent with is confirmed"),
             _is("other", False, "another revision is not confirmed"),

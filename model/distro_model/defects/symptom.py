@@ -31,18 +31,23 @@ class Clause(Generic[T]):
 class Symptom(Generic[T]):
     """`about`: the ids of the requirements or invariants that the defect violates in this way.
 
-    `releases`: narrower than the defect's, where the evidence says so.
+    `sentence`: where the defect shows in several ways, this one. `releases`: narrower than the defect's, where the
+    evidence says so.
     """
 
     bug: str
     about: tuple[str, ...]
-    sentence: str
     clauses: tuple[Clause[T], ...]
+    sentence: str = ""
     releases: Span | None = None
 
     @property
     def defect(self) -> Defect:
         return DEFECTS[self.bug]
+
+    @property
+    def text(self) -> str:
+        return self.sentence or self.defect.sentence
 
     @property
     def span(self) -> Span:
