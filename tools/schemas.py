@@ -134,6 +134,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         {
             "start_seconds": NUMBER,  # of requirements; the others are those of --machine
             "coverage": by_name(by_name(COUNT)),
+            "not_judged": by_name(COUNT),
             "steps_over": by_name(COUNT),
             "runs": COUNT,
             "seed": COUNT,
@@ -196,7 +197,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         unused=many(TEXT),
     ),
     "test-cluster": fields(
-        {"tours": TOURS, "coverage": by_name(by_name(COUNT))},
+        {"tours": TOURS, "coverage": by_name(by_name(COUNT)), "not_judged": by_name(COUNT)},
         **{**JUDGED, "profile": TEXT},
         mutant=maybe(TEXT),
         steps=COUNT,

@@ -280,6 +280,7 @@ def _tell(
     if json:
         figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage")}
         figures |= {"headline": f"{target}: {counts}", "mutant": options.mutant, "runs": runs, "seed": seed}
+        figures |= {"not_judged": result.not_judged} if isinstance(result, Hunt) else {}
         judged = Judged(target, options.profile, (finding, *checked), result.seconds, figures)
         print_judged(verb, judged, requirements=[], failure=failure, **more)
     else:

@@ -128,6 +128,12 @@ class Hunt:
     """What the invariants say of these, and of the run that ended the search."""
 
     @property
+    def not_judged(self) -> Mapping[str, int]:
+        """What is counted and neither passes nor fails, by the names above."""
+        names = ("runs_lost", "runs_open", "clients_lost", "clients_left_out", "node_late", "views_in_parts")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def verdict(self) -> Verdict:
         if self.failure is not None:
             return Verdict.VIOLATES
