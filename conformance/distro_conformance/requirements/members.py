@@ -11,8 +11,8 @@ from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
-from distro_conformance.wire.connection import CLUSTER_LABELS
-from distro_protos import Json
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_protos import Json, Message
 
 _ROUND_MS = 4_000
 """Reports go to one member every 2 s, and there are two."""
@@ -22,6 +22,7 @@ _READ_MS = 1_000
 _MUTE_MS = 45_000
 """Until a connection that was idle for 5 s has been asked in vain three times, another one is there, and a member that
 was DOWN meanwhile counts as UP again."""
+_LAST_OF_2 = "2.99.99"
 _CLIENTS = 8
 """With one member more three of four clients would have another owner."""
 _REPORTED_MS = 5_000 + _ROUND_MS
@@ -51,14 +52,10 @@ async def report_is_answered_with_the_node(kit: Kit) -> None:
     kit.require(address == kit.target.address, f"the node {kit.target.address}", reply.body)
 
 
-@requirement("DISTRO-MEMBER-003", MUST, "#member-report", since="2.2.1")
+@requirement("DISTRO-MEMBER-003", MUST, "#member-reported", since="2.2.1", until=_LAST_OF_2)
 async def report_without_address_is_refused(kit: Kit) -> None:
     """A report without an address is refused, and the connection survives."""
-    connection = await kit.connection(CLUSTER_LABELS)
-    body = _report_of(kit.peer)
-    del body["node"]["address"]
-    reply = await connection.ask(REPORT_REQUEST, body)
-    kit.note(f"{kit.peer.address} reports itself without an address: {reply}")
+    reply, connection = await _report_without_address(kit)
     kit.require(not reply.succeeded, "a refusal", reply)
     again = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
     kit.require(again.succeeded, "a connection that survives", again)
@@ -255,6 +252,22 @@ def _reports(peer: PlayedPeer) -> list[Arrival]:
 
 def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
     return known(lambda: next(iter(_reports(peer)[count - 1 :]), None))
+
+
+@requirement("DISTRO-MEMBER-013", SHOULD, "#member-reported", since="3.0.0")
+async def report_without_address_is_of_its_ip_and_port(kit: Kit) -> None:
+    """A report without an address is taken for one of the member at its ip and port."""
+    reply, _ = await _report_without_address(kit)
+    kit.require(reply.succeeded, "success", reply)
+
+
+async def _report_without_address(kit: Kit) -> tuple[Message, Connection]:
+    connection = await kit.connection(CLUSTER_LABELS)
+    body = _report_of(kit.peer)
+    del body["node"]["address"]
+    reply = await connection.ask(REPORT_REQUEST, body)
+    kit.note(f"{kit.peer.address} reports itself without an address: {reply}")
+    return reply, connection
 
 
 def _report_of(peer: PlayedPeer) -> Json:

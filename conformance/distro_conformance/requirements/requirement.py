@@ -48,6 +48,7 @@ def requirement(
     *,
     bug: str | None = None,
     since: str | None = None,
+    until: str | None = None,
     own_node: bool = False,
 ) -> Callable[[Check], Check]:
     """Registers the decorated check. `statements`: anchors of docs/protocol; `bug`: what fails it, in the list of
@@ -61,7 +62,7 @@ def requirement(
         if not text:
             raise ValueError(f"the check of {id} has no docstring; its first paragraph is the sentence that it checks")
         source = f"docs/protocol {statements}" + (f", docs/reference/mutants.md {bug}" if bug else "")
-        _REGISTRY[id] = Requirement(id, level, text, source, Span(since), check, own_node, bug)
+        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check, own_node, bug)
         return check
 
     return register

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from distro_impl.http.body import read_json_body
 from distro_impl.http.replies import json_reply
-from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, is_legal, read_member
+from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, addressed, is_legal, read_member
 from distro_impl.profiles import Profile
 
 CLUSTER_REPORT = "/v1/core/cluster/report"
@@ -23,7 +23,7 @@ def cluster_routes(members: ServerMemberManager, profile: Profile) -> Iterable[w
         """The answer says that it was taken in: up to 2.1.2 whether the member is on our list, from 2.2.0 on it has
         our own member, as a text within the JSON."""
         try:
-            node = read_member(await read_json_body(request))
+            node = addressed(read_member(await read_json_body(request)), profile)
         except ValueError:
             node = None
         if node is None or not is_legal(node):

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from distro_impl.config import NodeConfig
 from distro_impl.jackson import FieldError, convert
@@ -132,6 +133,12 @@ class Member:
 
     def _remote_ability(self, name: str, *, default: bool) -> Any:
         return (self.abilities.get("remoteAbility") or {}).get(name, default)
+
+
+def addressed(node: Node, profile: Profile) -> Node:
+    """The node of a report, with its address where the release derives one (docs/protocol #member-reported)."""
+    derived = profile.address_from_ip_and_port and node.address is None and node.ip is not None
+    return replace(node, address=f"{node.ip}:{node.port}") if derived else node
 
 
 def is_legal(node: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, is_legal
+from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, addressed, is_legal
 from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
@@ -20,6 +20,7 @@ def report_handlers(members: ServerMemberManager, profile: Profile) -> Mapping[s
         node = request.body.node
         if node is None:
             raise NacosError(SERVER_ERROR, "the report is about no node")
+        node = addressed(node, profile)
         if not is_legal(node):
             return "MemberReportResponse", failure(SERVER_ERROR, INVALID_PARAM, ILLEGAL_NODE)
         members.receive_report(node)

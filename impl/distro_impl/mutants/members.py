@@ -99,8 +99,8 @@ add(
         ),
     ),
     Mutant(
-        "m-anonymous-report-is-taken",
-        "A report without an address is taken.",
-        changes=(instead(report_handler, "is_legal", lambda _: True),),
+        "m-anonymous-report-is-refused",
+        "A report without an address is refused, as before 3.0.0.",
+        {"address_from_ip_and_port": False},
     ),
 )

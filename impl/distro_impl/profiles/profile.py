@@ -236,6 +236,9 @@ class Profile:
     """Until the initial load is complete `/v1/ns` answers 503 (nacos.naming.data.warmup)."""
     http_v1_distro: bool = True
     """The consistency endpoints of 1.x data are served (6.9)."""
+    address_from_ip_and_port: bool = False
+    """A member that reports itself without an address is taken for the one at its ip and port; before 3.0.0 its report
+    is refused."""
     http_v2_api: bool = False
     """`/v2` is served."""
     http_v3_api: bool = False

@@ -135,12 +135,15 @@ NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
 NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True, gray_model_told=True)
 NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
 
-NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, http_v3_api=True)
+NACOS_3_0_3 = _next(
+    NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, http_v3_api=True, address_from_ip_and_port=True
+)
 """Since 3.0.0."""
 
 STRICT = replace(
     NACOS_2_5_1,
     name="strict",
+    address_from_ip_and_port=True,
     newcomer_starts_down=True,
     member_found_by_substring=False,
     zero_is_a_revision=True,
