@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 NAME = "distrocheck"
+SECRET_OPTIONS = ("--identity", "--password")
+HIDDEN = "***"
 
 
 def tool_version() -> str:
@@ -16,9 +18,17 @@ def tool_version() -> str:
 
 
 def command_line() -> str:
-    """As it was typed, the program by its name alone."""
+    """As it was typed, the program by its name alone, and nothing that is secret."""
     program = Path(sys.argv[0]).name
-    return shlex.join([NAME if program in ("", "-c", "__main__.py") else program, *sys.argv[1:]])
+    words = [NAME if program in ("", "-c", "__main__.py") else program, *sys.argv[1:]]
+    return shlex.join(_without_secret(word, before) for before, word in zip(("", *words), words, strict=False))
+
+
+def _without_secret(word: str, before: str) -> str:
+    option, equals, _ = word.partition("=")
+    if before in SECRET_OPTIONS:
+        return HIDDEN
+    return f"{option}={HIDDEN}" if equals and option in SECRET_OPTIONS else word
 
 
 def now_utc() -> str:

@@ -23,7 +23,7 @@ from distro_conformance.audit import member as member_module
 from distro_conformance.audit.cluster_view import Matter
 from distro_conformance.audit.compare import Audit, Audited, Diverged, Held
 from distro_conformance.audit.following import METRICS, changes, exit_code_of, metrics, write_metrics
-from distro_conformance.audit.member import Credentials, Member, Reading
+from distro_conformance.audit.member import Member, Reading
 from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
@@ -190,7 +190,7 @@ async def test_asking_changes_nothing() -> None:
 
 def test_an_address_without_a_port_is_refused() -> None:
     with pytest.raises(UsageError, match="--member localhost: 'localhost' has no usable port; write HOST:PORT"):
-        Member("localhost", Credentials())
+        Member("localhost")
 
 
 async def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:

@@ -15,13 +15,14 @@ from promises import promised
 
 from distro_conformance.cli.gate import closing_line, stage_line
 from distro_conformance.gate.options import Budget, GateOptions
-from distro_conformance.gate.run import Gate
+from distro_conformance.gate.run import Gate, chosen_stages
 from distro_conformance.gate.stages import check_stage
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
 from distro_conformance.report import Report, write_report
 from distro_conformance.requirements import all_requirements
-from distro_conformance.verdict import Verdict
+from distro_conformance.targets.registry import resolve_target
+from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_spark.invariants import INVARIANTS
 from distro_spark.session import local_session
@@ -40,6 +41,33 @@ advance 12s
 
 def gate(out: Path, **options: str) -> Report:
     return Gate(GateOptions(budget=TINY, seed=0, out=out, **options)).run(lambda: local_session(small=True))
+
+
+@pytest.mark.parametrize(
+    ("target", "stages"),
+    [
+        ("embedded", ["explore", "node", "lockstep", "check"]),
+        ("nacos:2.2.4", ["node", "cluster", "check"]),
+        ("process:x {port} {offset}", ["node", "cluster", "check"]),
+        ("process:x {port}", ["node"]),
+        ("attach:127.0.0.1:9", ["node"]),
+    ],
+)
+def test_a_gate_runs_by_default_what_its_target_is_judged_by(target: str, stages: list[str]) -> None:
+    """Search and lockstep are about the model and the nodes of this project; nothing else is recorded."""
+    assert list(chosen_stages(None, resolve_target(target, None if "nacos" in target else "nacos-2.2.4"))) == stages
+
+
+def test_stages_are_chosen_by_name_and_run_in_their_order() -> None:
+    real, attached = resolve_target("nacos:2.2.4"), resolve_target("attach:127.0.0.1:9", "nacos-2.2.4")
+    assert chosen_stages(["check", "lockstep", "explore"], real) == ("explore", "lockstep", "check")
+    for named, target, complaint in (
+        (["nod"], real, "there is no stage 'nod'; stages are explore, node, lockstep, cluster, check"),
+        (["cluster"], attached, "attach:127.0.0.1:9 has no stage 'cluster'; it has explore, node, lockstep, check"),
+        (["node", "check"], real, "'check' reads what lockstep or cluster record; name one of these, too"),
+    ):
+        with pytest.raises(UsageError, match=complaint):
+            chosen_stages(named, target)
 
 
 def without_figures(line: str) -> list[str]:

@@ -13,13 +13,17 @@ from programs import ROOT, Call
 
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
-from distro_conformance.findings.finding import Judgement
+from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
-from distro_conformance.node.run import run_node_conformance
-from distro_conformance.targets.process import description_of
+from distro_conformance.node.run import run_node_conformance, run_requirements
+from distro_conformance.targets.credentials import credentials_of
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.process import ProcessServer, description_of
 from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.server_process import running
 from distro_conformance.verdict import TargetError, UnreadableError, UsageError, Verdict
+from distro_conformance.waiting import RealClock, eventually
 from distro_model.actions import ListMembers
 
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
@@ -133,6 +137,74 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
     report = run_node_conformance(f"process:{SERVE}", requirement_ids=ids)
     assert report.verdict is Verdict.CONFORMS
     assert report.profile == "nacos-2.2.4"
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_path: Path) -> None:
+    """A node of 3.x asks for it once all members have reported themselves, so the last of several checks tells."""
+    described = tmp_path / "server.toml"
+    described.write_text(f'{_of_3x("secret-value")}\n[identity]\nkey = "cluster"\nvalue = "secret-value"\n')
+    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-MEMBER-001", "DISTRO-MEMBER-002"])
+    assert report.verdict is Verdict.CONFORMS, report.findings
+    assert "secret-value" not in repr(report)
+    assert "secret-value" not in repr(description_of(str(described)).identity)
+
+    of_command_line = credentials_of("cluster=another", None, "")
+    target = resolve_target(f"process:{described}", credentials=of_command_line)
+    assert target.member_headers == target.client_headers == {"cluster": "another"}
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+async def test_who_attaches_to_a_cluster_shows_its_identity(tmp_path: Path) -> None:
+    described = tmp_path / "server.toml"
+    described.write_text(_of_3x("secret-value"))
+    ports = free_base_ports(2)
+    members = [f"127.0.0.1:{port}" for port in ports]
+    async with running([ProcessServer(description_of(str(described)), port, members) for port in ports]):
+
+        async def judged(identity: str | None) -> Finding:
+            shown = credentials_of(identity, None, "")
+            target = resolve_target(f"attach:{members[0]}", "nacos-3.0.3", credentials=shown)
+            (found,) = await run_requirements(target, ["DISTRO-REGISTER-001"])
+            return found
+
+        async def is_refused() -> bool:
+            return (await judged(None)).judgement is Judgement.NOT_JUDGED
+
+        assert await eventually(is_refused, RealClock(), 60_000), "it asks once its members have reported themselves"
+        found = await judged("cluster=secret-value")
+        assert found.judgement is Judgement.CONFORMS, found
+        assert "secret-value" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("identity", "complaint"),
+    [
+        ('key = "cluster"', "[identity] takes a 'key' and a 'value'"),
+        ('key = "cluster"\nvalue = 12345', "'identity.value' is a str, not what stands there"),
+        ('key = "cluster"\nval = "12345"', "there is no key 'identity.val'; keys are key, value"),
+    ],
+)
+def test_what_is_wrong_about_an_identity_is_said_without_it(identity: str, complaint: str, tmp_path: Path) -> None:
+    described = tmp_path / "server.toml"
+    described.write_text(f"command = ['x', '{{port}}']\n[identity]\n{identity}\n")
+    with pytest.raises(UsageError) as refused:
+        description_of(str(described))
+    assert complaint in str(refused.value)
+    assert "12345" not in str(refused.value)
+    with pytest.raises(UsageError, match="--identity: write it as KEY=VALUE") as refused:
+        credentials_of("12345", None, "")
+    assert "12345" not in str(refused.value)
+
+
+def _of_3x(value: str) -> str:
+    """The reference node of a release that asks for an identity."""
+    described = SERVE.read_text("utf-8").replace("nacos-2.2.4", "nacos-3.0.3")
+    keys = {"key": "cluster", "value": value}
+    settings = "".join(f', "--set", "nacos.core.auth.server.identity.{key}={text}"' for key, text in keys.items())
+    return described.replace('"nacos-3.0.3"]', f'"nacos-3.0.3"{settings}]')
 
 
 @pytest.mark.wire

@@ -27,6 +27,7 @@ from distro_conformance.audit.lists import (
     shown_instances,
 )
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, read_state
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.nacos import NODES_PATHS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError
@@ -39,20 +40,6 @@ CALLS_PER_SECOND = 50
 """At most so many calls about single clients or services go to one member in a second; it has thousands of them."""
 
 _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
-_LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """`identity` is the header pair of the servers among themselves, the other two a console user."""
-
-    identity: tuple[str, str] | None = None
-    username: str | None = None
-    password: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {} if self.identity is None else {self.identity[0]: self.identity[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +75,7 @@ class Reading:
 class Member:
     """A member by its address host:P. Use as an async context manager."""
 
-    def __init__(self, address: str, credentials: Credentials = Credentials()) -> None:
+    def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
         """Raises UsageError when it is no address."""
         try:
             self.address = str(parse_address(address))
@@ -96,12 +83,12 @@ class Member:
             raise UsageError(f"--member {address}: {error}") from error
         self._credentials = credentials
         self._connection: Connection | None = None
-        self._token: str | None = None
+        self._headers: Mapping[str, str] | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-        self._session = aiohttp.ClientSession(timeout=timeout, headers=self._credentials.headers)
+        self._session = aiohttp.ClientSession(timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -173,7 +160,9 @@ class Member:
     async def _snapshot(self) -> dict[str, Holding]:
         if self._connection is None:
             cluster_port = with_offset(self.address, CLUSTER_OFFSET)
-            self._connection = await Connection.open(cluster_port, labels=CLUSTER_LABELS)
+            self._connection = await Connection.open(
+                cluster_port, labels=CLUSTER_LABELS, headers=self._credentials.headers
+            )
         replicas = await read_state(self._connection, headers=self._credentials.headers)
         return {
             replica.client: Holding(
@@ -218,25 +207,10 @@ class Member:
 
     async def _get(self, path: str, **parameters: str) -> Any:
         """The `data` of the answer; None when there is none."""
-        if self._credentials.username is not None and self._token is None:
-            self._token = await self._login()
-        if self._token:
-            parameters["accessToken"] = self._token
-        _, body = await self._asked("GET", path, params=parameters)
+        if self._headers is None:
+            self._headers = await asyncio.to_thread(self._credentials.client_headers, self.address)
+        _, body = await self._asked("GET", path, params=parameters, headers=self._headers)
         return body.get("data") if isinstance(body, Mapping) and "data" in body else body
-
-    async def _login(self) -> str:
-        """Raises UsageError when the user is refused; an empty token where there is no login."""
-        form = {"username": self._credentials.username, "password": self._credentials.password}
-        refused = False
-        for path in _LOGIN_PATHS:
-            status, body = await self._asked("POST", path, data=form)
-            refused = refused or status in (401, 403)
-            if isinstance(body, Mapping) and body.get("accessToken"):
-                return str(body["accessToken"])
-        if refused:
-            raise UsageError(f"{self.address} refuses user {self._credentials.username}; check name and password")
-        return ""
 
     async def _asked(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
         """The status, and the body of a good answer; 0 where there is none that can be read."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, measure
+from distro_conformance.cli.options import IdentityOption, JsonOption, PasswordOption, UsernameOption, measure
 from distro_conformance.cli.output import Told, print_json, progress, say, schema, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.plain import fields_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from distro_conformance.audit.cluster_view import Disagreement
     from distro_conformance.audit.compare import Audit, Audited, Diverged, DivergedList, Held
-    from distro_conformance.audit.member import Credentials
+    from distro_conformance.targets.credentials import Credentials
 
 
 @app.command()
@@ -45,27 +45,21 @@ def audit(
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the state for Prometheus (text file) after each reading.")
     ] = None,
-    identity: Annotated[
-        str | None,
-        typer.Option(help="KEY=VALUE of the servers among themselves.", envvar="DISTROCHECK_IDENTITY"),
-    ] = None,
-    username: Annotated[str | None, typer.Option(help="A user of the console, where HTTP wants one.")] = None,
-    password: Annotated[str, typer.Option(help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")] = "",
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
     json: JsonOption = False,
 ) -> None:
     """Ask live members what they hold, twice, and name what they differ about: each other, lists of services, clients.
     Nothing is changed."""
-    from distro_conformance.audit.member import Credentials
+    from distro_conformance.targets.credentials import credentials_of
 
     if len(set(member)) < 2:
         raise UsageError("name at least two members with --member, else there is nothing to compare")
     if for_s is not None and not follow:
         raise UsageError("--for-s says how long --follow goes on; give both")
     writable_file(metrics, "--metrics")
-    key, equals, value = (identity or "").partition("=")
-    if identity is not None and not (key and equals):
-        raise UsageError("--identity: write it as KEY=VALUE (nacos.core.auth.server.identity.key and .value)")
-    credentials = Credentials((key, value) if identity is not None else None, username, password)
+    credentials = credentials_of(identity, username, password)
     how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
     audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, how))
     if json and not follow:

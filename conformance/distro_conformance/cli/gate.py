@@ -11,14 +11,17 @@ from distro_conformance.cli.options import (
     DEFAULT_OUT,
     DatabaseOption,
     ExpectFailuresOption,
+    IdentityOption,
     JobsOption,
     JsonOption,
     MutantOption,
     OutOption,
+    PasswordOption,
     RequirementOption,
     SeedOption,
     TargetProfileOption,
     TransportOption,
+    UsernameOption,
     WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
@@ -31,6 +34,7 @@ from distro_conformance.findings.expected import Expectations
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.report import Report, Stage, write_report
 from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.verdict import named
 from distro_spark.java import require_java
@@ -42,6 +46,9 @@ def gate(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
     profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
+    stages: Annotated[
+        str | None, typer.Option(help="Only these, with commas: explore, node, lockstep, cluster, check.")
+    ] = None,
     mutant: MutantOption = None,
     expect_failures: ExpectFailuresOption = None,
     write_expected: WriteExpectedOption = None,
@@ -50,6 +57,9 @@ def gate(
     transport: TransportOption = None,
     jobs: JobsOption = None,
     out: OutOption = DEFAULT_OUT,
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
     json: JsonOption = False,
 ) -> None:
     """Test a target in every way: search of the model, requirements, lockstep, invariants over what was recorded."""
@@ -73,6 +83,8 @@ def gate(
         requirements=requirement,
         mutant=mutant,
         expectations=expectations,
+        stages=None if stages is None else [name.strip() for name in stages.split(",")],
+        credentials=credentials_of(identity, username, password),
         transport=transport,
         jobs=chosen_jobs(jobs, seed),
     )

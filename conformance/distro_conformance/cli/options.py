@@ -126,5 +126,20 @@ ExpectFailuresOption = Annotated[
 WriteExpectedOption = Annotated[
     Path | None, typer.Option("--write-expected", help="On process: and attach:, write what fails as such a file.")
 ]
+IdentityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--identity",
+        help="KEY=VALUE of the servers among themselves, for attach: and process:. Printed nowhere.",
+        envvar="DISTROCHECK_IDENTITY",
+        show_envvar=True,
+    ),
+]
+UsernameOption = Annotated[
+    str | None, typer.Option("--username", help="A user of the server, where authentication is on.")
+]
+PasswordOption = Annotated[
+    str, typer.Option("--password", help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")
+]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
 RequirementOption = Annotated[list[str] | None, only("--requirement")]

@@ -12,9 +12,12 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import (
     AllowDisruptionOption,
+    IdentityOption,
     JsonOption,
     MutantOption,
     OptionalProfileOption,
+    PasswordOption,
+    UsernameOption,
     require_time_for,
     say_judged_as,
 )
@@ -27,6 +30,7 @@ from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
+from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.verdict import UsageError
 
 
@@ -37,6 +41,9 @@ def replay(
     profile: OptionalProfileOption = None,
     mutant: MutantOption = None,
     allow_disruption: AllowDisruptionOption = False,
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
     pytest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where it is violated, write it as a pytest file that fails.")
     ] = None,
@@ -56,6 +63,7 @@ def replay(
             mutant=mutant,
             allow_disruption=allow_disruption,
             on_profile=say_judged_as if profile is None else lambda _: None,
+            credentials=credentials_of(identity, username, password),
             on_progress=on_progress,
             on_step=lambda step: None if json else _say(step),
         )

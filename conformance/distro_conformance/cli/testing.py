@@ -17,14 +17,17 @@ from distro_conformance.cli.options import (
     DatabaseOption,
     ExpectFailuresOption,
     HtmlOption,
+    IdentityOption,
     JobsOption,
     JsonOption,
     MutantOption,
     OutOption,
+    PasswordOption,
     RequirementOption,
     SeedOption,
     TargetProfileOption,
     TransportOption,
+    UsernameOption,
     WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
@@ -40,6 +43,7 @@ from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.credentials import Credentials, credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
@@ -63,6 +67,9 @@ def node(
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
     allow_disruption: AllowDisruptionOption = False,
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
     expect_failures: ExpectFailuresOption = None,
     write_expected: WriteExpectedOption = None,
     machine: Annotated[
@@ -82,6 +89,7 @@ def node(
     peers, which fail, lie and fall silent at random, and the model says what the node may do about it.
     """
     writable_file(html, "--html")
+    credentials = credentials_of(identity, username, password)
     if machine:
         if requirement or expect_failures or write_expected:
             raise UsageError("--machine is a search: it takes no --requirement, and no failures of requirements")
@@ -91,13 +99,14 @@ def node(
             )
         writable_places(out, database, html)
         if target != "embedded":
-            require_own(resolve_target(target))
+            require_own(resolve_target(target, credentials=credentials))
             require_time_for(target)
         else:
-            _look_at(target, profile or "strict", mutant)
+            _look_at(target, profile or "strict", mutant, credentials)
         options = HuntOptions(
             target=target,
             among_played=True,
+            credentials=credentials,
             profile=profile or "strict",
             mutant=mutant,
             seconds=seconds,
@@ -121,6 +130,7 @@ def node(
             mutant=mutant,
             allow_disruption=allow_disruption,
             on_profile=say_judged_as if profile is None else lambda _: None,
+            credentials=credentials,
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
@@ -174,6 +184,9 @@ def cluster(
     seed: SeedOption = None,
     database: DatabaseOption = None,
     transport: TransportOption = None,
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     http: Annotated[
         bool | None,
@@ -199,7 +212,8 @@ def cluster(
         raise UsageError("--tours has no page; leave --html out")
     profile = profile or "strict"
     writable_places(out, database, html)
-    _look_at(target, profile, mutant)
+    credentials = credentials_of(identity, username, password)
+    _look_at(target, profile, mutant, credentials)
     processes = chosen_jobs(jobs, seed) if target == "embedded" else 1
     seed = chosen_seed(seed)
     if not tours:
@@ -214,6 +228,7 @@ def cluster(
             steps_per_run=steps,
             transport=transport,
             http=http,
+            credentials=credentials,
             record_into=None if target == "embedded" else out / "failures",
         )
         _search(options, "test cluster", out, html, json=json, jobs=processes)
@@ -228,10 +243,10 @@ def cluster(
     _tell(report, "tours", text, report.walks, seed, out, None, json=json, tours=graphs)
 
 
-def _look_at(target: str, profile: str, mutant: str | None) -> None:
+def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials) -> None:
     """Raises UsageError and the look-up errors, before anything is said or started."""
     if target != "embedded":
-        say_judged_as(resolve_cluster(target, Wishes()).profile)
+        say_judged_as(resolve_cluster(target, Wishes(credentials=credentials)).profile)
         require_time_for(target)
         return
     profile_named(profile)

@@ -13,6 +13,8 @@ from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.nacos import RealTimeCluster
 from distro_conformance.node.player import NAMESPACE
 from distro_conformance.targets.attached import OWN_NAMESPACE, addresses_in
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import listed_members
 from distro_conformance.verdict import UsageError
 from distro_model.actions import Action, Crash, ListMembers, Move, OverHttp, Pause, Restart, Resume
@@ -23,8 +25,8 @@ class AttachedServer:
 
     pid = None
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
+        self.address, self._headers = address, headers
 
     async def start(self, *, until_loaded: bool = True) -> None:
         """It runs, or the first look at it says that it does not."""
@@ -39,15 +41,18 @@ class AttachedServer:
         raise CannotError(f"the member list of {self.address} is not ours to change: {', '.join(addresses)}")
 
     async def members(self) -> Mapping[str, str]:
-        listed = await asyncio.to_thread(listed_members, self.address)
+        listed = await asyncio.to_thread(listed_members, self.address, self._headers)
         return {str(member["address"]): str(member["state"]) for member in listed}
 
 
 class AttachCluster(RealTimeCluster):
     """`addresses` are HOST:PORT with commas between them, main ports. Raises UsageError, TargetError."""
 
-    def __init__(self, addresses: str, *, allow_disruption: bool = False) -> None:
+    def __init__(
+        self, addresses: str, *, allow_disruption: bool = False, credentials: Credentials = NO_CREDENTIALS
+    ) -> None:
         super().__init__()
+        self.credentials = credentials
         self.kind = f"attach:{addresses}"
         self.addresses = addresses_in(addresses)
         self.clients.namespace = self.reader.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
@@ -69,7 +74,10 @@ class AttachCluster(RealTimeCluster):
                 f"the scenario has the nodes {' '.join(names)}, and {self.kind} names {len(self.addresses)}"
             )
         self._name(names, spare, profile)
-        self.servers = {name: AttachedServer(address) for name, address in zip(names, self.addresses, strict=True)}
+        headers = await asyncio.to_thread(self.credentials.client_headers, self.addresses[0])
+        self.servers = {
+            name: AttachedServer(address, headers) for name, address in zip(names, self.addresses, strict=True)
+        }
         await self._begin(profile)
 
     async def _until_all_up(self) -> None:

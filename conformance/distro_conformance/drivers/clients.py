@@ -14,6 +14,7 @@ from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
 from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Deregister, Register, RegisterBatch
@@ -44,6 +45,8 @@ class ConnectedClients:
         self._address_of = address_of
         self.transport: Transport = TRANSPORT
         self.namespace = NAMESPACE
+        self.headers: Mapping[str, str] = NO_HEADERS
+        """What they put into their requests."""
         self.now: dict[str, ConnectedClient] = {}
         """Those that are connected."""
         self.names: dict[str, str] = {}
@@ -78,7 +81,12 @@ class ConnectedClients:
                 pushed[message.body["serviceInfo"]["name"]] = read_list(message)
 
         connection = await Connection.open(
-            self._address_of(node), labels=SDK_LABELS, on_id=remember, on_push=note, transport=self.transport
+            self._address_of(node),
+            labels=SDK_LABELS,
+            on_id=remember,
+            on_push=note,
+            transport=self.transport,
+            headers=self.headers,
         )
         connection.namespace = self.namespace
         self.now[name] = ConnectedClient(name, node, connection, pushed)

@@ -14,6 +14,7 @@ from functools import partial
 from distro_conformance.drivers.embedded import NodeServer
 from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.drivers.server import Server
+from distro_conformance.targets.identity import options_for
 from distro_conformance.targets.nacos_home import LEASE_KEY, LOAD_RETRY_MS
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
@@ -52,5 +53,7 @@ class MixedCluster(NacosCluster):
     async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:
         if self._is_forwarded(name):
             return await super()._server(name, port, members, offset)
-        config = NodeConfig(port=port, members=tuple(members), profile=self._behaviour)
+        config = NodeConfig(
+            port=port, members=tuple(members), profile=self._behaviour, options=options_for(self._behaviour)
+        )
         return NodeServer(config, self._nodes_clock, None, partial(self.link_to, name))

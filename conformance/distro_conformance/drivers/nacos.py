@@ -17,6 +17,7 @@ from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.wired import UNDER_WAY_MS, WiredCluster
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.credentials import NO_CREDENTIALS
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import LEASE_KEY
@@ -38,6 +39,8 @@ KNOWN_WITHIN_MS = 60_000
 class RealTimeCluster(WiredCluster):
     """Servers that are processes of their own: clients give signs of life, processes can be paused."""
 
+    credentials = NO_CREDENTIALS
+    """Of servers that the kit has not configured."""
     has_links = True
     """Whether the kit can stand between the nodes."""
     _life: asyncio.Task[None] | None = None
@@ -70,7 +73,11 @@ class RealTimeCluster(WiredCluster):
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
+        if self.credentials.identity is not None:
+            self.reader.headers = self.credentials.headers
         await together(self._bring_up(name, until_loaded=True) for name in self._lists)
+        first = self.servers[next(iter(self._lists))].address
+        self.clients.headers = await asyncio.to_thread(self.credentials.client_headers, first)
         await self._until_all_up()
         self._life = asyncio.create_task(self.clients.stay(self._paused))
         await self._from_now_on(RealClock(self.slack))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster
 from distro_conformance.drivers.server import Server
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.process import ProcessServer, description_of
 from distro_model.actions import Action, ListMembers
 from distro_traces.ndjson import Recorder
@@ -18,10 +19,11 @@ from distro_traces.ndjson import Recorder
 class ProcessCluster(RealTimeCluster):
     """`text` is what stands after `process:`. Raises UsageError."""
 
-    def __init__(self, text: str, recorder: Recorder | None = None) -> None:
+    def __init__(self, text: str, recorder: Recorder | None = None, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(recorder)
         self.kind = f"process:{text}"
         self._described = description_of(text)
+        self.credentials = self._described.shown(credentials)
         self.has_links = self._described.takes_offset
 
     def cannot(self, action: Action) -> str | None:

@@ -16,6 +16,7 @@ from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import asked_profile
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.process import profile_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
@@ -47,6 +48,7 @@ class Wishes:
     in_lockstep: bool = False
     lease_ms: int | None = None
     allow_disruption: bool = False
+    credentials: Credentials = NO_CREDENTIALS
     played: bool = False
     """All nodes but the first are played."""
     wire: Wire = IN_MEMORY
@@ -92,11 +94,18 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
         case "process":
             if wishes.mutant is not None or wishes.lease_ms is not None:
                 raise UsageError(f"the target {target} has no mutants and takes no lease from a scenario")
-            return Resolved(ProcessCluster(rest, wishes.recorder), wishes.profile or profile_of(rest))
+            return Resolved(
+                ProcessCluster(rest, wishes.recorder, wishes.credentials),
+                wishes.profile or profile_of(rest, wishes.credentials),
+            )
     if wishes.mutant is not None or wishes.lease_ms is not None or wishes.recorder is not None:
         raise UsageError(f"the target {target} runs already: it takes no mutant and no lease, and is not recorded")
-    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption)
-    return Resolved(cluster, wishes.profile or asked_profile(cluster.addresses[0]))
+    credentials = wishes.credentials
+    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption, credentials=credentials)
+    if wishes.profile is not None:
+        return Resolved(cluster, wishes.profile)
+    first = cluster.addresses[0]
+    return Resolved(cluster, asked_profile(first, credentials.client_headers(first)))
 
 
 def _among_played(target: str, wishes: Wishes) -> Resolved:
@@ -104,7 +113,7 @@ def _among_played(target: str, wishes: Wishes) -> Resolved:
     if target == EMBEDDED:
         cluster = PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder, serves_http=wishes.over_http)
         return Resolved(cluster, wishes.behaviour)
-    node = require_own(resolve_target(target, wishes.profile, wishes.mutant))
+    node = require_own(resolve_target(target, wishes.profile, wishes.mutant, credentials=wishes.credentials))
     return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
 
 

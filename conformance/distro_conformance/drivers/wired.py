@@ -387,7 +387,7 @@ class WiredCluster:
         self.clients.names[action.client] = action.client
         ip, port, metadata = read_instance(action.instance)
         connector, api = self.clients.transport.http_connector, self._later_apis[action.node] if action.by_v2 else "v1"
-        client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)
+        client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api, self.clients.headers)
         match action:
             case HttpRegister():
                 return await client.register(action.service, metadata)

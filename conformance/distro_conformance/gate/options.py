@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distro_conformance.findings.expected import Expectations
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.wire.transports import Carrier
 from distro_model.bounded.bounds import Bounds
 
@@ -56,5 +57,8 @@ class GateOptions:
     expectations: Expectations = field(default_factory=Expectations)
     transport: Carrier | None = None
     """What the nodes of the lockstep speak over; None: most of it in memory, some over gRPC."""
+    stages: Sequence[str] | None = None
+    """By name, see `gate.run`; None: all that say something about a target of this kind."""
+    credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
     jobs: int = 1
     """The lockstep walks on so many processes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,14 +22,25 @@ from distro_conformance.gate.stages import (
 from distro_conformance.node.run import requirements_named
 from distro_conformance.release import judged_as
 from distro_conformance.report import Report, Stage
+from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import UsageError, worst
 from distro_traces import ndjson
 from distro_traces.compact import MANIFEST
 
 SessionFactory = Callable[[], SparkSession]
 OnStage = Callable[[Stage], None]
+PLAYED = {
+    "explore": explore_stage,
+    "node": node_stage,
+    "lockstep": lockstep_stage,
+    "cluster": real_cluster_stage,
+}
+"""The stages that come before `check`, by the name that `--stages` takes."""
+CHECK = "check"
+_REPORTED = {"cluster": "real cluster"}
+"""Names in reports, where they differ."""
 TRACES = "traces"
 """Where the recordings go, in the directory of the report."""
 
@@ -40,8 +51,9 @@ class Gate:
     def __init__(self, options: GateOptions) -> None:
         self._options = options
         requirements_named(options.requirements)
-        target = resolve_target(options.target, options.profile, options.mutant)
+        target = resolve_target(options.target, options.profile, options.mutant, credentials=options.credentials)
         self._kind, self._profile = target.kind, target.profile
+        self._chosen = chosen_stages(options.stages, target)
         self._traces = options.out / TRACES
         _require_recordings_only(self._traces)
 
@@ -84,10 +96,11 @@ class Gate:
         )
 
     def _stages(self, new_session: SessionFactory, on_progress: OnProgress) -> Iterator[StageResult]:
-        played = [explore_stage, node_stage, lockstep_stage, *([real_cluster_stage] if self._kind == "nacos" else [])]
-        for stage in played:
-            yield stage(self._options, self._profile, on_progress)
-        yield check_stage(self._options, new_session, on_progress)
+        for name in self._chosen:
+            if name == CHECK:
+                yield check_stage(self._options, new_session, on_progress)
+            else:
+                yield PLAYED[name](self._options, self._profile, on_progress)
 
     @property
     def scope(self) -> str:
@@ -96,23 +109,29 @@ class Gate:
         return "; ".join(filter(None, (judged_as(self._profile), self._stages_on())))
 
     def _stages_on(self) -> str:
-        target, profile = self._options.target, self._profile
-        if self._kind == "embedded":
-            return (
-                f"node and lockstep on reference nodes that behave as {profile}, explore on the model of it, "
-                "check on what the nodes recorded; nothing on a real server"
-            )
-        itself, recorded = ("node and real cluster", "both") if self._kind == "nacos" else ("node", "these")
-        return (
-            f"{itself} on {target} itself, explore on the model of {profile}, "
-            f"lockstep on reference nodes beside that model, check on what {recorded} recorded"
-        )
+        is_embedded = self._kind == "embedded"
+        nodes = f"reference nodes that behave as {self._profile}" if is_embedded else f"{self._options.target} itself"
+        where = {
+            "node": f"on {nodes}",
+            "cluster": f"on {nodes}",
+            "explore": f"on the model of {self._profile}",
+            "lockstep": "on reference nodes beside that model",
+            CHECK: "on what was recorded",
+        }
+        text = ", ".join(f"{name} {where[name]}" for name in self._chosen)
+        return f"{text}; nothing on a real server" if is_embedded else text
 
     def expected_seconds(self) -> dict[str, float]:
         """Each stage, and how long it may take: as in the last report of this directory, if that was the same run."""
         options = self._options
-        real = {"node": 100.0, "real cluster": 40.0} if self._kind == "nacos" else {"node": 5.0}
-        expected = {"explore": 10.0, "lockstep": options.budget.lockstep_seconds, "check": 20.0, **real}
+        seconds = {
+            "explore": 10.0,
+            "node": 5.0 if self._kind == "embedded" else 100.0,
+            "lockstep": options.budget.lockstep_seconds,
+            "cluster": 40.0,
+            CHECK: 20.0,
+        }
+        expected = {_REPORTED.get(name, name): seconds[name] for name in self._chosen}
         try:
             last = json.loads((options.out / "report.json").read_text(encoding="utf-8"))
             if (last["target"], last["budget"]) == (options.target, options.budget.name):
@@ -120,6 +139,26 @@ class Gate:
         except (OSError, ValueError, KeyError, TypeError):
             pass  # none, or cut: only the time left is told less well
         return expected
+
+
+def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...]:
+    """In the order in which they run. Several nodes are recorded where the kit starts them and can stand between them,
+    and what was recorded is checked. By default those that judge the target: the search and the lockstep are about this
+    project's model and nodes, so a server of somebody else is not judged by them. Raises UsageError."""
+    has_cluster = target.kind == "nacos" or (isinstance(target, ProcessTarget) and target.takes_offset)
+    possible = tuple(name for name in (*PLAYED, CHECK) if has_cluster or name != "cluster")
+    if named is None and target.kind == "embedded":
+        return possible
+    if named is None:
+        return ("node", "cluster", CHECK) if has_cluster else ("node",)
+    for name in named:
+        if name not in (*PLAYED, CHECK):
+            raise UsageError(f"there is no stage '{name}'; stages are {', '.join((*PLAYED, CHECK))}")
+        if name not in possible:
+            raise UsageError(f"the target {target.spec} has no stage '{name}'; it has {', '.join(possible)}")
+    if CHECK in named and not {"lockstep", "cluster"} & set(named):
+        raise UsageError(f"the stage '{CHECK}' reads what lockstep or cluster record; name one of these, too")
+    return tuple(name for name in (*PLAYED, CHECK) if name in named)
 
 
 def _require_recordings_only(traces: Path) -> None:

@@ -108,6 +108,7 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
         profile,
         options.requirements,
         mutant=options.mutant,
+        credentials=options.credentials,
         on_progress=on_progress,
         on_finding=lambda finding: on_progress(f"node: {finding.about}"),
     )
@@ -159,6 +160,7 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
             profile=profile,
             directory=options.out / "traces",
             run=REAL_CLUSTER_RUN,
+            credentials=options.credentials,
             on_progress=on_progress,
             on_step=lambda step: on_progress(f"{step.text}: {step.outcome}"),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from distro_conformance.language.replay import OnStep, Replay, ReplayedStep, replay
 from distro_conformance.language.text import Scenario
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.target import OnProgress
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
@@ -19,6 +20,7 @@ def record(
     profile: str,
     directory: Path,
     run: str,
+    credentials: Credentials = NO_CREDENTIALS,
     on_progress: OnProgress = lambda _: None,
     on_step: OnStep = lambda _: None,
 ) -> Replay:
@@ -49,6 +51,7 @@ def record(
                 scenario,
                 target=target,
                 profile=profile,
+                credentials=credentials,
                 recorder=recorder,
                 to_the_end=True,
                 on_progress=on_progress,

@@ -22,6 +22,7 @@ from distro_conformance.language.observing import Checkpoint, Query, Subscribe
 from distro_conformance.language.running import Running, Step, unable
 from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
 from distro_conformance.node.player import RefusedError
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import Verdict, worst
 from distro_model.actions import Action, OverHttp
@@ -79,6 +80,7 @@ def replay(
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
     allow_disruption: bool = False,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> Replay:
     """Run it, until an expectation is violated or `to_the_end`.
 
@@ -96,6 +98,7 @@ def replay(
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
         allow_disruption=allow_disruption,
+        credentials=credentials,
         played=bool(scenario.played),
         wire=scenario.wire,
         recorder=recorder,

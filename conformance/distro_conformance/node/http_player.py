@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 
@@ -53,6 +53,8 @@ class PlayedHttpClient:
     port: int
     connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector
     api: str = "v1"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of each request that it sends."""
 
     @property
     def id(self) -> str:
@@ -97,12 +99,13 @@ class PlayedHttpClient:
     ) -> HttpReply:
         """`below`: the rest of the path. Raises TargetError when there is no answer."""
         path = _PATHS[self.api] + below
+        shown = {**self.headers, **(headers or {})}
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:
             async with (
                 aiohttp.ClientSession(connector=self.connector(), timeout=timeout, trust_env=False) as session,
-                session.request(method, f"http://{self.node}{path}", params=query, headers=headers) as reply,
+                session.request(method, f"http://{self.node}{path}", params=query, headers=shown) as reply,
             ):
                 return HttpReply(reply.status, await reply.text())
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -59,7 +59,9 @@ class Kit(Observer):
     async def client(self, *, idle: bool = False) -> PlayedClient:
         """A new client, connected to the node. In real time it gives signs of life as SDKs do, unless it is `idle`."""
         async with _a_few_at_a_time():
-            client = await PlayedClient.connect(self._sdk_address, self.target.limits.namespace)
+            client = await PlayedClient.connect(
+                self._sdk_address, self.target.limits.namespace, self.target.client_headers
+            )
         self._clients.append(client)
         if not idle and self.target.clock.is_real:
             self._alive_at_ms[client] = self.target.clock.now_ms()
@@ -89,7 +91,7 @@ class Kit(Observer):
 
     async def connection(self, labels: Mapping[str, str], *, on_push: OnPush | None = None) -> Connection:
         """A connection with other labels; with those of a member it goes where members go, and shows what they show."""
-        offset, headers = SDK_OFFSET, None
+        offset, headers = SDK_OFFSET, self.target.client_headers
         if labels == CLUSTER_LABELS:
             self.presuppose(self.target.limits.takes_syncs, "a node that may be spoken to as a member", ELSES)
             offset, headers = CLUSTER_OFFSET, self.target.member_headers
@@ -104,7 +106,7 @@ class Kit(Observer):
 
     def bare_connection(self) -> Connection:
         """A transport without a set-up."""
-        connection = Connection.bare(self._sdk_address)
+        connection = Connection.bare(self._sdk_address, self.target.client_headers)
         self._connections.append(connection)
         return connection
 
@@ -125,7 +127,7 @@ class Kit(Observer):
         without = tuple(each for each in members if each != node_owns_without)
         heirs = () if node_owns_without is None else ((self.target.address, without),)
         ip, port = address_owned_by(owner, members, next(_numbers) % 256, *heirs)
-        client = PlayedHttpClient(self.target.address, ip, port)
+        client = PlayedHttpClient(self.target.address, ip, port, headers=self.target.client_headers)
         self._own.add(client.id)
         return client
 

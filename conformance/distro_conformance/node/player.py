@@ -54,10 +54,12 @@ class PlayedClient:
         """NotifySubscriberRequest and whatever else the node said on the stream, in order."""
 
     @classmethod
-    async def connect(cls, sdk_address: str, namespace: str = NAMESPACE) -> Self:
+    async def connect(
+        cls, sdk_address: str, namespace: str = NAMESPACE, headers: Mapping[str, str] | None = None
+    ) -> Self:
         """Raises TargetError when the node does not take the connection."""
         pushes: list[Message] = []
-        connection = await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append)
+        connection = await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append, headers=headers)
         connection.namespace = namespace
         return cls(connection, pushes)
 

@@ -24,6 +24,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.observer import CannotTellError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, all_named
@@ -50,6 +51,7 @@ def run_node_conformance(
     mutant: str | None = None,
     allow_disruption: bool = False,
     on_profile: Callable[[str], None] = lambda _: None,
+    credentials: Credentials = NO_CREDENTIALS,
     on_progress: OnProgress = lambda _: None,
     on_finding: OnFinding = lambda _: None,
 ) -> Judged:
@@ -60,7 +62,7 @@ def run_node_conformance(
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
     chosen = requirements_named(requirement_ids)
-    found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption)
+    found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
     on_profile(found.profile)
 
     async def run() -> Judged:

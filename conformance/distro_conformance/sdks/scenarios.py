@@ -20,7 +20,7 @@ from distro_conformance.sdks.nodes import CREDENTIALS, WRONG_CREDENTIALS, Nodes
 from distro_conformance.sdks.program import ProgramError, SdkProgram
 from distro_conformance.sdks.registry import Transport
 from distro_conformance.sdks.stage import FailedError, Scenario, Stage
-from distro_conformance.targets.nacos import get
+from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import SDK_OFFSET
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import never

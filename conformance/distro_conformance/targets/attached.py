@@ -9,19 +9,21 @@ and the kit says what a member says.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from distro_conformance.release import numbers_of
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
+from distro_conformance.targets.direct import get
 from distro_conformance.targets.identity import NO_HEADERS
-from distro_conformance.targets.nacos import get, listed_members
+from distro_conformance.targets.nacos import listed_members
 from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
 from distro_conformance.verdict import TargetError, UsageError, without_twins
 from distro_conformance.waiting import RealClock
 from distro_protos.addresses import AddressError, entries, parse_address
 
 OWN_NAMESPACE = "distrocheck"
-_STATE = "/nacos/v1/console/server/state"
+_STATES = ("/nacos/v1/console/server/state", "/nacos/v3/admin/core/state")
 
 
 class NoReleaseError(TargetError):
@@ -32,16 +34,24 @@ class AttachedTarget:
     """`attach:HOST:PORT`, a main port. Raises UsageError; TargetError when it does not say which release it is."""
 
     kind = "attach"
-    member_headers = NO_HEADERS
     lease_ms = None
 
-    def __init__(self, address: str, profile: str | None, *, allow_disruption: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        profile: str | None,
+        *,
+        allow_disruption: bool = False,
+        credentials: Credentials = NO_CREDENTIALS,
+    ) -> None:
         self.spec = f"attach:{address}"
         named = addresses_in(address)
         if len(named) > 1:
             raise UsageError(f"one node is held against the requirements, and {self.spec} names {len(named)}")
         (self.address,) = named
-        self.profile = profile or asked_profile(self.address)
+        self.member_headers = credentials.headers
+        self.client_headers = credentials.client_headers(self.address)
+        self.profile = profile or asked_profile(self.address, self.client_headers)
         self.clock = RealClock()
         self._allow_disruption = allow_disruption
 
@@ -81,12 +91,15 @@ def addresses_in(text: str) -> tuple[str, ...]:
     return tuple(without_twins(addresses, f"attach:{text}"))
 
 
-def asked_profile(address: str) -> str:
+def asked_profile(address: str, headers: Mapping[str, str] = NO_HEADERS) -> str:
     """The profile of the release that a running server says it is. Raises NoReleaseError."""
-    own = [member.get("extendInfo") for member in listed_members(address) if member["address"] == address]
+    own = [member.get("extendInfo") for member in listed_members(address, headers) if member["address"] == address]
     versions = [str(info.get("version", "")) for info in own if isinstance(info, dict)]
+    for path in () if any(versions) else _STATES:
+        versions += re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{path}", headers=headers) or "")
     if not any(versions):
-        versions = re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{_STATE}") or "")
-    if not any(versions):
-        raise NoReleaseError(f"{address} does not say which release it is; is a server there? --profile says it too")
-    return f"nacos-{numbers_of(versions[0])}"
+        raise NoReleaseError(
+            f"{address} does not say which release it is; is a server there? From 3.0 on it says so to who shows the "
+            "identity (--identity) or logs in (--username); --profile says it too"
+        )
+    return f"nacos-{numbers_of(next(filter(None, versions)))}"

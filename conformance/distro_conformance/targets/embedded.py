@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from distro_conformance.release import listed_profile
-from distro_conformance.targets.identity import headers_of, options_for
+from distro_conformance.targets.identity import NO_HEADERS, headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import UNLIMITED, OnProgress
@@ -133,6 +133,7 @@ class EmbeddedTarget:
         return self._options or options_for(self._profile)
 
     lease_ms = None
+    client_headers = NO_HEADERS
     limits = UNLIMITED
 
     def fresh(self) -> Self:

@@ -7,16 +7,15 @@ own, which is removed at the end and kept when the start fails.
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import grpc.aio
 
+from distro_conformance.targets.direct import get
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.maven import jars_of
@@ -32,8 +31,6 @@ NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/nod
 """Where a server lists its members: up to 2.5 and, as 3.x answers 410 there, from 3.0 on."""
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
-
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
 
 
 def _silent(_: str) -> None: ...
@@ -147,15 +144,6 @@ class NacosServer(ServerProcess):
         self._start_failed = True
         reason = _reason(self.said) or "nothing was logged"
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
-
-
-def get(url: str, timeout_s: float = 1.0, headers: Mapping[str, str] = NO_HEADERS) -> str | None:
-    """The body of a good answer; None when there is none (yet)."""
-    try:
-        with _direct.open(urllib.request.Request(url, headers=dict(headers)), timeout=timeout_s) as answer:
-            return str(answer.read().decode("utf-8", "replace"))
-    except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
-        return None
 
 
 def listed_members(address: str, headers: Mapping[str, str] = NO_HEADERS) -> Sequence[Mapping[str, Any]]:

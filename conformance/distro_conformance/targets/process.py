@@ -9,6 +9,9 @@ server adds to a peer's port when it connects to it: with it the kit can stand b
     profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins; default: as it says itself
     [environment]                            # beside that of the kit
     [files]                                  # path below {home} = content; {member_lines} is one member a line
+    [identity]                               # what its members show each other; --identity wins
+    key = "cluster"
+    value = "is-ours"
     [ready]                                  # until then it counts as starting; default: its SDK port takes a client
     line = "started"                         # on its standard output or error
     http = "/health"                         # answers with status 200
@@ -25,7 +28,7 @@ import shutil
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import Any, Self
@@ -33,17 +36,20 @@ from typing import Any, Self
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import NoReleaseError, asked_profile
-from distro_conformance.targets.nacos import get
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
+from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.served import ServedTarget
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
+from distro_impl.options import ServerIdentity
 
 SUFFIX = ".toml"
-_TABLES = ("environment", "files", "ready")
+_TABLES = ("environment", "files", "identity", "ready")
 _KEYS = {"command": list, "member": list, "profile": str, **dict.fromkeys(_TABLES, dict)}
 PLACEHOLDERS = ("port", "sdk_port", "cluster_port", "address", "members", "member_lines", "home", "offset")
+_IDENTITY_KEYS = {"key": str, "value": str}
 _READY_KEYS = {"line": str, "http": str, "seconds": int}
 
 
@@ -60,12 +66,17 @@ class Description:
     ready_line: str | None = None
     ready_http: str | None = None
     ready_seconds: int = 60
+    identity: ServerIdentity | None = None
 
     @property
     def takes_offset(self) -> bool:
         """Whether it can be told to look for its peers at our links."""
         texts = (*self.command, *self.member, *self.environment.values(), *self.files.values())
         return any("{offset}" in text for text in texts)
+
+    def shown(self, credentials: Credentials) -> Credentials:
+        """With its own identity, where the user names none."""
+        return credentials if credentials.identity is not None else replace(credentials, identity=self.identity)
 
     @property
     def rereads_members(self) -> bool:
@@ -87,6 +98,10 @@ def description_of(text: str) -> Description:
     _refuse_unknown(found, _KEYS, path, "")
     ready = found.get("ready", {})
     _refuse_unknown(ready, _READY_KEYS, path, "ready.")
+    identity = found.get("identity", {})
+    _refuse_unknown(identity, _IDENTITY_KEYS, path, "identity.")
+    if identity and not (identity.get("key") and "value" in identity):
+        raise UsageError(f"{path}: [identity] takes a 'key' and a 'value'")
     described = Description(
         tuple(map(str, found.get("command", ()))),
         path.resolve().parent,
@@ -97,6 +112,7 @@ def description_of(text: str) -> Description:
         ready.get("line"),
         ready.get("http"),
         ready.get("seconds", 60),
+        ServerIdentity(identity["key"], identity["value"]) if identity else None,
     )
     return _checked(described, str(path))
 
@@ -106,7 +122,8 @@ def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: P
         if key not in known:
             raise UsageError(f"{path}: there is no key '{prefix}{key}'; keys are {', '.join(known)}")
         if not isinstance(value, known[key]):
-            raise UsageError(f"{path}: '{prefix}{key}' is a {known[key].__name__}, not {value!r}")
+            shown = "what stands there" if known is _IDENTITY_KEYS else repr(value)
+            raise UsageError(f"{path}: '{prefix}{key}' is a {known[key].__name__}, not {shown}")
 
 
 def _checked(described: Description, name: str) -> Description:
@@ -139,22 +156,23 @@ def _refuse_misspelt(texts: Iterable[str], known: Sequence[str], name: str) -> N
 
 
 @cache
-def profile_of(text: str) -> str:
+def profile_of(text: str, credentials: Credentials = NO_CREDENTIALS) -> str:
     """What the description says, else the release that the server says it is, for which it is started once, alone;
     `strict` where it does not say. Raises TargetError when it does not start."""
     described = description_of(text)
     if described.profile is not None:
         return described.profile
     with ThreadPoolExecutor(1) as thread:  # whoever asks may be in an event loop
-        return thread.submit(asyncio.run, _asked(described)).result()
+        return thread.submit(asyncio.run, _asked(described, described.shown(credentials))).result()
 
 
-async def _asked(described: Description) -> str:
+async def _asked(described: Description, credentials: Credentials) -> str:
     (port,) = free_base_ports()
     server = ProcessServer(described, port, (f"{HOST}:{port}",))
     try:
         await server.start()
-        return await asyncio.to_thread(asked_profile, server.address)
+        headers = await asyncio.to_thread(credentials.client_headers, server.address)
+        return await asyncio.to_thread(asked_profile, server.address, headers)
     except NoReleaseError:
         return STRICT
     finally:
@@ -244,19 +262,28 @@ class ProcessTarget(ServedTarget):
 
     kind = "process"
 
-    def __init__(self, text: str, profile: str | None) -> None:
+    def __init__(self, text: str, profile: str | None, credentials: Credentials = NO_CREDENTIALS) -> None:
         self._described = description_of(text)
-        self._profile = profile
+        self._profile, self._credentials = profile, self._described.shown(credentials)
+        self.member_headers = self.client_headers = self._credentials.headers
         super().__init__(f"process:{text}")
 
     @cached_property
     def profile(self) -> str:
-        return self._profile or profile_of(self.spec.partition(":")[2])
+        return self._profile or profile_of(self.spec.partition(":")[2], self._credentials)
+
+    @property
+    def takes_offset(self) -> bool:
+        return self._described.takes_offset
 
     def fresh(self) -> Self:
-        other = type(self)(self.spec.partition(":")[2], self.profile)
+        other = type(self)(self.spec.partition(":")[2], self.profile, self._credentials)
         other.clock = self.clock
         return other
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
+        await super().start(other_members, on_progress, until_loaded=until_loaded)
+        self.client_headers = await asyncio.to_thread(self._credentials.client_headers, self.address)
 
     async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
         on_progress(f"starting {self._described.command[0]} at {self.address}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import AttachedTarget
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.process import ProcessTarget
@@ -24,10 +25,16 @@ FORMS: Mapping[str, str] = {
 
 
 def resolve_target(
-    spec: str, profile: str | None = None, mutant: str | None = None, *, allow_disruption: bool = False
+    spec: str,
+    profile: str | None = None,
+    mutant: str | None = None,
+    *,
+    allow_disruption: bool = False,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> Target:
     """The target that a `--target` text names. Nothing is started yet, but for a process that is asked what it is.
 
+    `credentials` are for servers that the kit has not configured.
     `profile` None means the target's own: `strict` for `embedded`, for a real server the release that it says it is.
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
     """
@@ -44,9 +51,9 @@ def resolve_target(
         case "nacos":
             return NacosTarget(rest, profile, mutant)
         case "process":
-            return ProcessTarget(rest, profile)
+            return ProcessTarget(rest, profile, credentials)
         case "attach":
-            return AttachedTarget(rest, profile, allow_disruption=allow_disruption)
+            return AttachedTarget(rest, profile, allow_disruption=allow_disruption, credentials=credentials)
     raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
 
 

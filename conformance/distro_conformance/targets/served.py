@@ -16,6 +16,7 @@ class ServedTarget:
     """In real time, at a port that is chosen when this is made."""
 
     member_headers: Mapping[str, str] = NO_HEADERS
+    client_headers: Mapping[str, str] = NO_HEADERS
     limits = UNLIMITED
 
     def __init__(self, spec: str) -> None:

@@ -57,6 +57,11 @@ class Target(Protocol):
         ...
 
     @property
+    def client_headers(self) -> Mapping[str, str]:
+        """What a client puts into its requests, where the node asks clients for something."""
+        ...
+
+    @property
     def limits(self) -> Limits: ...
 
     def fresh(self) -> Self:

@@ -77,7 +77,9 @@ def hunt(
     elsewhere: Elsewhere | None = None
 
     def start_elsewhere() -> Elsewhere:
-        return Elsewhere(options.target, None, NODES, on_progress, tally.is_known, tally.leave_open)
+        return Elsewhere(
+            options.target, None, NODES, on_progress, tally.is_known, tally.leave_open, options.credentials
+        )
 
     if options.is_elsewhere:
         elsewhere = start_elsewhere()
@@ -154,7 +156,12 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
     """One round, of runs side by side. Of a failing one its own actions are kept, as they are."""
     taken = Taken()
     runs = SideBySide(
-        options.target, options.seed, options.seconds, on_progress, lambda profile: counting(profile, taken)
+        options.target,
+        options.seed,
+        options.seconds,
+        on_progress,
+        lambda profile: counting(profile, taken),
+        credentials=options.credentials,
     )
     found = runs.run()
     options = replace(options, profile=runs.profile)

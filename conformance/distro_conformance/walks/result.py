@@ -10,6 +10,7 @@ from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.findings.finding import Finding
 from distro_conformance.language.text import Scenario
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS
 from distro_conformance.walks.client_rules import NODES
@@ -31,6 +32,8 @@ class HuntOptions:
     """Embedded nodes are compared with the model after each step; any other cluster has to agree in the end."""
     profile: str = "strict"
     mutant: str | None = None
+    credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
+    """Of a target that somebody else runs or describes."""
     seconds: float = 20.0
     seed: int = 0
     runs_max: int | None = None

@@ -20,6 +20,7 @@ from typing import Any, cast
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.event_loop import event_loop
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
@@ -96,6 +97,7 @@ class SideBySide:
     seconds: float
     on_progress: Callable[[str], None] = lambda _: None
     watch: Watch = lambda profile: profile
+    credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
     profile: str = ""
     """Of the node, once it is there."""
     steps: int = 0
@@ -110,7 +112,7 @@ class SideBySide:
         return event_loop().run_until_complete(self._run())
 
     async def _run(self) -> Failed | None:
-        node = resolve_target(self.target)
+        node = resolve_target(self.target, credentials=self.credentials)
         self.profile = node.profile
         cluster = PeersCluster(node, on_progress=self.on_progress, watch=self.watch)
         try:

@@ -20,6 +20,7 @@ from distro_conformance.event_loop import event_loop
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.holding import hold
 from distro_conformance.node.timings import Timings
+from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.walks.comparable import REPAIRED_WITHIN_MS, left_out_after
@@ -196,8 +197,10 @@ class Elsewhere(_OnCluster):
         on_progress: OnProgress,
         is_known: Callable[[Collection[str], Collection[str]], bool] = lambda _clients, _left_out: False,
         on_open: Callable[[], None] = lambda: None,
+        credentials: Credentials = NO_CREDENTIALS,
     ) -> None:
-        resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
+        wishes = Wishes(profile=profile, credentials=credentials, on_progress=on_progress)
+        resolved = resolve_cluster(target, wishes)
         if not isinstance(resolved.cluster, WiredCluster):
             raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
         self.cluster, self.profile = resolved.cluster, resolved.profile

@@ -82,9 +82,9 @@ class Connection:
                 await self._answer(self._stream, message)
 
     @classmethod
-    def bare(cls, address: str) -> Self:
+    def bare(cls, address: str, headers: Mapping[str, str] | None = None) -> Self:
         """A transport without stream and set-up: the server knows no connection behind it."""
-        return cls(address, TRANSPORT.channel(address, max_receive_bytes=None), None)
+        return cls(address, TRANSPORT.channel(address, max_receive_bytes=None), None, headers)
 
     @classmethod
     async def open(

@@ -23,9 +23,10 @@ def cluster_routes(members: ServerMemberManager, profile: Profile) -> Iterable[w
         """The answer says that it was taken in: up to 2.1.2 whether the member is on our list, from 2.2.0 on it has
         our own member, as a text within the JSON."""
         try:
-            node = addressed(read_member(await read_json_body(request)), profile)
+            node = read_member(await read_json_body(request))
         except ValueError:
             node = None
+        node = None if node is None else addressed(node, profile)
         if node is None or not is_legal(node):
             return json_reply({"code": 400, "message": ILLEGAL_NODE, "data": None})
         is_member = json.dumps(members.receive_report(node))

@@ -1,0 +1,72 @@
+"""What a server of somebody else asks for: the identity of its members, and a user where authentication is on.
+
+Neither is printed anywhere: not in reports, logs, commands that are shown or errors.
+Source: docs/protocol #member-auth.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from distro_conformance.targets.direct import asked
+from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.verdict import UsageError
+from distro_impl.options import ServerIdentity
+
+LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
+REFUSED = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """`identity` is the header of the servers among themselves, the other two are a user of the server."""
+
+    identity: ServerIdentity | None = None
+    username: str | None = None
+    password: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of a request that a member makes."""
+        return NO_HEADERS if self.identity is None else {self.identity.key: self.identity.value}
+
+    def client_headers(self, address: str) -> Mapping[str, str]:
+        """Of a request that a client makes to the server at this main port: a token, for which the user logs in there.
+        Without a user the identity, which a server takes in its place. Raises UsageError when the user is refused."""
+        if self.username is None:
+            return self.headers
+        form = urllib.parse.urlencode({"username": self.username, "password": self.password}).encode()
+        statuses = []
+        for path in LOGIN_PATHS:
+            status, body = asked(f"http://{address}{path}", data=form)
+            statuses.append(status)
+            if token := _token_in(body):
+                return {**self.headers, "accessToken": token, "Authorization": f"Bearer {token}"}
+        if any(status in REFUSED for status in statuses):
+            raise UsageError(f"{address} refuses user {self.username}; check name and password")
+        return self.headers
+
+
+NO_CREDENTIALS = Credentials()
+
+
+def credentials_of(identity: str | None, username: str | None, password: str) -> Credentials:
+    """`identity` is KEY=VALUE. Raises UsageError, which does not repeat it."""
+    if identity is None:
+        return Credentials(None, username, password)
+    key, equals, value = identity.partition("=")
+    if not (key and equals):
+        raise UsageError("--identity: write it as KEY=VALUE (nacos.core.auth.server.identity.key and .value)")
+    return Credentials(ServerIdentity(key, value), username, password)
+
+
+def _token_in(body: str) -> str | None:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    token = found.get("accessToken") if isinstance(found, dict) else None
+    return token if isinstance(token, str) else None

@@ -1,0 +1,32 @@
+"""One HTTP request to a server on its way up, or of somebody else: what it answers, never an exception."""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+from distro_conformance.targets.identity import NO_HEADERS
+
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
+NO_ANSWER = 0
+
+
+def asked(
+    url: str, timeout_s: float = 1.0, headers: Mapping[str, str] = NO_HEADERS, data: bytes | None = None
+) -> tuple[int, str]:
+    """Status and body of the answer, a POST where there are `data`; NO_ANSWER and nothing when there is none (yet)."""
+    try:
+        with _direct.open(urllib.request.Request(url, data, dict(headers)), timeout=timeout_s) as answer:
+            return answer.status, str(answer.read().decode("utf-8", "replace"))
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, ""
+    except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
+        return NO_ANSWER, ""
+
+
+def get(url: str, timeout_s: float = 1.0, headers: Mapping[str, str] = NO_HEADERS) -> str | None:
+    """The body of a good answer; None when there is none (yet)."""
+    status, body = asked(url, timeout_s, headers)
+    return body if status == http.client.OK else None
