@@ -265,3 +265,29 @@ def test_a_release_of_a_node_is_printed_and_read_back() -> None:
     assert parse(scenario.render()).render() == scenario.render()
     with pytest.raises(ScenarioError, match="line 2: "):
         parse("nodes a b\nnode a nacos-9.9.9")
+
+
+BEATEN_AT_B = """
+profile nacos-2.0.4
+nodes a b c
+http register svc-a 192.168.1.5:8080 at a
+advance 3s
+cut b->c
+cut c->b
+expect within 60s: b counts c DOWN
+expect within 60s: c counts b DOWN
+http beat svc-a 192.168.1.5:8080 at b every 5s
+advance 121s
+query svc-a at a
+query svc-a at b
+query svc-a at c
+"""
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_report_of_two_hundred_lines_is_told_in_twelve(target: str) -> None:
+    """Case 01 with one beat that repeats in place of 24 beats with queries between them."""
+    long, short = played("01a", target), replay(parse(BEATEN_AT_B), target=target)
+    assert [step.outcome for step in short.steps[-3:]] == [step.outcome for step in long.steps[-3:]]
+    assert short.verdict is long.verdict is CONFORMS

@@ -101,7 +101,7 @@ def test_a_list_of_ipv6_members_in_a_log_names_them(tmp_path: Path) -> None:
     )
     out = tmp_path / "out"
     done = CliRunner().invoke(
-        app, ["import", "nacos-logs", str(tmp_path), "--out", str(out), "--node", "n0=[2001:db8::a]:8848", "--json"]
+        app, ["import", "nacos-logs", str(tmp_path), "--out", str(out), "--node", "n0=[2001:DB8::A]:8848", "--json"]
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["skipped"] == {}

@@ -19,7 +19,7 @@ from distro_model.clock.cluster import (
     apply_to,
     enabled,
     observe,
-    reaches_nobody,
+    why_unreached,
 )
 from distro_model.clock.traffic import Ended, Traffic, seen_calls
 from distro_model.messages import text_of
@@ -103,7 +103,7 @@ class PossibleStates:
 
     def unreached(self, action: Action) -> str | None:
         """Why a request of a client reaches no node in any possible state, or None."""
-        reasons = [reaches_nobody(outcome.state, action) for outcome in self.outcomes]
+        reasons = [why_unreached(outcome.state, action) for outcome in self.outcomes]
         return None if None in reasons else reasons[0]
 
     def after(self, action: Action, ended: Sequence[Ended] | None = None) -> PossibleStates:

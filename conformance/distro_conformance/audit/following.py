@@ -1,7 +1,7 @@
 """An audit that goes on: what has changed between two looks, one line each, and the present state for Prometheus.
 
 Both say the same as one audit does. The lines are for a log; the text file is for an alert: it is replaced whole after
-each look, and its time stamp says whether anybody still looks.
+each look, and its time stamp says when the members were read last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A cluster while a scenario runs on it: one step at a time, with the beats that repeat and the answer that came last.
 
-A request that is refused, or reaches nobody, does not end a run: the line says so, and `expect refused` after it says
+A request that is refused, or reaches no node, does not end a run: the line says so, and `expect refused` after it says
 that this is right. What a step means is the same on every driver, since every driver is asked here.
 """
 

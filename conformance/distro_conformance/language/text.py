@@ -188,7 +188,9 @@ def _step(content: str, nodes: tuple[str, ...]) -> Step:
     if verb == "expect":
         return expectation(content.removeprefix("expect").strip(), nodes)
     if verb not in VERBS:
-        raise ValueError(f"unknown verb; known are {', '.join(sorted([*VERBS, 'expect']))}")
+        raise ValueError(
+            f"unknown verb; known are {', '.join(sorted({name.split()[0] for name in VERBS} | {'expect'}))}"
+        )
     arguments = Words(verb, words, nodes)
     step = VERBS[verb].read(arguments)
     arguments.end()

@@ -108,7 +108,7 @@ def enabled(state: ClusterState, action: Action) -> str | None:
     return guard_of(state.board(), action)
 
 
-def reaches_nobody(state: ClusterState, action: Action) -> str | None:
+def why_unreached(state: ClusterState, action: Action) -> str | None:
     """Why a request of a client reaches no node, or None: the node is down, or the connection has ended."""
     return unreached(state.board(), action)
 

@@ -167,7 +167,7 @@ def _name(known: list[_Known], names: Mapping[str, str]) -> None:
     for one in known:
         left = one.members - one.others
         address = one.own.most_common(1)[0][0] if one.own else next(iter(left)) if len(left) == 1 else one.files.label
-        one.name = names.get(one.files.label, address)
+        one.name = one_name(names.get(one.files.label, address))
         one.members |= one.others
     by_name: defaultdict[str, list[str]] = defaultdict(list)
     for one in known:
