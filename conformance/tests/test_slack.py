@@ -198,7 +198,14 @@ def test_a_machine_is_busy_when_too_many_programs_want_to_run_all_the_time() -> 
     "words",
     [
         ("test", "node", "--target", "process:server {port}", "--profile", "strict"),
-        ("replay", str(ROOT / "scenarios" / "mixed-life.scenario"), "--target", "process:server {port}"),
+        (
+            "replay",
+            str(ROOT / "scenarios" / "healthy-life.scenario"),
+            "--target",
+            "process:x {port}",
+            "--profile",
+            "strict",
+        ),
         ("test", "sdks"),
     ],
     ids=lambda words: " ".join(words[:2]),

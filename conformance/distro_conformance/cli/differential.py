@@ -10,6 +10,7 @@ from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption, MutantOption, only, profile_option, require_time_for
 from distro_conformance.cli.output import Told, print_judged, progress, say, summary
 from distro_conformance.findings import Judgement
+from distro_conformance.targets.registry import require_own, resolve_target
 
 
 @test.command()
@@ -26,7 +27,7 @@ def differential(
     """Play the same scripts on a target and on a reference node; only listed deviations may differ."""
     from distro_conformance.differential.run import run_differential
 
-    require_time_for(target)
+    require_time_for(target, lambda: require_own(resolve_target(target)))
     with progress() as on_progress:
         judged = run_differential(target, profile, script, mutant=mutant, accept_as=accept, on_progress=on_progress)
     different, once = judged.those(Judgement.VIOLATES), judged.those(Judgement.NOT_JUDGED)

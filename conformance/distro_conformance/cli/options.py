@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,10 +102,11 @@ def chosen_jobs(jobs: int | None, seed: int | None) -> int:
 _IN_REAL_TIME = ("nacos", "process", "mixed", "attach")
 
 
-def require_time_for(target: str) -> None:
+def require_time_for(target: str, resolve: Callable[[], object] = lambda: None) -> None:
     """Before anything is started. Raises BusyMachineError where the target lives in real time, and this machine has too
-    much else to do for a verdict."""
+    much else to do for a verdict; before that whatever `resolve` raises for a target that cannot be used."""
     if target.partition(":")[0] in _IN_REAL_TIME:
+        resolve()
         require_free_machine()
 
 

@@ -23,7 +23,7 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_file
-from distro_conformance.drivers.registry import FORMS
+from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
 from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.replay import ReplayedStep
@@ -54,7 +54,14 @@ def replay(
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     if not scenario.lines:
         raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
-    require_time_for(target)
+    wishes = Wishes(
+        profile=profile,
+        written_for=scenario.profile,
+        mutant=mutant,
+        allow_disruption=allow_disruption,
+        played=bool(scenario.played),
+    )
+    require_time_for(target, lambda: resolve_cluster(target, wishes))
     with progress() as on_progress:
         result = run_replay(
             scenario,

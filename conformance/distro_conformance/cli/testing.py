@@ -119,7 +119,7 @@ def node(
         _search(options, "test node", out, html, json=json)
     expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
     writable_file(write_expected, "--write-expected")
-    require_time_for(target)
+    require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
     parts = len(requirement or all_requirements())
     ended = count(1)
     with progress() as on_progress:
