@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import Level
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.verdict import Verdict
 from distro_impl.naming.client import SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_model.defects import DEFECTS
@@ -278,6 +280,12 @@ def test_a_pass_in_a_release_after_the_last_that_was_read_is_only_reported(profi
     assert judged.judgement is judgement
     last_seen = "B01 does not show; the last release that is known to have it is 3.0.3"
     assert judged.message == ("" if profile == "strict" else last_seen) or judgement is Judgement.VIOLATES
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_listed_failure_that_passes_is_red_whatever_its_level(level: Level) -> None:
+    passed = Finding(about="DISTRO-LOAD-008", by="node", judgement=Judgement.CONFORMS, level=level)
+    assert against_the_list(passed, PROFILE, "nacos").counted is Verdict.VIOLATES
 
 
 def test_a_defect_that_no_release_repaired_is_expected_of_later_ones() -> None:
