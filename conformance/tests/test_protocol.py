@@ -79,6 +79,29 @@ def test_no_file_counts_the_sections_of_a_document_that_is_not_here():
     assert counted == []
 
 
+SECTIONS = re.compile(r"(?<=\s)\([4-9]\.\d+(?:, [4-9]\.\d+)*\)")
+"""Numbers of sections in brackets. No release of Nacos begins with such a number."""
+
+
+def test_no_file_cites_a_section_by_its_number():
+    """A number (4.1) says nothing without its document, and statements of the protocol have names."""
+    cited = {path: SECTIONS.findall(text) for path, text in tracked_texts()}
+    assert {path: found for path, found in cited.items() if found} == {HERE: ["(4.1)"]}
+
+
+def test_every_source_file_that_is_cited_exists():
+    """A path in backticks that ends in .py is a file, by its whole path or by the end of it."""
+    tracked = [f"/{name}" for name in executed("git", "ls-files", "*.py", cwd=ROOT, check=True).stdout.splitlines()]
+    missing = {
+        f"{path}: {name}"
+        for path, text in tracked_texts()
+        for name in re.findall(r"`([\w./-]*\w\.py)`", text)
+        if "NAME" not in name and not any(each.endswith(f"/{name}") for each in tracked)
+    }
+    # A citation of this file, `nowhere.py`, and one in a test of pages lead nowhere, so that they are seen to be found.
+    assert missing == {f"{HERE}: nowhere.py", "conformance/tests/test_pages.py: model/distro_model/gone.py"}
+
+
 def tracked_texts():
     names = executed("git", "ls-files", cwd=ROOT, check=True).stdout
     for name in names.splitlines():

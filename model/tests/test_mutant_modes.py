@@ -164,6 +164,14 @@ RUNS = {
         Advance(7000),
     ),
     "a silent client": (*PUBLISHED, FallSilent("c1"), Advance(40_000)),
+    "two silent clients": (*PUBLISHED, Connect("c2", "a"), FallSilent("c1"), FallSilent("c2"), Advance(40_000)),
+    "a failed verify whose repair is lost": (
+        *PUBLISHED,
+        Swallow("a", "b", "CHANGE", "c1"),
+        Drop("a", "b", "CHANGE", "c1"),
+        Register("c1", "web", OTHER),
+        Advance(6000),
+    ),
     "batches": (
         *PUBLISHED,
         RegisterBatch("c1", "web", (ONE, OTHER)),

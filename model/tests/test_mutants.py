@@ -29,7 +29,7 @@ def broken_soon(profile, bounds, properties, enough=1):
 LATE = {
     *("B05", "B10", "B11", "B17", "B23", "B31", "B35", "B37"),
     *("load-exception-no-retry", "m-ipport-verify-no-beat-renew", "m-load-waits-for-down"),
-    "m-verify-only-if-all-up",
+    *("m-verify-only-if-all-up", "m-no-lease-ends", "m-verifies-copies"),
 }
 """What these break is found after thousands of states, a minute together; that they change something is in
 test_mutant_modes."""
@@ -74,6 +74,33 @@ def test_most_mutants_are_noticed_by_who_does_not_look_for_them():
     assert NOTICED_IN.keys() | UNNOTICED == MUTANTS.keys()  # by searches of all CLUSTERS, the smallest first
     assert not NOTICED_IN.keys() & UNNOTICED
     assert len(NOTICED_IN) >= 55
+
+
+def test_each_property_that_must_hold_is_broken_by_a_mutant():
+    """Else nothing shows that it can be broken."""
+    broken = {name for mutant in MUTANTS.values() for name in mutant.breaks}
+    assert {each.id for each in PROPERTIES.values() if each.kind is not Kind.SOMETIMES} - broken == set()
+
+
+ALONE = {
+    "m-check-asks-one": {"EVENTUALLY-SILENT"},
+    "m-check-renews": {"INV-RESURRECT"},
+    "m-held-change-fails": {"EVENTUALLY-CONV", "EVENTUALLY-QUIET"},
+    "m-held-delete-fails": {"EVENTUALLY-DELETE", "EVENTUALLY-QUIET"},
+    "m-no-lease-ends": {"INV-EXPIRE"},
+    "m-refusal-renews": {"INV-RENEW"},
+    "m-resends-after-success": {"EVENTUALLY-QUIET"},
+    "m-verifies-copies": {"INV-SOURCE"},
+}
+"""Mutant -> the properties without which a whole search would not notice it."""
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant", [pytest.param(each, marks=[pytest.mark.slow] * (each in LATE)) for each in ALONE])
+def test_a_mutant_is_noticed_by_these_properties_alone(mutant):
+    explored = explore(MUTANTS[mutant].bounds, with_mutant(STRICT, mutant))
+    assert explored.complete
+    assert {each.name for each in explored.results if each.holds is False} == ALONE[mutant]
 
 
 def test_a_mutant_that_breaks_what_is_no_property_is_refused():

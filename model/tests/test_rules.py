@@ -182,10 +182,11 @@ def test_a_rejection_names_the_guard_that_was_false():
     assert "b may not confirm: revision_matches was false (2, 1) for c1" in str(rejected).splitlines()[-1]
 
 
-def test_no_rule_reads_a_nodes_name():
-    """Where nodes listen is told to them: by default each at its own name, and no part of a name is a member."""
+def test_members_are_compared_by_address_and_not_by_name():
+    """By default the address of a node is its name; a part of an address is no member, unless a mutant says so."""
     profile = STRICT.with_rules(sync.has_part_of_member)
     named = fresh_node("a", ["10.0.0.1", "b"], 0)
     assert not sync.has_member(named, "c", profile)
-    told = fresh_node("a", ["b"], 0, (("b", "110.0.0.1:8848"), ("c", "10.0.0.1:8848")))
-    assert sync.has_member(told, "c", profile)
+    addressed = fresh_node("a", ["b"], 0, (("b", "110.0.0.1:8848"), ("c", "10.0.0.1:8848")))
+    assert sync.has_member(addressed, "c", profile)
+    assert not sync.has_member(addressed, "c", STRICT)

@@ -101,7 +101,7 @@ class PublishedInstance(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PublishedBatch:
-    """`BatchInstancePublishInfo`: several instances that one client publishes in one service, perhaps none (5.2)."""
+    """`BatchInstancePublishInfo`: several instances that one client publishes in one service, perhaps none."""
 
     instances: tuple[PublishedInstance, ...]
 

@@ -82,7 +82,7 @@ class Profile:
     report_not_up_period_ms: int = 5_000
     member_fail_access_count: int = 3
 
-    # Verify and revision (6.4, 6.5).
+    # Verify and revision.
     revision_sent: bool = True
     """In ClientSyncData and in VERIFY; otherwise VERIFY carries 0."""
     verify_tests_revision: bool = True
@@ -95,7 +95,7 @@ class Profile:
     revision_sums_services: bool = True
     """It is a sum over the services of the client: two that swap their metadata or their health leave it as it was."""
 
-    # Receiving (5.4, 6.4).
+    # Receiving.
     native_untouched_by_peers: bool = False
     """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01), DELETE an ip:port client that this node
     is responsible for (B41)."""
@@ -125,7 +125,7 @@ class Profile:
     """So is a request that nothing here handles (D6)."""
     distro_on_sdk_port: bool = True
 
-    # ip:port clients (6.6, 6.7).
+    # ip:port clients.
     expire_instance: bool = True
     """An instance without beats is removed after a while, not only unhealthy."""
     ip_port_lease: bool = True
@@ -141,7 +141,7 @@ class Profile:
     """A former owner of a client sends the new one what it has accepted, and sends others nothing more. In
     releases what has not been sent to all is lost (B22)."""
 
-    # Members (4.1).
+    # Members.
     member_starts_down: bool = False
     """A member freshly read from the list is DOWN until a report says otherwise (2.0.0 only)."""
     newcomer_starts_down: bool = False
@@ -166,7 +166,7 @@ class Profile:
     reports_to_members_not_up: bool = True
     """Besides the report in turn there is one every five seconds to each member that is not UP."""
 
-    # Sending (6.2, 6.3).
+    # Sending.
     sends_only_to_up_members: bool = True
     missing_client_is_deleted: bool = False
     """A CHANGE task whose client is gone sends DELETE instead of nothing (B24, B25)."""
@@ -235,7 +235,7 @@ class Profile:
     data_warmup: bool = False
     """Until the initial load is complete `/v1/ns` answers 503 (nacos.naming.data.warmup)."""
     http_v1_distro: bool = True
-    """The consistency endpoints of 1.x data are served (6.9)."""
+    """The consistency endpoints of 1.x data are served."""
     address_from_ip_and_port: bool = False
     """A member that reports itself without an address is taken for the one at its ip and port; before 3.0.0 its report
     is refused."""

@@ -337,7 +337,7 @@ def _unless_active(board: Board, client: str) -> str | None:
 
 
 def _unless_published(board: Board, client: str, service: str) -> str | None:
-    """Whether such a request still counts as a change depends on whether anybody publishes the service (6.5)."""
+    """Whether such a request still counts as a change depends on whether anybody publishes the service."""
     life = board.life(client)
     node = None if life is None else board.node(life.home)
     held = None if node is None else node.client(client)

@@ -264,7 +264,7 @@ LOAD = Transition(
 )
 
 
-# Reports: of clocks only. Without time, who is down is found out all at once (`bounded/news.py`).
+# Reports: of clocks only. Without time, who is down is found out all at once (`cluster/members.py`).
 
 
 def report(node: NodeState | None, now: int) -> ReportDue | None:

@@ -92,8 +92,8 @@ _NOTICED = {
     "parts": "B05 B05-sender",
     "network": "B16 B16-unhandled B26 B41 B42 m-query-creates native-connect-onto-synced revision-zero-wildcard",
     "restarts": "B11 B27 B32 B33 load-exception-no-retry",
-    "leases": "B10 B17 B23 B31 m-cleaner-drops-native",
-    "inside": "B08 B12 B13 B14 B25 B28 B40 B44",
+    "leases": "B10 B17 B23 B31 m-cleaner-drops-native m-refusal-renews",
+    "inside": "B08 B12 B13 B14 B25 B28 B40 B44 m-verifies-copies",
     "connections": "B03 B39 B43",
     "three": "B37 B37-fall-through m-add-after-fail-to-all m-one-worker m-verify-to-one",
     "http": "B06 m-owner-includes-down v1-checksum-dual-owner-delete",
@@ -108,6 +108,7 @@ NOTICED_IN: Mapping[str, Cluster] = MappingProxyType(
 
 UNNOTICED = frozenset(
     {"B01", "B15", "B22", "B30", "B35", "m-load-waits-for-down", "m-verify-only-if-all-up"}
-    | {"single-member-never-initialised"}
+    | {"single-member-never-initialised", "m-check-asks-one", "m-check-renews", "m-no-lease-ends"}
+    | {"m-held-change-fails", "m-held-delete-fails", "m-resends-after-success"}
 )
 """Mutants that break nothing in any of them."""

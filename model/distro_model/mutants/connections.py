@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
+from distro_model.events import ConnectionCheckDue
 from distro_model.mutants.mutant import Mutant, without_choices
+from distro_model.node import NodeState, Step
+from distro_model.profile import Profile
 from distro_model.rules import connections
+from distro_model.rules.rule import RULES, instead_of
+
+
+@instead_of(connections.on_connection_check_due)
+def asks_one_alone(node: NodeState, event: ConnectionCheckDue, profile: Profile) -> Step:
+    """A check that finds several idle connections asks none of them."""
+    asked: Step = RULES["check-connections"].own(node, event, profile)
+    return Step(node) if len(event.idle) > 1 else asked
+
 
 MUTANTS = (
     Mutant(
@@ -28,5 +40,12 @@ MUTANTS = (
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
         unseen=without_choices("a living client speaks often enough that nobody asks it for a sign of life"),
+    ),
+    Mutant(
+        "m-check-asks-one",
+        "A check that finds several idle connections asks none: two clients that fall silent at one node stay.",
+        rules=(asks_one_alone,),
+        breaks=("EVENTUALLY-SILENT",),
+        bounds=Bounds(nodes=1, clients=2, changes=0, drops=0, swallows=0, silences=2),
     ),
 )

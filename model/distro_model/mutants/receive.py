@@ -25,6 +25,18 @@ def is_known(node: NodeState, client: str, _: Profile) -> bool:
     return node.client(client) is not None
 
 
+@instead_of(receive.is_deletable)
+def is_unknown(node: NodeState, client: str, _: Profile) -> bool:
+    """Only what is not known can be deleted."""
+    return node.client(client) is None
+
+
+@instead_of(receive.is_applicable)
+def is_not_held(node: NodeState, copy: Change, _: Profile) -> bool:
+    """A CHANGE of a client that is held raises."""
+    return node.client(copy.client) is None
+
+
 @instead_of(receive.given_clients)
 def own_range(node: NodeState, profile: Profile) -> tuple[Client, ...]:
     """A snapshot has what its giver owns by now."""
@@ -123,6 +135,20 @@ MUTANTS = (
         rules=(receive.differs_but_for_cluster,),
         breaks=("INV-ACK", "INV-CONV", "INV-REV"),
         bounds=Bounds(drops=0, swallows=0, cluster_changes=1),
+    ),
+    Mutant(
+        "m-held-change-fails",
+        "A CHANGE of a client that is held fails, and is retried for ever.",
+        rules=(is_not_held,),
+        breaks=("EVENTUALLY-CONV", "EVENTUALLY-QUIET"),
+        bounds=Bounds(drops=0, swallows=0),
+    ),
+    Mutant(
+        "m-held-delete-fails",
+        "A DELETE of a client that is held fails, and is retried for ever.",
+        rules=(is_unknown,),
+        breaks=("EVENTUALLY-DELETE", "EVENTUALLY-QUIET"),
+        bounds=Bounds(changes=1, drops=0, swallows=0),
     ),
     Mutant(
         "m-unknown-delete-fails",

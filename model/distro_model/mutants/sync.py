@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.messages import Change, Delete
+from distro_model.events import CallEnded
+from distro_model.messages import CallResult, Change, Delete
 from distro_model.mutants.mutant import Mutant
-from distro_model.node import Action, Task
+from distro_model.node import Action, NodeState, Step, Task
 from distro_model.profile import Profile
 from distro_model.rules import sync
-from distro_model.rules.rule import instead_of
+from distro_model.rules.rule import RULES, instead_of
 
 
 @instead_of(sync.retry_action)
@@ -33,6 +34,16 @@ def one_worker(_client: str, _target: str, _: Profile) -> str:
 def waits_for_the_end(_: Profile) -> bool:
     """A worker waits for the end of each call."""
     return False
+
+
+@instead_of(sync.on_sync_ended)
+def sent_again(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
+    """A CHANGE that has succeeded is queued again."""
+    done: Step = RULES["end-a-sync"].own(node, event, request, profile)
+    held = done.node.client(request.client)
+    if event.answer.result is not CallResult.SUCCESS or isinstance(request, Delete) or held is None:
+        return done
+    return Step(sync.retried(done.node, request, event.target, event.at_ms, profile), done.outputs)
 
 
 MUTANTS = (
@@ -78,6 +89,13 @@ MUTANTS = (
         rules=(waits_for_retry,),
         breaks=("INV-DELAY",),
         bounds=Bounds(swallows=0, retry_waits=1),
+    ),
+    Mutant(
+        "m-resends-after-success",
+        "A CHANGE that has succeeded is queued again, for ever.",
+        rules=(sent_again,),
+        breaks=("EVENTUALLY-QUIET",),
+        bounds=Bounds(changes=1, drops=0, swallows=0),
     ),
     Mutant(
         "m-one-worker",

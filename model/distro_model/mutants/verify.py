@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.events import ClientConnected, Send
+from distro_model.events import ClientConnected, LeaseCheckDue, RequestReceived, Send, VerifyDue
 from distro_model.messages import Change, OwnedList, Verify
 from distro_model.mutants.mutant import NO_STRAYS, Mutant
-from distro_model.node import Client, NodeState
+from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
 from distro_model.rules import clients, verify
 from distro_model.rules.owners import is_ip_client
 from distro_model.rules.receive import fresh_copy
-from distro_model.rules.rule import instead_of
+from distro_model.rules.rule import RULES, instead_of
 from distro_model.rules.sync import is_reachable
 
 
@@ -67,6 +68,44 @@ def one_list_each(owned: Sequence[Client], targets: Sequence[str], _: Profile) -
     return tuple(Send(target, OwnedList(names)) for target in targets)
 
 
+@instead_of(verify.on_verify)
+def refused_and_renewed(node: NodeState, event: RequestReceived, request: Verify, profile: Profile) -> Step:
+    """A verify renews the lease of the copy that it is about, even where it is refused."""
+    done: Step = RULES["confirm"].own(node, event, request, profile)
+    held = done.node.client(request.client)
+    if held is None or held.native:
+        return done
+    return Step(done.node.with_client(replace(held, renewed_ms=event.at_ms)), done.outputs)
+
+
+@instead_of(verify.on_verify_due)
+def copies_too(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
+    """A verify round is about copies too."""
+    done: Step = RULES["verify"].own(node, event, profile)
+    if not node.loaded:
+        return done
+    targets = verify.verified_members(node, profile)
+    copies = [each for each in node.clients if not each.native and not is_ip_client(each.name)]
+    verifies = tuple(Send(target, Verify(each.name, each.revision)) for each in copies for target in targets)
+    return Step(done.node, (*done.outputs, *verifies))
+
+
+@instead_of(verify.is_expired)
+def never_expires(_client: Client, _at_ms: int, _: Profile) -> bool:
+    """No lease is ever over."""
+    return False
+
+
+@instead_of(verify.on_lease_check_due)
+def renewed_by_the_check(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
+    """A check begins the leases anew that it finds over."""
+    over = [each for each in node.clients if verify.is_expired(each, event.at_ms, profile)]
+    for each in over:
+        node = node.with_client(replace(each, renewed_ms=event.at_ms))
+    done: Step = RULES["end-leases"].own(node, event, profile)
+    return done
+
+
 MUTANTS = (
     # --8<-- [start:B02]
     Mutant(
@@ -98,6 +137,13 @@ MUTANTS = (
         bounds=Bounds(nodes=3, changes=0, drops=0, swallows=0),
     ),
     Mutant(
+        "m-check-renews",
+        "The lease check renews the leases that are over: a copy whose DELETE was swallowed stays for good.",
+        rules=(renewed_by_the_check,),
+        breaks=("INV-RESURRECT",),
+        bounds=Bounds(changes=0, drops=0, swallows=1, periods=7, lease_periods=1),
+    ),
+    Mutant(
         "m-cleaner-drops-native",
         "The lease check removes native clients too.",
         rules=(is_expired_native_too, native_with_lease),
@@ -105,11 +151,32 @@ MUTANTS = (
         bounds=Bounds(changes=0, drops=0, swallows=0, periods=2, lease_periods=1),
     ),
     Mutant(
+        "m-no-lease-ends",
+        "No lease ever ends: the copies of a node that has crashed stay for good.",
+        rules=(never_expires,),
+        breaks=("INV-EXPIRE",),
+        bounds=Bounds(changes=0, drops=0, swallows=0, crashes=1, periods=5, lease_periods=1, in_flight=1),
+    ),
+    Mutant(
         "m-query-creates",
         "A VERIFY of an unknown client creates it, with nothing.",
         rules=(created_empty,),
         breaks=("INV-DELETE",),
         bounds=Bounds(changes=0, drops=0, swallows=0, delays=1),
+    ),
+    Mutant(
+        "m-refusal-renews",
+        "A verify that is refused renews the lease of the copy all the same.",
+        rules=(refused_and_renewed,),
+        breaks=("INV-RENEW",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1),
+    ),
+    Mutant(
+        "m-verifies-copies",
+        "A verify round is about copies too: nodes that hold a copy keep it alive for each other.",
+        rules=(copies_too,),
+        breaks=("INV-SOURCE",),
+        bounds=Bounds(clients=2, changes=0, drops=0, swallows=0),
     ),
     Mutant(
         "m-verify-only-if-all-up",
