@@ -40,6 +40,7 @@ from distro_spark.result import CheckResult
 from distro_spark.validation.validate import Validated
 from distro_spark.validation.verdict import Rejection
 from distro_traces.nacos_logs.importer import Imported
+from distro_traces.unreached import Unreached
 
 TOOL = fields(version=TEXT, command=TEXT, date={"type": "string", "format": "date-time"})
 VERDICT, JUDGEMENT = of_type(Verdict), of_type(Judgement)
@@ -104,12 +105,11 @@ _GATE = of_fields(
     changes=many(fields(node=TEXT, what=TEXT, ms=maybe(COUNT), last=TEXT)),
     report=TEXT,
 )
-_CHECK = of_fields(CheckResult, findings=FINDINGS)
 
 DOCUMENTS: Mapping[str, Schema] = {
     "error": fields(error=TEXT, exit_code={"enum": [2, 3, 4, 70, 130]}),
     "gate": _GATE,
-    "check": _CHECK,
+    "check": of_fields(CheckResult, findings=FINDINGS, unreached=many(of_fields(Unreached))),
     "explore": fields(
         profile=TEXT,
         mutant=maybe(TEXT),

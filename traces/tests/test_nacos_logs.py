@@ -26,9 +26,10 @@ from distro_traces.errors import (
 )
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.header import parse_header, wall_clock
-from distro_traces.nacos_logs.facts import PHRASES
+from distro_traces.nacos_logs.facts import PHRASES, fact_of
 from distro_traces.nacos_logs.history import NOTHING_WENT
 from distro_traces.nacos_logs.importer import Imported, NoLogsError, import_logs
+from distro_traces.nacos_logs.records import Record
 from distro_traces.nacos_logs.window import NOT_SENT
 from distro_traces.ndjson import TraceFile, read_ndjson
 from distro_traces.observed import FACTS
@@ -400,14 +401,27 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "logs" / "naming-server.log").unlink()
     shutil.copytree(DATA, tmp_path / "logs" / "prod")
     refused(NoLogsError, r"n7: no such directory .* the logs are of prod/n0, prod/n1, prod/n2", zones={"n7": None})
-    refused(NoLogsError, "both are the logs of", names={"prod/n0": B})
+    refused(NoLogsError, "prod/n0: --node names it .*:12868, and its own logs .*:12848", names={"prod/n0": B})
     assert not (tmp_path / "out").exists()
 
 
+CASES = Path(__file__).parent / "data" / "cases"
+
+
 def test_every_phrase_is_met_or_known_to_be_rare() -> None:
-    text = "\n".join(path.read_text() for path in DATA.glob("*/*.log"))
+    text = "\n".join(path.read_text() for logs in (DATA, CASES) for path in logs.rglob("*.*") if path.is_file())
     unmet = {what.value for what, phrase in PHRASES.items() if not re.search(phrase, text, re.MULTILINE)}
-    assert unmet == {"expire", "health", "call fails", "call cancelled", "remove"}
+    assert unmet == {"health", "call cancelled", "register dropped", "new mode", "overloaded"}
+
+
+def test_every_phrase_has_the_words_by_which_its_records_are_found() -> None:
+    """A record is matched with the phrases of the words in it alone, and must not lose one by that."""
+    for path in (path for logs in (DATA, CASES) for path in logs.rglob("*.log")):
+        for text in path.read_text().splitlines():
+            record = Record(0, text, "", "any", path, 1)
+            plain = next((what for what, phrase in PHRASES.items() if re.search(phrase, text)), None)
+            fact = fact_of(record)
+            assert (fact is None) == (plain is None), text
 
 
 REAL_LOGS = Path(__file__).parents[3] / "shared" / "real-logs"

@@ -24,9 +24,12 @@ from distro_traces.header import wall_clock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from distro_conformance.findings import Finding
     from distro_spark.result import CheckResult, EventReference, InvariantResult, Replay, Responsibility
     from distro_spark.sinks import Sink
+    from distro_traces.unreached import Unreached
 
+UNREACHED_PRINTED = 5
 VIOLATIONS_PRINTED = 3
 """Of one invariant."""
 JDBC = "DISTROCHECK_JDBC"
@@ -126,22 +129,37 @@ def check(
                 )
         finally:
             session.stop()
+    open_ends = _unreached(Path(path)) if is_here and not follow else []
     verdict, findings = Verdict(result.verdict), findings_of(result, path)
     if html:
-        from distro_conformance.report import write_page
-        from distro_conformance.report.traces import report_of_check
-
-        write_page(report_of_check(result, findings, path), html)
+        _write_page(result, findings, path, html)
     if json:
-        print_json("check", {**result.to_json(), "findings": plain(findings)})
+        print_json("check", {**result.to_json(), "findings": plain(findings), "unreached": plain(open_ends)})
     else:
-        _print(result)
+        _print(result, open_ends)
         if html:
             say(f"Page: {html}")
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
         told = [_told(judged, result) for judged in result.invariants]
         summary([*told, *_told_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
+
+
+def _write_page(result: CheckResult, findings: Sequence[Finding], path: str, html: Path) -> None:
+    from distro_conformance.report import write_page
+    from distro_conformance.report.traces import report_of_check
+
+    write_page(report_of_check(result, findings, path), html)
+
+
+def _unreached(path: Path) -> list[Unreached]:
+    """What had not reached a member when runs without a checkpoint ended; of small recordings, which are read again."""
+    from distro_traces.reading import headers_at, read_run
+    from distro_traces.unreached import unreached
+
+    if _size_bytes(path) >= SMALL_BYTES:
+        return []
+    return [each for header, _ in headers_at(path) for each in unreached(read_run(path, header.run).events)]
 
 
 def _follow(
@@ -230,7 +248,11 @@ def _at(event: EventReference, run: str, result: CheckResult) -> str:
     return f"{event}" if clock is None else f"{event}, {clock}"
 
 
-def _print(result: CheckResult) -> None:
+def _print(result: CheckResult, open_ends: Sequence[Unreached]) -> None:
+    for end in open_ends[:UNREACHED_PRINTED]:
+        say(f"  run {end.run}: {end}")
+    if len(open_ends) > UNREACHED_PRINTED:
+        say(f"  … {len(open_ends) - UNREACHED_PRINTED} more changes had not reached a member, see --json")
     known = [each for each in result.violations if each.known]
     for (name, bug), count in sorted(Counter((each.invariant, each.known or "") for each in known).items()):
         say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")

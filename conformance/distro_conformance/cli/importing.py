@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from distro_conformance.cli import import_app
-from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, profile_option
-from distro_conformance.cli.output import print_json, progress, say
-from distro_conformance.cli.paths import readable, writable_directory
+from distro_conformance.cli.options import DEFAULT_OUT, HtmlOption, JsonOption, profile_option
+from distro_conformance.cli.output import Progress, print_json, progress, say
+from distro_conformance.cli.paths import readable, require_extras, writable_directory, writable_file
 from distro_conformance.commands import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
@@ -32,11 +33,15 @@ def nacos_logs(
         list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not say whose they are.")
     ] = None,
     profile: Annotated[str | None, profile_option("nacos-2.2.4, say; else the release that the logs name.")] = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read the logs of real servers into a trace, which `check` and `export` take."""
+    """Read the logs of real servers into a trace, which `check` and `export` take, and say what went wrong."""
     from distro_traces.nacos_logs.importer import import_logs
 
+    if html:
+        require_extras("report")
+    writable_file(html, "--html")
     zones = {label: _zone(name) for label, name in _pairs(zone or (), "--zone", alone="")}
     with progress() as on_progress:
         on_progress(f"reading {directory}")
@@ -48,18 +53,35 @@ def nacos_logs(
             zones=zones,
             names=dict(_pairs(node or (), "--node")),
             profile=profile,
+            on_file=reading(on_progress),
         )
+    if html:
+        from distro_conformance.report.logs import write_logs_page
+
+        write_logs_page(imported, html)
     if json:
         print_json("import nacos-logs", plain(imported))
         return
-    for label, address in imported.nodes.items():
-        say(f"{label}: {address}")
-    for reason, count in imported.skipped.items():
-        say(f"  skipped {count}: {reason}")
-    for limit in imported.limits:
-        say(f"  not shown: {limit}")
+    from distro_conformance.cli.story import story
+
+    for line in story(imported):
+        say(line)
+    if html:
+        say(f"Page: {html}")
     say(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
     say(command("check", imported.path))
+
+
+def reading(on_progress: Progress) -> Callable[[Path, int, int], None]:
+    """Says which file is read, how much of the first pass is done, and how long it will take; then comes the second."""
+    began_s = time.monotonic()
+
+    def on_file(path: Path, done_bytes: int, total_bytes: int) -> None:
+        spent_s = time.monotonic() - began_s
+        left = f", {spent_s * (total_bytes - done_bytes) / done_bytes:.0f} s left" if done_bytes else ""
+        on_progress(f"first pass of two: {done_bytes >> 20} of {total_bytes >> 20} MB{left}, {path.name}")
+
+    return on_file
 
 
 def _pairs(texts: Sequence[str], option: str, alone: str | None = None) -> list[tuple[str, str]]:

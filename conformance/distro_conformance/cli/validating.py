@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,14 @@ from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import readable, require_extras, writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
+from distro_traces.event import Outcome
 from distro_traces.header import wall_clock
+
+DEFAULT_RELEASE = "nacos-2.3.2"
+"""Whose rules are looked at where a trace does not say: no verdict follows."""
+
+NAMELESS = "the trace does not name its release; it was compared with {}, which proves nothing: name it with --profile"
+VACUOUS = "vacuous: no row is about a client and no node has loaded, so nothing was compared"
 
 if TYPE_CHECKING:
     from distro_spark.validation.verdict import Rejection
@@ -37,12 +45,17 @@ def validate(
 
     writable_file(html, "--html")
     found = read_run(readable(trace, "trace"), run)
-    rules = profile_named(profile or found.header.profile)
+    names_release = profile is not None or found.header.names_release
+    rules = profile_named(profile or (found.header.profile if names_release else DEFAULT_RELEASE))
     with progress() as on_progress:
         on_progress(f"{len(found.events)} rows")
         judged = run_validation(found.header, found.events, rules)
+    if not names_release:
+        judged = replace(judged, doubts=(*judged.doubts, NAMELESS.format(rules.name)))
+    if not any(_says_something(event) for event in found.events):
+        judged = replace(judged, doubts=(*judged.doubts, VACUOUS))
     verdict = Verdict.CONFORMS if judged.accepted else Verdict.VIOLATES
-    if judged.accepted and (judged.undecided or judged.doubts or found.rejected or found.cut):
+    if not names_release or (judged.accepted and (judged.undecided or judged.doubts or found.rejected or found.cut)):
         verdict = Verdict.INCONCLUSIVE
     if html:
         from distro_conformance.report import write_page
@@ -65,6 +78,11 @@ def validate(
             f"{judged.events} rows of {found.header.run}, {judged.undecided} not decided, {judged.seconds:.1f} s",
         )
     raise typer.Exit(verdict.exit_code)
+
+
+def _says_something(event: Event) -> bool:
+    """Is it about a client, or the end of a load?"""
+    return event.client is not None or (event.operation == "SNAPSHOT" and event.outcome is Outcome.SUCCESS)
 
 
 def _print(rejection: Rejection | None, began: str | None) -> None:

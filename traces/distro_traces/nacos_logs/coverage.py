@@ -2,8 +2,8 @@
 
 A fact that is not logged did not happen only if the log that would have it was read at the level that contains it, and
 reaches over the time in question. A log counts as read at INFO when a record of that level was found in it, or a record
-that only this log has at INFO was found elsewhere (all logs in one stream). Its time is that from its first to its last
-record: what was rotated away before, or not copied after, is unknown.
+that only this log has at INFO was found elsewhere: all logs in one stream, where only such records are known to be its
+own. Its time is that from its first to its last record: what was rotated away before, or not copied after, is unknown.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ class Coverage:
 
     spans: defaultdict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
     levels: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by log
-    _streams: dict[str, Span] = field(default_factory=dict)  # of what is named as none of the logs
-    _found: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # stream to logs
 
     def add(self, record: Record, what: What | None) -> None:
         """Take note of a record and of what it says."""
@@ -42,20 +40,20 @@ class Coverage:
             elif log == record.log:
                 self.levels[log].add("INFO")
             _extend(self.spans[record.log], record.at_ms)
-            return
-        first, last = self._streams.get(record.log, (record.at_ms, record.at_ms))
-        self._streams[record.log] = (min(first, record.at_ms), max(last, record.at_ms))
-        if log is not None:
-            self._found[record.log].add(log)
+        elif log is not None:
+            _extend(self.spans[log], record.at_ms)
             self.levels[log].add("DEBUG" if what is What.VERIFY else "INFO")
+
+    def merge(self, other: Coverage) -> None:
+        """Take over what further files of the same node show."""
+        for log, spans in other.spans.items():
+            self.spans[log] += spans
+        for log, found in other.levels.items():
+            self.levels[log] |= found
 
     def read(self, log: str, level: str = "INFO") -> tuple[Span, ...]:
         """The spans over which the records of a log at that level are there."""
-        found = self.levels[log]
-        if not found & {level, "DEBUG", "TRACE"}:
-            return ()
-        streams = [span for stream, span in self._streams.items() if log in self._found[stream]]
-        return (*self.spans[log], *streams)
+        return tuple(self.spans[log]) if self.levels[log] & {level, "DEBUG", "TRACE"} else ()
 
     def reads(self, log: str, at_ms: int) -> bool:
         return any(first <= at_ms <= last for first, last in self.read(log))

@@ -25,11 +25,13 @@ NACOS_LOGS = (
     "naming-server",
     "naming-event",
     "nacos-cluster",
+    "remote-digest",
+    "naming-push",
 )
 """The logs with facts of replication, in the order in which one request passes through them within a millisecond."""
 
 OTHER_NACOS_LOGS = (
-    *("naming-push", "naming-performance", "naming-rt", "naming-raft", "remote-digest", "remote-core", "remote-push"),
+    *("naming-performance", "naming-rt", "naming-raft", "remote-core", "remote-push"),
     *("remote", "plugin-control-connection", "plugin-control", "protocol-raft", "alipay-jraft", "core-auth", "nacos"),
     *(
         "nacos-address",
@@ -62,7 +64,7 @@ def find(directory: Path) -> tuple[LogFiles, ...]:
     root = directory if directory.is_dir() else directory.parent
     for folder, paths in _folders(directory):
         place = "" if folder == root else folder.relative_to(root).as_posix()
-        named = {path: _split(path.name) for path in paths}
+        named = {path: split_name(path.name) for path in paths}
         labels = {label for log, label in named.values() if log is not None}
         others = {label for log, label in named.values() if log is None}
         for path, (log, label) in named.items():
@@ -106,7 +108,7 @@ def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:
             yield Path(folder), paths
 
 
-def _split(name: str) -> tuple[str | None, str]:
+def split_name(name: str) -> tuple[str | None, str]:
     """A file name as the log that it is (None: no Nacos log) and what else it says, which may be a node."""
     bare = _LOG.sub("", _ROTATION.sub("", name))
     known = _KNOWN.search(bare)

@@ -11,22 +11,25 @@ and target: the latest call that is not received yet.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.content import Published, digest
 from distro_traces.event import EXPIRED, Kind, Outcome
 from distro_traces.nacos_logs.coverage import CLIENTS, COPIES, Coverage
 from distro_traces.nacos_logs.facts import Fact, What
+from distro_traces.nacos_logs.troubles import Troubles
 from distro_traces.nacos_logs.window import WINDOW_MS, Deed
 from distro_traces.ndjson import EventFields, Recorder
+from distro_traces.unreached import Unreachables
 
 OLDER = "about the content of a client that is older than the logs"
 UNCOVERED = "about the content of a client, at a time that naming-server does not cover"
 NOT_HELD = "the end of a connection that held no client"
+NAMELESS = "a call that failed, of which neither the log nor its duration says which"
 NO_START = "the end of a call whose start is not in the logs"
 NOTHING_WENT = "an expiry, of which it is not logged what went"
 SKEW_MS = 2000
@@ -49,6 +52,14 @@ class _Held:
     revision: int | None = None
 
 
+class _Open(NamedTuple):
+    """A call that has no answer yet."""
+
+    message: str
+    operation: str
+    since_ms: int
+
+
 @dataclass(slots=True)
 class _Node:
     """What the log of one node has said so far."""
@@ -61,7 +72,9 @@ class _Node:
     members: str = ""
     received: dict[str, tuple[int, str]] = field(default_factory=dict)  # client: when, message
     load: str | None = None
-    calls: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # client, target: message, operation
+    calls: dict[tuple[str, str], _Open] = field(default_factory=dict)  # client, target
+    nameless: deque[Fact] = field(default_factory=deque)  # failures whose call is not known yet
+    own: dict[str, int] = field(default_factory=dict)  # clients with a connection to this server, since when
 
 
 class History:
@@ -79,17 +92,22 @@ class History:
         *,
         release: str | None,
         coverage: Mapping[str, Coverage],
+        unreached: Unreachables,
+        troubles: Troubles,
     ) -> None:
         self._recorder = recorder
         self._began_ms = began_ms
         self._skipped = skipped
         self._release = release or ""
         self._coverage = coverage
+        self._unreached = unreached
+        self._troubles = troubles
         self._shows_content = {name: bool(each.read(CLIENTS)) for name, each in coverage.items()}
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
-        self._on_their_way: dict[_Call, tuple[str, str]] = {}  # message, source
+        self._on_their_way: dict[_Call, tuple[str, str, int]] = {}  # message, source, when
         self._unsent: dict[_Call, tuple[int, str]] = {}  # received, and no start seen yet: when, message
-        self._refused: dict[tuple[str, str], str] = {}  # target, client: message
+        self._refused: dict[tuple[str, str], tuple[int, str]] = {}  # target, client: when, message
+        self._taken = 0
 
     def take(self, name: str, deed: Deed) -> None:
         """The next deed of a node."""
@@ -97,6 +115,9 @@ class History:
         if fact.what is What.STARTS:
             self._start(name, node, fact)
             return
+        self._taken += 1
+        if self._taken % _FORGETS_EVERY == 0:
+            self._forget(fact.at_ms)
         if fact.what not in (What.MEMBERS, What.LOAD, What.LOAD_ENDS, What.LOAD_FAILS):
             node.starting_ms, node.has_lived = None, True
         match fact.what:
@@ -112,6 +133,10 @@ class History:
                 self._end(name, node, fact)
             case What.CALL:
                 self._call(name, node, fact)
+            case What.CALL_FAILS if fact.client is None:
+                self._nameless_fails(name, node, fact)
+            case What.NATIVE:
+                self._is_native(node, fact)
             case What.CALL_ENDS | What.CALL_FAILS:
                 self._call_ends(name, node, fact)
             case What.RECEIVED:
@@ -181,8 +206,9 @@ class History:
         for effect in deed.effects:
             held = _after(held, effect)
         if self._shows_content[name] and not self._coverage[name].reads(CLIENTS, fact.at_ms):
-            held = replace(held, services=None)
+            node.held[client] = replace(held, services=None, revision=revision)
             self._skipped[UNCOVERED] += 1
+            return
         held = node.held[client] = replace(held, revision=revision)
         when, message = node.received.get(client, (0, None))
         message = message if fact.at_ms - when <= WINDOW_MS else node.load
@@ -222,6 +248,8 @@ class History:
 
     def _is_own(self, name: str, node: _Node, fact: Fact) -> bool | None:
         """Of a client that nothing names as a copy: it is the node's own if a copy would have been named."""
+        if node.own.pop(fact.client or "", None) is not None:
+            return True
         coverage, (received_ms, _) = self._coverage[name], node.received.get(fact.client or "", (0, ""))
         might_be_loaded = node.load is not None and not coverage.reads(COPIES, fact.at_ms)
         if might_be_loaded or fact.at_ms - received_ms <= COMES_WITHIN_MS:
@@ -235,8 +263,13 @@ class History:
         received_ms, message = self._unsent.pop(call, (0, ""))
         if not message or fact.at_ms + SKEW_MS < received_ms or received_ms < fact.at_ms - SKEW_MS:
             message = self._recorder.new_message_id()
-            self._on_their_way[call] = (message, name)
-        node.calls[fact["client"], fact["target"]] = (message, call[0])
+            self._on_their_way[call] = (message, name, fact.at_ms)
+        if (before := node.calls.get((fact["client"], fact["target"]))) is not None and node.nameless:
+            # The call is made again, so the one before it has ended: that is one of the failures without a name.
+            failed = node.nameless.popleft()
+            if before.since_ms <= failed.at_ms:
+                self._named_fails(name, node, replace(failed, details={**fact.details}))
+        node.calls[fact["client"], fact["target"]] = _Open(message, call[0], fact.at_ms)
         self._row(
             name,
             fact.at_ms,
@@ -248,11 +281,11 @@ class History:
         )
 
     def _call_ends(self, name: str, node: _Node, fact: Fact) -> None:
-        message, operation = node.calls.pop((fact["client"], fact["target"]), ("", ""))
+        message, operation, _ = node.calls.pop((fact["client"], fact["target"]), ("", "", 0))
         if not message:
             self._skipped[NO_START] += 1
             return
-        outcome = Outcome.ERROR
+        outcome = Outcome.TIMEOUT if "imeout" in fact.more else Outcome.ERROR
         if fact.what is What.CALL_ENDS:
             outcome = Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
         call = (operation, fact["client"], fact["target"])
@@ -269,11 +302,47 @@ class History:
             outcome=outcome,
         )
 
+    def _nameless_fails(self, name: str, node: _Node, fact: Fact) -> None:
+        """Up to 2.1.0 the record names no call: it is the one that has been open for as long as the exception says, or
+        the only one that is open; else the one that is made again next."""
+        limit = _TIMEOUT.search(fact.more)
+        waited = [key for key, call in node.calls.items() if limit is None or _fits(fact.at_ms - call.since_ms, limit)]
+        if len(waited) == 1:
+            client, target = waited[0]
+            self._named_fails(name, node, replace(fact, details={"client": client, "target": target}))
+        elif node.calls and len(node.nameless) < _NAMELESS_MAX:
+            node.nameless.append(fact)
+        else:
+            self._skipped[NAMELESS] += 1
+            self._troubles.take(name, fact)
+
+    def _named_fails(self, name: str, node: _Node, fact: Fact) -> None:
+        self._call_ends(name, node, fact)
+        self._troubles.take(name, fact)
+
+    def _is_native(self, node: _Node, fact: Fact) -> None:
+        client = fact["client"]
+        held = node.held.get(client)
+        if held is None:
+            node.own[client] = fact.at_ms
+        elif held.owned is None:
+            node.held[client] = replace(held, owned=True)
+
+    def _forget(self, now_ms: int) -> None:
+        """What was remembered to match records that stand close together; else it would grow with the logs."""
+        since_ms = now_ms - _FORGETS_MS
+        for node in self._nodes.values():
+            node.received = {client: got for client, got in node.received.items() if got[0] >= since_ms}
+            node.own = {client: at_ms for client, at_ms in node.own.items() if at_ms >= since_ms}
+        self._on_their_way = {call: sent for call, sent in self._on_their_way.items() if sent[2] >= since_ms}
+        self._unsent = {call: got for call, got in self._unsent.items() if got[0] >= since_ms}
+        self._refused = {key: got for key, got in self._refused.items() if got[0] >= since_ms}
+
     def _receive(self, name: str, node: _Node, deed: Deed) -> None:
         fact = deed.fact
         operation = "DELETE" if fact["operation"] == "DELETE" else "CHANGE"
         call = (operation, fact["client"], name)
-        message, source = self._on_their_way.pop(call, (None, None))
+        message, source, _ = self._on_their_way.pop(call, (None, None, 0))
         if message is None:
             message = self._recorder.new_message_id()
             self._unsent[call] = (fact.at_ms, message)
@@ -317,18 +386,32 @@ class History:
 
     def _verify_fails(self, name: str, node: _Node, fact: Fact) -> None:
         client, message = fact["client"], self._recorder.new_message_id()
-        kind, peer = Kind.REPLY_SENT, None
+        kind, peer, detail = Kind.REPLY_SENT, None, None
         if fact.what is What.VERIFY_REFUSED:
             when, verify = node.received.get(client, (0, message))
             message = verify if fact.at_ms - when <= WINDOW_MS else message
-            self._refused[name, client] = message
+            self._refused[name, client] = (fact.at_ms, message)
+            peer, detail = self._member_at(fact["ip"]), f"get new client from {fact['ip']}"
         else:
             peer = fact["target"]
-            message = self._refused.pop((peer, client), message)
+            _, message = self._refused.pop((peer, client), (0, message))
             kind = Kind.REPLY_RECEIVED
         self._row(
-            name, fact.at_ms, kind, peer=peer, message=message, operation="VERIFY", client=client, outcome=Outcome.FAIL
+            name,
+            fact.at_ms,
+            kind,
+            peer=peer,
+            message=message,
+            operation="VERIFY",
+            client=client,
+            outcome=Outcome.FAIL,
+            detail=detail,
         )
+
+    def _member_at(self, ip: str) -> str | None:
+        """The only member with this address, whatever its port."""
+        found = [node for node in self._recorder.header.nodes if split_address(node)[0].strip("[]") == ip.strip("[]")]
+        return found[0] if len(found) == 1 else None
 
     def _load(self, name: str, node: _Node, fact: Fact) -> None:
         peer = fact["target"]
@@ -377,7 +460,20 @@ class History:
         )
 
     def _row(self, name: str, at_ms: int, kind: Kind, **fields: Unpack[EventFields]) -> None:
-        self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields)
+        self._unreached.take(self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields))
+
+
+_TIMEOUT = re.compile(r"[Tt]imeout after (\d+) ?m|Waited (\d+) m", re.IGNORECASE)
+_LATE_MS = 500
+"""A call that timed out is logged that much later at most, and a little earlier by another clock."""
+_NAMELESS_MAX = 1000
+_FORGETS_EVERY = 10_000
+_FORGETS_MS = 600_000
+
+
+def _fits(waited_ms: int, limit: re.Match[str]) -> bool:
+    limit_ms = int(limit[1] or limit[2])
+    return limit_ms - 50 <= waited_ms <= limit_ms + _LATE_MS
 
 
 _TAKES_REVISIONS = re.compile(r"(2\.[3-9]|[3-9])\.")

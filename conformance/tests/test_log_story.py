@@ -1,0 +1,91 @@
+"""What a person reads after `import nacos-logs`: the story, its page, what `check` and `validate` say of the trace."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from programs import Call, Document
+
+DATA = Path(__file__).parents[2] / "traces" / "tests" / "data"
+CASES = DATA / "cases"
+NEVER = (
+    "1716170760000_10.0.0.2_40002's change at 10.9.0.1:8848, 360100 ms, never reached 10.9.0.3:8848; 40 calls failed, "
+    "the last after 3000 ms"
+)
+
+
+def story(call: Call, logs: Path, out: Path, *more: str) -> str:
+    found = call("import", "nacos-logs", str(logs), "--out", str(out), *more)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_a_first_look_is_a_screen_that_ends_in_the_command_for_more(call: Call, tmp_path: Path) -> None:
+    lines = story(call, CASES / "23", tmp_path).splitlines()
+    assert len(lines) <= 24
+    assert lines[0] == "n0: 10.9.0.1:8848"
+    assert re.search(r"2024-05-20 10:00:00\.000 to 2024-05-20 10:10:05\.100: .*protocol-distro \(INFO\)", lines[1])
+    [told] = [line for line in lines if NEVER in line]
+    assert told.endswith("(protocol-distro.log:23)")
+    assert lines[-1] == f"distrocheck check {tmp_path / 'nacos-logs.ndjson'}"
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        ("05", "never loaded: waits for a member list (28 times), sends no verify (5 times)  (protocol-distro.log:1)"),
+        ("08", "pushes to the subscriber 10.0.5.6 failed: svc-b after 20000 ms, svc-c after 20000 ms"),
+        ("10", "closed the connection of 1779700000000_10.0.6.6_50111: nothing came from it, and it did not answer"),
+        ("19", "runs as 1.x: what it replicates does not go by the rules of 2.x: upgrade check result false"),
+        ("10f", "No record says that anything went wrong."),
+        ("02", "no record says its address (--node a=HOST:PORT)"),
+        ("02", "the release is not logged, so nothing can be judged; name it with --profile nacos-X.Y.Z"),
+    ],
+)
+def test_the_story_says(call: Call, tmp_path: Path, case: str, sentence: str) -> None:
+    assert sentence in story(call, CASES / case, tmp_path)
+
+
+def test_the_document_has_the_story_too(document: Document, tmp_path: Path) -> None:
+    code, found = document("import", "nacos-logs", str(CASES / "23"), "--out", str(tmp_path))
+    assert code == 0
+    assert [each["kind"] for each in found["troubles"]] == ["unreached", "link"]
+    assert found["spans"][0]["node"] == "10.9.0.1:8848"
+
+
+def test_the_page_draws_a_lane_for_each_node_and_stands_alone(call: Call, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert f"Page: {page}" in story(call, CASES / "23", tmp_path / "out", "--html", str(page))
+    text = page.read_text()
+    assert NEVER.replace("'", "&#39;") in text
+    assert len(re.findall(r'class="bar read"', text)) == 3
+    assert re.findall(r"""(?:src|href)=["']""", text) == []
+
+
+@pytest.mark.spark
+def test_check_says_which_change_never_arrived(call: Call, document: Document, tmp_path: Path) -> None:
+    story(call, CASES / "23", tmp_path)
+    code, found = document("check", str(tmp_path), "--invariant", "INV-OWNER")
+    assert code == 0
+    [each] = found["unreached"]
+    assert (each["member"], each["failed"], each["last_ms"], each["open_since_ms"]) == (
+        "10.9.0.3:8848",
+        40,
+        3000,
+        605100,
+    )
+
+
+@pytest.mark.parametrize(("case", "vacuous"), [("05", True), ("10f", False)])
+def test_validate_of_a_release_that_is_not_named_proves_nothing(
+    call: Call, tmp_path: Path, case: str, vacuous: bool
+) -> None:
+    story(call, CASES / case, tmp_path)
+    found = call("validate", str(tmp_path))
+    assert found.returncode == 3
+    assert "the trace does not name its release; it was compared with nacos-2.3.2, which proves nothing" in found.stdout
+    assert ("vacuous: no row is about a client" in found.stdout) == vacuous
+    named = call("validate", str(tmp_path), "--profile", "nacos-2.1.2")
+    assert ("does not name its release" in named.stdout, named.returncode) == (False, 3)

@@ -1,0 +1,178 @@
+"""One line of a log file: when it was written, what it says, and which file it came from.
+
+Nobody can know the pattern of a log: operators change it, and whatever carries the lines (a container runtime, a
+shipper, grep) wraps them. So a line is unwrapped first (JSON, CSV, HTML escapes, the file name that grep puts in
+front), and then it begins a record if it has a date and a time near its beginning. The stamp that the server wrote is
+the one closest to the message: what stands before it, or beside it in JSON, is when the line was collected.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any, NamedTuple
+
+STAMP_WITHIN = 200
+"""Characters. A date that comes later is part of the message."""
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = (
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?[ ]?(?P<offset>Z|[+-]\d\d:?\d\d)?"
+)
+_STAMPS = tuple(
+    re.compile(rf"(?<!\d){date}{_TIME}(?![\d:])")
+    for date in (
+        r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ]",
+        r"(?P<name>[A-Z][a-z]{2}) (?P<day>\d{1,2}), (?P<year>\d{4}) (?:@ )?",
+        r"(?P<day>\d\d)[-/](?P<name>[A-Z][a-z]{2})[-/](?P<year>\d{4})[ :]",
+    )
+)
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b")
+_BETWEEN = 64  # characters between the stamp of a collector and that of the server
+_ANSI = re.compile(r"\x1b\[[\d;]*m")
+_GREP = re.compile(
+    r"(?P<source>[^\s:|{\"]*?[^\s:|{\"/](?:\.log|\.txt|\.out|\.gz)[^\s:|{\"]*?)(?::|-(?=\d{4}-))(?:\d+[:-](?=\d{4}-))?(?=\S)"
+)
+_COMPOSE = re.compile(r"(?P<source>[\w.\-]+)\s+\|\s")
+_MESSAGES = ("message", "log", "msg", "@message", "MESSAGE", "line", "textPayload", "short_message", "body", "_raw")
+_TIMES = ("@timestamp", "timestamp", "time", "ts", "date", "@t")
+_PATHS = (("log", "file", "path"), ("source",), ("filename",), ("file",), ("path",))
+_HOSTS = (("host", "name"), ("hostname",), ("host",), ("kubernetes", "pod", "name"), ("kubernetes", "pod_name"))
+
+
+class Line(NamedTuple):
+    """`at_ms`: the stamp of the server, or the only one in a plain line; `outer_ms`: that of what collected it."""
+
+    text: str
+    at_ms: int | None
+    outer_ms: int | None = None
+    source: str = ""  # the file, and host, that the line itself names
+
+
+class LineReader:
+    """Reads lines of one zone. The text of an hour is looked up, since almost all lines share one with the last."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._hours: dict[bytes, int | None] = {}
+
+    def plain_ms(self, line: bytes) -> int | None:
+        """The stamp of a line in the default pattern, `2025-09-02 16:45:13,123 INFO …`; None: any other line."""
+        if line[4:5] != b"-" or line[19:20] not in (b",", b".") or not line[20:23].isdigit() or line[23:24] not in b" ":
+            return None
+        hour = line[:13]
+        if hour not in self._hours:
+            try:
+                self._hours[hour] = self._ms(datetime.strptime(hour.decode(), "%Y-%m-%d %H").replace(tzinfo=self._zone))
+            except ValueError:
+                self._hours[hour] = None
+        base = self._hours[hour]
+        try:
+            # Another stamp may follow, that of the server itself; escapes have to be read.
+            if base is None or line[24:28].isdigit() or b"\x1b[" in line or b"&#39;" in line or b"&quot;" in line:
+                return None
+            return base + int(line[14:16]) * 60_000 + int(line[17:19]) * 1000 + int(line[20:23])
+        except ValueError:
+            return None
+
+    def read(self, raw: bytes) -> Line:
+        """Any line."""
+        text = raw.decode("utf-8", "replace").lstrip("\ufeff").rstrip()
+        if "\x1b[" in text:
+            text = _ANSI.sub("", text)
+        if "&#39;" in text or "&quot;" in text:
+            text = html.unescape(text)
+        source = ""
+        found = _GREP.match(text) or _COMPOSE.match(text)
+        if found is not None:
+            source, text = found["source"], text[found.end() :]
+        line = self._wrapped(text)
+        if line is None:
+            return Line(text, *self._stamps_ms(text), source)
+        return line._replace(source="/".join(part for part in (source, line.source) if part))
+
+    def _wrapped(self, text: str) -> Line | None:
+        """A line of JSON or CSV; None: neither."""
+        if text.startswith("{"):
+            try:
+                found = json.loads(text)
+            except ValueError:
+                return None
+            return self._of_json(found) if isinstance(found, dict) else None
+        if text.startswith('"') and text.endswith('"'):
+            fields = next(csv.reader([text]), [])
+            if len(fields) > 1:
+                message = max(fields, key=len)
+                others = [field for field in fields if field is not message]
+                outer_ms = next((ms for field in others if (ms := self._stamps_ms(field)[0]) is not None), None)
+                return self._inner(message, outer_ms, " ".join(others))
+        return None
+
+    def _of_json(self, found: Mapping[str, Any]) -> Line | None:
+        message = next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
+        if message is None:
+            return None
+        times = (found[name] for name in _TIMES if isinstance(found.get(name), str))
+        outer_ms = next((ms for time in times if (ms := self._stamps_ms(time)[0]) is not None), None)
+        level = found.get("level", found.get("severity", ""))
+        line = self._inner(message.rstrip("\n"), outer_ms, level if isinstance(level, str) else "")
+        names = [next((name for path in paths if (name := _at(found, path))), "") for paths in (_HOSTS, _PATHS)]
+        return line._replace(source="/".join(part for part in (*names, line.source) if part))
+
+    def _inner(self, message: str, outer_ms: int | None, before: str) -> Line:
+        line = self._wrapped(message) or Line(message, *self._stamps_ms(message))
+        if line.at_ms is None and before:
+            line = line._replace(text=f"{before} {line.text}")
+        return line._replace(outer_ms=outer_ms if line.outer_ms is None else line.outer_ms)
+
+    def _stamps_ms(self, text: str) -> tuple[int | None, int | None]:
+        """The last of the stamps that stand together before the message, and the first one if there are several."""
+        last_ms, first_ms, end = None, None, 0
+        while True:
+            found = next((m for each in _STAMPS if (m := each.search(text, end, end + STAMP_WITHIN))), None)
+            if found is None or (end and (found.start() - end > _BETWEEN or _LEVEL.search(text, end, found.start()))):
+                return last_ms, first_ms
+            read_ms = self._read(found)
+            if read_ms is None:
+                return last_ms, first_ms
+            if last_ms is not None and first_ms is None:
+                first_ms = last_ms
+            last_ms, end = read_ms, found.end()
+
+    def _read(self, stamp: re.Match[str]) -> int | None:
+        part = stamp.groupdict()
+        try:
+            month = int(part["month"]) if part.get("month") else _MONTHS.index(part["name"]) + 1
+            day = (int(part["year"]), month, int(part["day"]))
+            time = (int(part["hour"]), int(part["minute"]), int(part["second"]))
+            zone = self._zone if part["offset"] is None else _offset(part["offset"])
+            when = datetime(*day, *time, tzinfo=zone)
+        except ValueError:  # the 31st of February: no stamp
+            return None
+        return self._ms(when) + int((part["fraction"] or "0").ljust(3, "0")[:3])
+
+    @staticmethod
+    def _ms(when: datetime) -> int:
+        return (when - _EPOCH) // timedelta(milliseconds=1)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _at(found: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    value: Any = found
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _offset(text: str) -> tzinfo:
+    if text == "Z":
+        return UTC
+    digits = text[1:].replace(":", "")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return timezone(timedelta(minutes=-minutes if text[:1] == "-" else minutes))

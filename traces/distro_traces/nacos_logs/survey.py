@@ -1,0 +1,208 @@
+"""The first pass over the logs: what must be known before the first row can be written.
+
+Which node each file is of, which members there are, the release, which logs were read at which level over which time
+(`Coverage`), and in which order the files of a log follow each other. Every file is read once, by itself; what is kept
+of it does not grow with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path, PurePosixPath
+
+from distro_protos.addresses import entries, one_name, split_address
+from distro_traces.errors import TraceError
+from distro_traces.nacos_logs.coverage import Coverage
+from distro_traces.nacos_logs.facts import LOG_OF, VERSION, What, fact_of, states_in
+from distro_traces.nacos_logs.files import LogFiles, split_name
+from distro_traces.nacos_logs.records import Part, Record, read_file
+
+OnFile = Callable[[Path, int, int], None]
+"""Called with each file before it is read, with the bytes of the files before it and of all."""
+
+
+class NoLogsError(TraceError):
+    """The files hold no record with a date and time, or none about replication."""
+
+
+@dataclass(slots=True)
+class Node:
+    """What the first pass learned of one node. `label`: the directory or part of the file names; `name`: its address,
+    else the label."""
+
+    label: str
+    zone: tzinfo
+    directory: str = ""  # the label without what lines name as their source
+    parts: list[Part] = field(default_factory=list)
+    own: Counter[str] = field(default_factory=Counter)  # addresses that only the node itself can have
+    others: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
+    releases: Counter[str] = field(default_factory=Counter)
+    facts: Counter[What] = field(default_factory=Counter)
+    has_revisions: bool = False
+    name: str = ""
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def first_ms(self) -> int:
+        return min(part.first_ms for part in self.parts)
+
+    @property
+    def last_ms(self) -> int:
+        return max(part.last_ms for part in self.parts)
+
+    @property
+    def is_named(self) -> bool:
+        """Is `name` an address?"""
+        return self.name.rpartition(":")[2].isdigit()
+
+    def shows(self, kinds: frozenset[What]) -> bool:
+        return any(self.facts[kind] for kind in kinds)
+
+
+def survey(
+    found: tuple[LogFiles, ...],
+    zones: Mapping[str, tzinfo],
+    zone: tzinfo,
+    names: Mapping[str, str],
+    on_file: OnFile | None = None,
+) -> list[Node]:
+    """The nodes of these files that say something of replication. Raises NoLogsError, DisorderError."""
+    nodes: dict[str, Node] = {}
+    sizes = {path: _size(path) for files in found for paths in files.by_log.values() for path in paths}
+    done, total = 0, sum(sizes.values())
+    for files in found:
+        its_zone = zones.get(files.label, zone)
+        for log, paths in files.by_log.items():
+            for path in paths:
+                if on_file is not None:
+                    on_file(path, done, total)
+                done += sizes[path]
+                for label in _learn(nodes, files.label, log, path, its_zone):
+                    nodes[label].zone = its_zone
+    known = [node for node in nodes.values() if node.facts]
+    for node in known:
+        if [each.directory for each in known].count(node.directory) == 1:  # one host, so the directory names it too
+            node.label = node.directory
+    _name(known, names)
+    return _joined(known, names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # it is refused when it is read
+        return 0
+
+
+def _learn(nodes: dict[str, Node], label: str, log: str, path: Path, zone: tzinfo) -> set[str]:
+    """Read a file; each source in it is a part, of the node that the source names or of the directory's."""
+    parts: dict[str, tuple[Node, Part]] = {}
+    touched = set()
+    for source, record in read_file(log, path, zone, Counter()):
+        if source not in parts:
+            its_log, its_label = _of_source(source, log, label)
+            node = nodes.setdefault(its_label, Node(its_label, zone, label))
+            touched.add(its_label)
+            part = Part(path, source, its_log)
+            node.parts.append(part)
+            parts[source] = (node, part)
+        node, part = parts[source]
+        part.extend(record)
+        _note(node, record._replace(log=part.log))
+    for _, part in parts.values():
+        part.ordered()  # refuses what has no order before anything is written
+    return touched
+
+
+def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
+    """Log and node of what a line says that it comes from, `n1/logs/naming-server.log.1` or a host or both."""
+    if not source:
+        return log, label
+    path = PurePosixPath(source)
+    known, rest = split_name(path.name)
+    folders = [part for part in path.parts[:-1] if part not in ("/", ".", "logs", "log", "nacos", "home", "var", "opt")]
+    if known is None and "." not in path.name:  # a host alone
+        return log, "/".join((label, source))
+    names = [*folders, *([rest] if known is not None and rest else [])]
+    return known or log, "/".join((label, *names)) if names else label
+
+
+def _note(node: Node, record: Record) -> None:
+    if "Member{" in record.text:
+        node.members.update(member for member, _ in states_in(record.text))
+    if "version=" in record.text or "Nacos " in record.text:
+        for release in VERSION.findall(record.text):
+            node.releases[release[0] or release[1]] += 1
+    fact = fact_of(record)
+    node.coverage.add(record, None if fact is None else fact.what)
+    if fact is None:
+        return
+    node.facts[fact.what] += 1
+    node.has_revisions = node.has_revisions or "revision" in fact.details
+    if fact.what is What.MEMBERS:
+        node.members.update(map(one_name, entries(fact["members"])))
+    elif fact.what is What.RECEIVED:
+        node.own[fact["target"]] += 1
+    elif fact.what is not What.VERIFY and fact.details.get("target", "null") != "null":
+        node.others.add(fact["target"])
+
+
+def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
+    """Each node its address: as given, as received messages name it, as the only member left, as the only member with
+    the host that the directory is called after; or its label."""
+    everybody = set().union(*(node.members | node.others for node in nodes), *(node.own for node in nodes))
+    for node in nodes:
+        left = node.members - node.others
+        host = node.label.rpartition("/")[2]
+        alike = {member for member in everybody if split_address(member)[0].strip("[]") == host}
+        found = [*(name for name, _ in node.own.most_common(1)), *(left if len(left) == 1 else ())]
+        found += alike if len(alike) == 1 else ()
+        node.name = one_name(names.get(node.label) or (found[0] if found else node.label))
+        node.members |= node.others
+        if node.own and node.label in names and node.name not in node.own:
+            own = ", ".join(node.own)
+            raise NoLogsError(
+                f"{node.label}: --node names it {node.name}, and its own logs {own}; leave one of them out"
+            )
+
+
+def _joined(nodes: list[Node], names: Mapping[str, str]) -> list[Node]:
+    """One node for each name: what lies in several directories is joined where the logs themselves say who they are."""
+    by_name: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        by_name[node.name].append(node)
+    return [_one_of(name, each, names) for name, each in by_name.items()]
+
+
+def _one_of(name: str, nodes: list[Node], names: Mapping[str, str]) -> Node:
+    first, *others = nodes
+    doubtful = [node.label for node in nodes if name not in node.own and node.label not in names]
+    if others and doubtful:
+        raise NoLogsError(
+            f"{' and '.join(node.label for node in nodes)}: both seem to be the logs of {name}, and those of "
+            f"{', '.join(doubtful)} do not say so; name each with --node DIRECTORY=HOST:PORT"
+        )
+    for node in others:
+        first.label += f" and {node.label}"
+        first.parts += node.parts
+        for counted in ("own", "releases", "facts"):
+            getattr(first, counted).update(getattr(node, counted))
+        first.members |= node.members
+        first.others |= node.others
+        first.has_revisions = first.has_revisions or node.has_revisions
+        first.coverage.merge(node.coverage)
+    return first
+
+
+def logs_of(node: Node) -> Iterator[str]:
+    """The logs that were read of a node, each with the levels found in it."""
+    order = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
+    for log in sorted(
+        {part.log for part in node.parts} | {log for log in set(LOG_OF.values()) if node.coverage.read(log)}
+    ):
+        levels = [level for level in order if level in node.coverage.levels[log]]
+        yield f"{log} ({levels[0]})" if levels else log

@@ -1,0 +1,306 @@
+"""What went wrong, in order of time, as the servers themselves say it: the story that an operator reads first.
+
+A trouble is an episode: the first record that says so, how often it was said, and the record that says it is over, if
+there is one. None of them is a verdict, and none follows from the absence of a record. Kinds, by what they explain: a
+server in 1.x mode, a node that does not load (and so verifies nothing), a member that another does not take for UP, a
+link on which calls fail, a client whose connection was closed by the server, a copy that goes and comes again,
+registrations that were dropped, pushes that fail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from distro_protos.addresses import entries, one_name
+from distro_traces.nacos_logs.facts import Fact, What, states_in
+from distro_traces.unreached import Unreached
+
+FLAPS = 3
+"""So often a copy must go and come again to be told."""
+KEPT_MAX = 10_000
+"""So many episodes are kept; further ones are not told. A member or a link has one at a time."""
+_BRIEF_MS = {"not-loaded": 10_000, "old-mode": 300_000}
+"""What ends sooner belongs to every start."""
+_TOLD_TWICE_MS = 60_000
+"""What is said again after a longer time is another episode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """`until_ms`: null when nothing says that it ended. Times in milliseconds since the trace began."""
+
+    kind: str
+    node: str
+    subject: str  # the member, client or subscriber
+    text: str
+    from_ms: int
+    until_ms: int | None
+    count: int
+    place: str  # file and line of the first record
+
+
+@dataclass(slots=True)
+class _Episode:
+    kind: str
+    node: str
+    subject: str
+    from_ms: int
+    place: str
+    last_ms: int
+    said: Counter[str] = field(default_factory=Counter)
+    until_ms: int | None = None
+
+    @property
+    def count(self) -> int:
+        return sum(self.said.values())
+
+
+_Key = tuple[str, str, str]
+
+
+class Troubles:
+    """Takes the facts of all nodes, each node's in order."""
+
+    def __init__(self) -> None:
+        self._open: dict[_Key, _Episode] = {}
+        self._over: list[_Episode] = []
+        self._removed: dict[tuple[str, str], int] = {}  # node, client: when its copy went
+        self._listed: dict[str, set[str]] = {}  # node: members that it once took for healthy
+
+    def take(self, node: str, fact: Fact) -> None:
+        note = _NOTES.get(fact.what)
+        if note is not None:
+            note(self, node, fact)
+
+    def found(self, began_ms: int, unreached: list[Unreached]) -> list[Trouble]:
+        """In order of time; a server in 1.x mode first, since it explains the rest."""
+        episodes = [_settled(each) for each in (*self._over, *self._open.values()) if _is_told(each)]
+        told = [_trouble(each, began_ms) for each in episodes]
+        places = {(each.node, each.subject): each.place for each in episodes if each.kind == "link"}
+        told += [
+            Trouble(
+                kind="unreached",
+                node=each.node,
+                subject=each.client,
+                text=str(each),
+                from_ms=each.first_ms,
+                until_ms=None,
+                count=each.failed,
+                place=places.get((each.node, each.member), ""),
+            )
+            for each in unreached
+            if each.failed or each.operation == "CHANGE"
+        ]
+        return sorted(told, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
+
+    # Episodes
+
+    def _say(self, kind: str, node: str, subject: str, fact: Fact, what: str) -> None:
+        key = (kind, node, subject)
+        found = self._open.get(key)
+        if found is not None and kind in _SEPARATE and fact.at_ms - found.last_ms > _TOLD_TWICE_MS:
+            self._close(key, found.last_ms)
+            found = None
+        if found is None:
+            if len(self._open) + len(self._over) >= KEPT_MAX:
+                return
+            found = self._open[key] = _Episode(kind, node, subject, fact.at_ms, fact.place, fact.at_ms)
+        found.said[what] += 1
+        found.last_ms = fact.at_ms
+
+    def _close(self, key: _Key, at_ms: int) -> None:
+        found = self._open.pop(key, None)
+        if found is not None and _is_told(found):
+            self._over.append(replace(found, until_ms=at_ms))
+
+    # What a fact says
+
+    def _starts(self, node: str, fact: Fact) -> None:
+        self._listed.pop(node, None)
+        for key in [key for key in self._open if key[1] == node and key[0] not in ("old-mode", "not-loaded")]:
+            self._close(key, fact.at_ms)
+
+    def _members(self, node: str, fact: Fact) -> None:
+        old, listed = (set(map(one_name, entries(fact[name]))) for name in ("old", "members"))
+        known = self._listed.setdefault(node, set())
+        known |= old
+        for member in known - listed:
+            self._say("member", node, member, fact, "not in its list of healthy members")
+        for member in listed:
+            self._close(("member", node, member), fact.at_ms)
+        known |= listed
+
+    def _states(self, node: str, fact: Fact) -> None:
+        for member, state in states_in(fact["list"]):
+            if state in ("DOWN", "SUSPICIOUS"):
+                self._say("member", node, member, fact, f"{state} in its list")
+            elif state == "UP":
+                self._close(("member", node, member), fact.at_ms)
+
+    def _unhealthy(self, node: str, fact: Fact) -> None:
+        self._say("member", node, fact["target"], fact, _REPORTED)
+
+    def _report_fails(self, node: str, fact: Fact) -> None:
+        why = fact.details.get("why", "").strip().rstrip(";") or "no reason is given"
+        self._say("reports", node, fact["target"], fact, why)
+
+    def _status_fails(self, node: str, fact: Fact) -> None:
+        self._say("reports", node, fact["target"], fact, "a request of the 1.x part")
+
+    def _call_ends(self, node: str, fact: Fact) -> None:
+        target = fact.details.get("target")
+        if target is None:
+            why = "timed out" if "imeout" in fact.more else "failed"
+            self._say("link", node, "a member that the record does not name", fact, f"call {why}")
+            return
+        if fact.details.get("result") == "true":
+            self._close(("link", node, target), fact.at_ms)
+        elif fact.what is What.CALL_CANCELLED:
+            self._say("link", node, target, fact, "call cancelled, the member is not UP")
+        elif fact.what is What.CALL_FAILS:
+            self._say("link", node, target, fact, "call timed out" if "imeout" in fact.more else "call failed")
+        else:
+            self._say("link", node, target, fact, "call answered with failure")
+
+    def _load_ends(self, node: str, fact: Fact) -> None:
+        if fact.details.get("result") == "true":
+            self._close(("not-loaded", node, ""), fact.at_ms)
+            return
+        how = "cancelled, it is not UP" if "cancelled" in fact.details else "failed"
+        self._say("not-loaded", node, "", fact, f"load from {fact['target']} {how}")
+
+    def _loaded(self, node: str, fact: Fact) -> None:
+        self._close(("not-loaded", node, ""), fact.at_ms)
+
+    def _not_loaded(self, node: str, fact: Fact) -> None:
+        self._say("not-loaded", node, "", fact, "sends no verify")
+
+    def _no_members(self, node: str, fact: Fact) -> None:
+        self._say("not-loaded", node, "", fact, "waits for a member list")
+
+    def _old_mode(self, node: str, fact: Fact) -> None:
+        said = "upgrade check result false" if "check" in fact.details else "data of 1.x arrives"
+        self._say("old-mode", node, "", fact, said)
+
+    def _new_mode(self, node: str, fact: Fact) -> None:
+        self._close(("old-mode", node, ""), fact.at_ms)
+
+    def _removes(self, node: str, fact: Fact) -> None:
+        if len(self._removed) >= KEPT_MAX:
+            self._removed.clear()
+        self._removed[node, fact["client"]] = fact.at_ms
+
+    def _applies(self, node: str, fact: Fact) -> None:
+        if self._removed.pop((node, fact["client"]), None) is not None:
+            self._say("flapping", node, fact["client"], fact, "came again after a DELETE")
+
+    def _refuses(self, node: str, fact: Fact) -> None:
+        found = self._open.get(("flapping", node, fact["client"]))
+        if found is not None or (node, fact["client"]) in self._removed:
+            self._say("flapping", node, fact["client"], fact, f"verified by {fact['ip']}")
+
+    def _redirect(self, node: str, fact: Fact) -> None:
+        self._say("redirect", node, fact["ip"], fact, "refused")
+
+    def _dropped(self, node: str, fact: Fact) -> None:
+        self._say("dropped", node, fact["client"], fact, "dropped")
+
+    def _ejected(self, node: str, fact: Fact) -> None:
+        why = "nothing came from it, and it did not answer" if fact.what is What.OUTDATED else "too many connections"
+        self._say("ejected", node, fact["client"], fact, why)
+
+    def _push_fails(self, node: str, fact: Fact) -> None:
+        self._say("push", node, fact["ip"], fact, f"{fact['service']} after {fact['ms']} ms")
+
+
+_NOTES: Mapping[What, Callable[[Troubles, str, Fact], None]] = {
+    What.STARTS: Troubles._starts,
+    What.MEMBERS: Troubles._members,
+    What.STATES: Troubles._states,
+    What.MEMBER_UNHEALTHY: Troubles._unhealthy,
+    What.REPORT_FAILS: Troubles._report_fails,
+    What.STATUS_FAILS: Troubles._status_fails,
+    What.CALL_ENDS: Troubles._call_ends,
+    What.CALL_FAILS: Troubles._call_ends,
+    What.CALL_CANCELLED: Troubles._call_ends,
+    What.LOAD_ENDS: Troubles._load_ends,
+    What.LOAD_FAILS: Troubles._load_ends,
+    What.LOADED: Troubles._loaded,
+    What.NOT_LOADED: Troubles._not_loaded,
+    What.NO_MEMBERS: Troubles._no_members,
+    What.OLD_MODE: Troubles._old_mode,
+    What.REMOVE: Troubles._removes,
+    What.APPLY: Troubles._applies,
+    What.VERIFY_REFUSED: Troubles._refuses,
+    What.NEW_MODE: Troubles._new_mode,
+    What.REDIRECT_REFUSED: Troubles._redirect,
+    What.REGISTER_DROPPED: Troubles._dropped,
+    What.OUTDATED: Troubles._ejected,
+    What.OVERLOADED: Troubles._ejected,
+    What.PUSH_FAILS: Troubles._push_fails,
+}
+_SEPARATE = frozenset({"link", "redirect", "dropped", "push", "reports"})
+
+
+_REPORTED = "reported to while it is not UP"
+
+
+def _settled(each: _Episode) -> _Episode:
+    """A member whose state is known from reports to it alone is known not to be UP until the last of them."""
+    return replace(each, until_ms=each.last_ms) if each.until_ms is None and set(each.said) == {_REPORTED} else each
+
+
+def _is_told(each: _Episode) -> bool:
+    if each.kind == "member" and each.said == {_REPORTED: 1}:
+        return False  # sent in the moment in which the list changed
+    if each.kind == "flapping":
+        return each.said["came again after a DELETE"] >= FLAPS
+    if each.kind in _BRIEF_MS and each.until_ms is not None:
+        return each.until_ms - each.from_ms >= _BRIEF_MS[each.kind]
+    return True
+
+
+def _trouble(each: _Episode, began_ms: int) -> Trouble:
+    return Trouble(
+        kind=each.kind,
+        node=each.node,
+        subject=each.subject,
+        text=_TEXTS[each.kind].format(
+            subject=each.subject, count=each.count, said=", ".join(_counted(each)), ended=_ended(each)
+        ),
+        from_ms=each.from_ms - began_ms,
+        until_ms=None if each.until_ms is None else each.until_ms - began_ms,
+        count=each.count,
+        place=each.place,
+    )
+
+
+def _ended(each: _Episode) -> str:
+    if each.kind == "not-loaded":
+        return "never loaded" if each.until_ms is None else "loaded late"
+    return ""
+
+
+def _counted(each: _Episode) -> Iterator[str]:
+    most = each.said.most_common(4)
+    for what, count in most:
+        yield what if count == 1 else f"{what} ({count} times)"
+    if len(each.said) > len(most):
+        yield f"{len(each.said) - len(most)} more"
+
+
+_TEXTS = {
+    "old-mode": "runs as 1.x: what it replicates does not go by the rules of 2.x: {said}",
+    "not-loaded": "{ended}: {said}",
+    "member": "does not take {subject} for UP: {said}",
+    "reports": "reports to {subject} failed: {said}",
+    "link": "calls to {subject} fail: {said}",
+    "flapping": "its copy of {subject} goes and comes: {said}",
+    "redirect": "refused requests that {subject} passed on, since that peer takes this node for responsible and it "
+    "does not: their member lists differ ({said})",
+    "dropped": "a registration of {subject} was answered with success and dropped, its client is gone: {said}",
+    "ejected": "closed the connection of {subject}: {said}",
+    "push": "pushes to the subscriber {subject} failed: {said}",
+}

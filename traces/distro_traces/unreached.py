@@ -1,0 +1,140 @@
+"""Which changes had not reached a member when a recording ended, as far as the calls that carry them tell.
+
+A CHANGE or DELETE is sent to each member until it succeeds. What is left in the end, of a client and a member, is a row
+of calls that failed or one that nobody has answered: the member does not have the change, unless something else brought
+it. This needs no row to be complete: it follows from rows that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from distro_traces.event import Event, Kind, Outcome
+
+_OWN = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED)
+_HOLDS = (Kind.REPLICA_APPLIED, Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.OBSERVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """`changed_ms`: when the client changed at `node`; `failed`: calls to `member` since then that failed, the last
+    one after `last_ms` (null: its start is not there); `open_since_ms`: the call that has no answer; `is_there`: does
+    the member hold the client in the end (null: its state is not recorded)."""
+
+    run: str
+    client: str
+    operation: str
+    node: str
+    member: str
+    changed_ms: int
+    first_ms: int
+    until_ms: int
+    failed: int
+    last_ms: int | None
+    open_since_ms: int | None
+    is_there: bool | None
+
+    def __str__(self) -> str:
+        change = "change" if self.operation == "CHANGE" else "end"
+        text = f"{self.client}'s {change} at {self.node}, {self.changed_ms} ms, never reached {self.member}"
+        if self.failed:
+            took = "" if self.last_ms is None else f", the last after {self.last_ms} ms"
+            text += f"; {self.failed} call{'s' if self.failed > 1 else ''} failed{took}"
+        if self.open_since_ms is not None:
+            text += f"; a call sent at {self.open_since_ms} ms is still open"
+        if self.is_there is not None and self.operation == "CHANGE":
+            text += f"; it is still {'there in an older form' if self.is_there else 'not there'} at the end of the logs"
+        elif self.is_there:
+            text += "; it is still there at the end of the logs"
+        return text
+
+
+@dataclass(slots=True)
+class _Row:
+    """The calls of one node for one client to one member since the last that succeeded."""
+
+    operation: str
+    changed_ms: int
+    first_ms: int
+    failed: int = 0
+    started_ms: int | None = None
+    last_ms: int | None = None
+    until_ms: int = 0
+
+
+class Unreachables:
+    """Takes the events of runs in any order that keeps each node's own. Keeps what is open, and who holds what."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str, str, str], _Row] = {}  # run, node, client, member
+        self._changed: dict[tuple[str, str, str], int] = {}  # run, node, client: ms
+        self._held: dict[tuple[str, str], dict[str, str]] = {}  # run, node: client to digest
+        self.at_rest: set[str] = set()  # runs with a checkpoint
+
+    def take(self, event: Event) -> None:
+        run, node, client = event.run, event.node, event.client
+        if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+            self._held[run, node] = {}
+            self._rows = {key: row for key, row in self._rows.items() if key[:2] != (run, node)}
+        elif event.kind is Kind.CHECKPOINT:
+            self.at_rest.add(run)
+        if client is None:
+            return
+        if event.kind in _OWN:
+            self._changed[run, node, client] = event.at_ms
+        if event.kind in _HOLDS and event.digest is not None:
+            self._held.setdefault((run, node), {})[client] = event.digest
+        elif event.kind in (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED, Kind.OBSERVED):
+            self._held.setdefault((run, node), {}).pop(client, None)
+        if event.operation in ("CHANGE", "DELETE") and event.peer is not None:
+            self._call(event, (run, node, client, event.peer))
+
+    def _call(self, event: Event, key: tuple[str, str, str, str]) -> None:
+        row = self._rows.get(key)
+        if event.kind is Kind.REQUEST_SENT:
+            if row is None or row.operation != event.operation:
+                changed_ms = self._changed.get(key[:3], event.at_ms)
+                row = self._rows[key] = _Row(event.operation or "", changed_ms, event.at_ms)
+            row.started_ms = row.until_ms = event.at_ms
+        elif event.kind is Kind.REPLY_RECEIVED and row is not None:
+            if event.outcome is Outcome.SUCCESS:
+                del self._rows[key]
+                if event.operation == "DELETE":
+                    self._changed.pop(key[:3], None)
+                return
+            row.failed += 1
+            row.last_ms = None if row.started_ms is None else event.at_ms - row.started_ms
+            row.started_ms, row.until_ms = None, event.at_ms
+
+    def found(self) -> Iterator[Unreached]:
+        """What is open, in order of time."""
+        for (run, node, client, member), row in sorted(self._rows.items(), key=lambda item: item[1].first_ms):
+            held = self._held.get((run, member))
+            own = self._held.get((run, node), {}).get(client)
+            if held is not None and row.operation == "CHANGE" and own is not None and held.get(client) == own:
+                continue  # something else brought it
+            if held is not None and row.operation == "DELETE" and client not in held and not row.failed:
+                continue
+            yield Unreached(
+                run=run,
+                client=client,
+                operation=row.operation,
+                node=node,
+                member=member,
+                changed_ms=row.changed_ms,
+                first_ms=row.first_ms,
+                until_ms=row.until_ms,
+                failed=row.failed,
+                last_ms=row.last_ms,
+                open_since_ms=row.started_ms,
+                is_there=None if held is None else client in held,
+            )
+
+
+def unreached(events: Iterable[Event]) -> list[Unreached]:
+    """What had not been reached at the end of runs that have no checkpoint; with one, INV-CONV judges it."""
+    open_calls = Unreachables()
+    for event in events:
+        open_calls.take(event)
+    return [each for each in open_calls.found() if each.run not in open_calls.at_rest]
