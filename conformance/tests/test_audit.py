@@ -391,8 +391,12 @@ async def test_following_in_lines_writes_metrics_and_ends_with_what_was_seen_las
         assert [line["what"] for line in lines].count("client") == 1
         assert "distrocheck_diverged_clients 1" in (tmp_path / "audit.prom").read_text()
         await lab.do(Crash("b"), Crash("c"))
-        with pytest.raises(TargetError, match="fewer than two members can be read"):
+        with pytest.raises(typer.Exit) as ended:
             await auditing._follow_in_lines(lab.audit, how)
+        assert ended.value.exit_code == 4
+        (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert (line["change"], line["what"]) == ("began", "audit")
+        assert "fewer than two members can be read" in line["text"]
         assert "distrocheck_audit_exit_code 4" in (tmp_path / "audit.prom").read_text()
 
 

@@ -118,22 +118,22 @@ async def _noted(looking: Audit, how: How) -> Audited:
 
 async def _follow_in_lines(looking: Audit, how: How) -> Audited:
     """A line for each change until interrupted; returns what was seen last. Members that cannot be read are a change
-    too, and are asked again. Raises TargetError where fewer than two can be read in the end."""
+    too, and are asked again. Raises Exit where fewer than two can be read in the end."""
     from distro_conformance.audit.following import changes
 
     seen: Audited | None = None
     trouble = ""
     with contextlib.suppress(asyncio.CancelledError):
         async for audited, failure in _looks(looking, how):
-            if failure != trouble and (failure or trouble):
+            if bool(failure) != bool(trouble):  # the words of a failure change from one try to the next
                 _line({"change": "began" if failure else "ended", "what": "audit", "text": failure or trouble})
             trouble = failure
             if audited is not None and audited.rounds > 1:
                 for change in changes(seen, audited):
                     _line(change)
             seen = audited if audited is not None else seen
-    if seen is None or trouble:
-        raise TargetError(trouble or "no reading has ended")
+    if seen is None or trouble:  # a line has said so already; an error document would be more than a line
+        raise typer.Exit(TargetError.exit_code)
     return seen
 
 
