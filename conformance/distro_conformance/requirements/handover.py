@@ -18,7 +18,7 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 from distro_conformance.waiting import known
 from distro_traces.content import Replica
 
-_READ_MS = 2_000
+_READ_MS = 6_000
 """Until a changed list is read, and who owns what is computed anew."""
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
 _UNDER_WAY_MS = 1_000

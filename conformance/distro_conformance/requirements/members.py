@@ -17,8 +17,10 @@ from distro_protos import Json, Message
 _ROUND_MS = 4_000
 """Reports go to one member every 2 s, and there are two."""
 _DOWN_MS = 6 * _ROUND_MS
-_READ_MS = 1_000
-"""Until a changed file is read, and what was on its way has arrived."""
+_READ_MS = 6_000
+"""Until a changed file is read, by a server that looks every five seconds, and what was on its way has arrived."""
+_TAKEN_MS = 1_000
+"""Until a report would have had its effect."""
 _MUTE_MS = 45_000
 """Until a connection that was idle for 5 s has been asked in vain three times, another one is there, and a member that
 was DOWN meanwhile counts as UP again."""
@@ -198,7 +200,7 @@ async def strangers_do_not_join(kit: Kit) -> None:
     body = {"headers": {}, "node": stranger, "module": "cluster"}
     answer = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, body)
     kit.note(f"{ip}:{port}, which is on no list, reports itself: {answer}")
-    await kit.settle(_READ_MS)
+    await kit.settle(_TAKEN_MS)
     for _ in range(_CLIENTS):
         reply, passed_on = await _registers(kit, kit.http_client(kit.peer.address), kit.peer)
         kit.require(passed_on, f"that it is passed on to {kit.peer.address}, as before", reply)
