@@ -234,6 +234,7 @@ DOCUMENTS: Mapping[str, Schema] = {
     "query": fields(columns=many(TEXT), rows=many(many(ANYTHING))),
     "export": fields(format=TEXT, run=TEXT, events=COUNT, path=TEXT),
     "import-nacos-logs": of_fields(Imported, path=TEXT),
+    "fetch-nacos": fields(version=TEXT, coordinates=TEXT, directory=TEXT),
     "doctor": fields(checks=many(of_fields(Check))),
 }
 """By the middle part of the name that the document gives itself: `distrocheck/NAME/1`."""

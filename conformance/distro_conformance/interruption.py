@@ -14,10 +14,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 EXIT_CODE = 130
@@ -25,6 +27,8 @@ PATIENCE_S = 2.0
 CHILDREN_END_S = 0.7
 _SHOW_CURSOR = "\x1b[?25h"
 
+_temporary: set[Path] = set()
+"""Directories that are removed at the latest when the command is ended from outside."""
 _heard = threading.Event()
 _said = threading.Lock()
 """Held by whoever says the last word, for ever."""
@@ -49,6 +53,16 @@ def heeded() -> Iterator[None]:
 def is_heard() -> bool:
     """Whether the command was interrupted: then every error is a consequence of that."""
     return _heard.is_set()
+
+
+def removes(directory: Path) -> None:
+    """Whoever made it removes it, unless an interrupt leaves no time for that."""
+    _temporary.add(directory)
+
+
+def keeps(directory: Path) -> None:
+    """It has been removed, or is to stay."""
+    _temporary.discard(directory)
 
 
 def end() -> NoReturn:
@@ -96,6 +110,8 @@ def _end_children() -> None:
             with contextlib.suppress(psutil.Error):
                 end(child)
         _, left = psutil.wait_procs(left, CHILDREN_END_S)
+    for directory in tuple(_temporary):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _say_it() -> None:

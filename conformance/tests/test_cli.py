@@ -35,6 +35,7 @@ from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
 from distro_conformance.exploration.explored import BOUND_OPTIONS
 from distro_conformance.release import listed_profile
+from distro_conformance.version import HIDDEN, command_line
 from distro_impl import PROFILES, free_main_ports
 from distro_model.mutants import UnknownMutantError
 from distro_spark import session
@@ -719,3 +720,18 @@ def test_what_fits_on_the_last_screen_is_told_there_with_its_reasons(monkeypatch
     screen = on_screen(monkeypatch, "output", is_terminal=False)
     summary([Told("not-judged", "open"), Told("violates", "bad", ["why"])], "violates", "embedded: 1 met")
     assert [line.split()[-1] for line in screen.getvalue().strip().splitlines()] == ["bad", "why", "open", "met"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (["audit", "--identity", "k=v", "--json"], f"distrocheck audit --identity '{HIDDEN}' --json"),
+        (["audit", "--identity=k=v"], f"distrocheck audit '--identity={HIDDEN}'"),
+        (["gate", "--password", "v", "--out=v"], f"distrocheck gate --password '{HIDDEN}' --out=v"),
+    ],
+)
+def test_a_report_names_its_command_without_what_is_secret(
+    typed: list[str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/distrocheck", *typed])
+    assert command_line() == named

@@ -6,6 +6,7 @@ The runs against a started Nacos are made by `distrocheck gate --target nacos:2.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets import leash, nacos
 from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.nacos import NacosServer, reason_in
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import TargetError, Verdict
@@ -98,9 +99,48 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
     shutil.rmtree(server.home)
 
 
-@needs_java
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("a.b.C: x\nstarting\nup soon", "a.b.C: x | starting | up soon"),
+        (
+            'Exception in thread "main" java.lang.IllegalStateException: Nacos don\'t start up.\n\tat a.B.c(B.java)\n',
+            'Exception in thread "main" java.lang.IllegalStateException: Nacos don\'t start up.',
+        ),
+        (
+            "a.OldException: 1\nCaused by: a.CauseException: 2\n\tat a.B.c(B.java)\n\n"
+            "a.b.BeanError: 3\n\tat a.B.c(B.java)\nCaused by: java.net.BindException: 4\n\tat a.B.c(B.java)\n"
+            "\t... 8 more\nNacos is shutting down",
+            "Caused by: java.net.BindException: 4",
+        ),
+        ("a.FirstException: 1\nCaused by: a.CauseException: 2\n\nb.LastError: 3\n\tat x\n", "b.LastError: 3"),
+        ("", ""),
+    ],
+)
+def test_of_a_failed_start_the_innermost_exception_is_named(log: str, reason: str) -> None:
+    assert reason_in(log) == reason
+
+
+@pytest.mark.parametrize(("failed", "stays"), [(False, False), (True, True)])
+def test_an_interrupt_leaves_no_home_but_that_of_a_failed_start(failed: bool, stays: bool) -> None:
+    """Also one that leaves the servers no time to be closed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, str(failed)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert ended.returncode == 130
+    home = Path(ended.stdout.splitlines()[0])
+    assert home.name.startswith("distrocheck-nacos-")
+    assert home.exists() is stays
+    shutil.rmtree(home, ignore_errors=True)
+
+
 @pytest.mark.wire
 def test_a_server_that_is_not_ready_in_time_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nexec sleep 60\n")
+    java.chmod(0o755)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(nacos, "READY_WITHIN_S", 0)
     server = _server(tmp_path)
 
@@ -158,6 +198,18 @@ def _is_running(pid: int) -> bool:
         return False
 
 
+_INTERRUPTED = """
+import sys
+from pathlib import Path
+from distro_conformance import interruption
+from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.releases import RELEASES
+server = NacosServer(RELEASES["2.2.4"], Path("."), port=11111, members=[], jvm_properties={})
+print(server.home, flush=True)
+if sys.argv[1] == "True":
+    server._failed("ended")
+interruption._end_at_once()
+"""
 _PARENT = """
 import os, subprocess, sys, time
 leash, python = sys.argv[1:]

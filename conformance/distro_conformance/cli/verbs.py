@@ -38,6 +38,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "serve": ("serve", "Start reference nodes in the foreground."),
         "ui": ("ui", "Explore a bounded cluster in the browser, choice by choice."),
+        "fetch-nacos": ("fetching", "Fetch a real server with Maven, or say how to get it."),
         "doctor": ("doctor", "Check what this machine has and what it lacks."),
         "list": ("listing", "List the entries of one registry."),
         "explain": ("listing", "Explain one requirement, invariant, mutant, profile, rule or target."),

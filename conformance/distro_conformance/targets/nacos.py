@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import grpc.aio
 
+from distro_conformance import interruption
 from distro_conformance.targets.direct import get
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.identity import NO_HEADERS
@@ -29,6 +31,7 @@ from distro_conformance.wire.connection import Connection
 
 NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
 """Where a server lists its members: up to 2.5 and, as 3.x answers 410 there, from 3.0 on."""
+_EXCEPTION = re.compile(r'(?:Caused by: |Exception in thread "[^"]*" )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b')
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
 
@@ -142,7 +145,8 @@ class NacosServer(ServerProcess):
 
     def _failed(self, what: str) -> TargetError:
         self._start_failed = True
-        reason = _reason(self.said) or "nothing was logged"
+        interruption.keeps(self.home)
+        reason = reason_in(self.said) or reason_in(_read(self.log("nacos"))) or "nothing was logged"
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 
@@ -158,11 +162,11 @@ def listed_members(address: str, headers: Mapping[str, str] = NO_HEADERS) -> Seq
     return ()
 
 
-def _reason(log: str) -> str:
-    """The innermost cause of the last stack trace, else the last lines."""
+def reason_in(log: str) -> str:
+    """The innermost exception of the last stack trace, else the last lines."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes[-1] if causes else " | ".join(lines[-3:]))[-600:]
+    exceptions = [line for line in lines if _EXCEPTION.match(line)]
+    return (exceptions[-1] if exceptions else " | ".join(lines[-3:]))[:600]
 
 
 def _read(path: Path) -> str:

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from distro_conformance import interruption
 from distro_conformance.targets import leash
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, eventually, together
@@ -31,6 +32,7 @@ class ServerProcess:
         self.port = port
         self.address = f"{HOST}:{port}"
         self.home = Path(tempfile.mkdtemp(prefix=f"distrocheck-{kind}-{port}-"))
+        interruption.removes(self.home)
         self.console = self.home / "console.log"
         self._members = tuple(members)
         self._process: asyncio.subprocess.Process | None = None
@@ -64,6 +66,7 @@ class ServerProcess:
     async def close(self) -> None:
         await self.stop()
         shutil.rmtree(self.home, ignore_errors=True)
+        interruption.keeps(self.home)
 
     async def _run(
         self,

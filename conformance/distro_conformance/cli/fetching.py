@@ -1,0 +1,34 @@
+"""`distrocheck fetch-nacos VERSION`: the jars of a real server into the cache, so that a later run starts at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.releases import nacos_release
+
+
+@app.command("fetch-nacos")
+def fetch_nacos(
+    version: Annotated[str, typer.Argument(help="One that is published again for Maven: 2.2.4, for instance.")],
+    json: JsonOption = False,
+) -> None:
+    """Fetch the jars of a Nacos release with Maven, where the cache has none, and name their directory.
+
+    Exit code 2 for a release that Maven does not have, with what to do then; 4 when Maven cannot resolve it.
+    """
+    release = nacos_release(version)
+    with progress() as on_progress:
+        directory = asyncio.run(jars_of(release, on_progress))
+    if json:
+        found = {"version": release.version, "coordinates": release.coordinates, "directory": str(directory)}
+        print_json("fetch-nacos", found)
+    else:
+        say(str(directory))
+    raise typer.Exit(0)
