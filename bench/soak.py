@@ -67,12 +67,11 @@ def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
     from distro_conformance.doctor import usable_cores  # noqa: PLC0415
     from distro_conformance.gate.options import BUDGETS, GateOptions  # noqa: PLC0415
     from distro_conformance.gate.run import Gate  # noqa: PLC0415
-    from distro_spark.session import local_session  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="soak-") as out:
         quick, jobs = BUDGETS["quick"], usable_cores()
         options = GateOptions(target=target, budget=quick, seed=seed, out=Path(out), jobs=jobs)
-        report = Gate(options).run(lambda: local_session(small=True))
+        report = Gate(options).run()
     news = [f"{each.about}: {each.message}" for each in (*report.news, *report.not_judged)]
     return report.verdict.value, report.seconds, news
 

@@ -42,6 +42,8 @@ from pyspark.sql import SparkSession
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import FAULTS
 from distro_spark.check import check
+from distro_spark.on_spark import OnSpark
+from distro_spark.result import CheckResult
 from distro_spark.session import local_session
 from distro_traces.event import Kind
 from distro_traces.header import Header
@@ -194,6 +196,11 @@ DATA: dict[str, Callable[[Path, int], None]] = {
 }
 
 
+def checked(session: SparkSession, place: Path | str) -> CheckResult:
+    with OnSpark(session, place) as engine:
+        return check(engine)
+
+
 def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
     rows = session.read.option("recursiveFileLookup", "true").parquet(str(place))
     together = rows.repartition(FLOOR_PARTITIONS, "run", "client").sortWithinPartitions("run", "client", "node", "seq")
@@ -291,9 +298,9 @@ def cost_of(session: SparkSession, name: str, events: int) -> Cost:
     """Of the second check: the first one meets cold code."""
     with tempfile.TemporaryDirectory() as directory:
         DATA[name](Path(directory), events)
-        check(session, directory)
+        checked(session, directory)
         before = spent(session)
-        wall_s, result = timed(partial(check, session, directory))
+        wall_s, result = timed(partial(checked, session, directory))
         of_check = spent(session).since(before)
     return Cost(result.events, wall_s, of_check.jvm_cpu_s + of_check.python_cpu_s)
 
@@ -319,13 +326,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory)
             DATA[name](out, events)
-            first_s, result = timed(partial(check, session, out))
+            first_s, result = timed(partial(checked, session, out))
             floors, checks = [], []
             for _ in range(arguments.rounds):
                 before = spent(session)
                 floors.append(timed(partial(shuffled_and_sorted, session, out))[0])
                 between = spent(session)
-                checks.append(timed(partial(check, session, out))[0])
+                checks.append(timed(partial(checked, session, out))[0])
                 of_floor, of_check = between.since(before), spent(session).since(between)
             figures |= {f"{name}_floor_{what}": round(value, 2) for what, value in asdict(of_floor).items()}
             figures |= {f"{name}_check_{what}": round(value, 2) for what, value in asdict(of_check).items()}

@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 
 from ledger import Line, digest_of, gone_on, lines_of
-from pyspark.sql import SparkSession
 
 import distro_model
 import distro_spark
@@ -30,8 +29,8 @@ from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import PROFILES
 from distro_model.simulation.faults import faults_named
 from distro_spark.check import check
+from distro_spark.local import Local
 from distro_spark.result import CheckResult
-from distro_spark.session import local_session
 
 LEDGER = Path("distrocheck-out/nightly/alarms.ndjson")
 RUNS = 1_000
@@ -62,13 +61,13 @@ def run_of(seed: int, *, directory: str, profile: str) -> None:
     )
 
 
-def line_of(session: SparkSession, pool: ProcessPoolExecutor, source: str, profile: str, first_seed: int) -> Line:
+def line_of(pool: ProcessPoolExecutor, source: str, profile: str, first_seed: int) -> Line:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         simulated = partial(run_of, directory=directory, profile=profile)
         list(pool.map(simulated, range(first_seed, first_seed + BATCH_RUNS), chunksize=5))
         simulated_s = time.monotonic() - began
-        found = check(session, directory, replay=True)
+        found = check(Local(directory), replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
     news, not_told = news_of(found)
     return {
@@ -108,15 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     source = digest_of(distro_model, distro_spark)
     known = {(line["profile"], line["seed"]): line for line in lines_of(options.ledger, "source", source)}
-    session = local_session("local[2]")
-    try:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(2, context) as pool:
-            wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
-            work = ((batch, partial(line_of, session, pool, source, *batch)) for batch in wanted)
-            lines, left = gone_on(options.ledger, known, work, options.seconds, said)
-    finally:
-        session.stop()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context) as pool:
+        wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
+        work = ((batch, partial(line_of, pool, source, *batch)) for batch in wanted)
+        lines, left = gone_on(options.ledger, known, work, options.seconds, said)
     return told(lines, left, as_json=options.json)
 
 

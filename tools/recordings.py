@@ -37,8 +37,8 @@ from distro_model.profiles import profile_named
 from distro_model.simulation.faults import FAULTS
 from distro_model.simulation.seasons import Run
 from distro_spark.check import check
+from distro_spark.local import Local
 from distro_spark.result import CheckResult
-from distro_spark.session import local_session
 from distro_traces.ndjson import SUFFIX, Recorder
 from distro_traces.observed import INFERRED
 
@@ -236,13 +236,8 @@ def checked(place: Path, runs: Sequence[str]) -> list[Line]:
     """What `check` finds in each."""
     if not runs:
         return []
-    session = local_session("local[2]")
-    try:
-        paths = [path for run in runs for path in sorted(place.glob(f"{run}.*"))]
-        lines = list(lines_of(check(session, paths), runs)) if paths else []
-    finally:
-        session.stop()
-    return lines
+    paths = [path for run in runs for path in sorted(place.glob(f"{run}.*"))]
+    return list(lines_of(check(Local(paths)), runs)) if paths else []
 
 
 def told(lines: Sequence[Line], left: int, *, as_json: bool) -> int:

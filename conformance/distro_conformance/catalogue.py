@@ -65,7 +65,7 @@ def _requirements() -> tuple[Entry, ...]:
 
 def _invariants() -> tuple[Entry, ...]:
     """Both kinds under their common name: what the model proves, and what is checked on traces."""
-    from distro_spark.invariants import INVARIANTS  # noqa: PLC0415  (Spark is an extra; only this list needs it)
+    from distro_spark.invariants import INVARIANTS  # noqa: PLC0415  (Polars is an extra; only this list needs it)
 
     entries = []
     for name in dict.fromkeys([*PROPERTIES, *INVARIANTS]):
@@ -75,10 +75,10 @@ def _invariants() -> tuple[Entry, ...]:
         if name in INVARIANTS:
             on_traces = INVARIANTS[name]
             details["on traces"] = on_traces.text
-            details["judged by"] = f"({', '.join(on_traces.key)}), from {on_traces.needs}" + (
+            rows = "the rows of each client" if on_traces.find else "the nodes' own rows"
+            details["judged by"] = f"{rows}, from {on_traces.needs}" + (
                 ", at checkpoints" if on_traces.needs_checkpoint else ""
             )
-            details["exchanges"] = "the one that all share" if on_traces.find else "none: the nodes' own rows"
         breaks = (
             f"{defect.id} ({each.releases or defect.releases})"
             for defect in DEFECTS.values()

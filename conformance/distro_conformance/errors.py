@@ -28,7 +28,7 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
         "UnknownProfileError",
         "UnknownPropertyError",
     ),
-    "distro_spark": ("CheckpointError", "JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
+    "distro_spark": ("JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
     "distro_traces": ("TraceError",),
 }
 """By the package that defines them; what is derived from one of them counts too."""

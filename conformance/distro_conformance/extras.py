@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, str] = {
     "numba": "explore",
     "numpy": "explore",
     "scipy": "explore",
+    "polars": "traces",
     "pyarrow": "traces",
     "pandas": "spark",
     "cryptography": "tls",

@@ -17,7 +17,7 @@ from programs import Document, executed
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
 from distro_spark.check import check
-from distro_spark.session import local_session
+from distro_spark.local import Local
 from distro_traces.event import Event, Kind
 from distro_traces.reading import read_run
 
@@ -81,11 +81,7 @@ def _reproduced(trace: Path, targets: Sequence[str], document: Document) -> Path
 
 
 def _check_names_node_client_and_message(trace: Path, change: Event) -> None:
-    session = local_session("local[2]")
-    try:
-        found = check(session, trace)
-    finally:
-        session.stop()
+    found = check(Local(trace))
     (diverged,) = [each for each in found.violations if each.invariant == "INV-CONV"]
     assert (diverged.node, diverged.client, diverged.known) == ("b", "c1", "B18")
     assert (diverged.first_event.node, diverged.first_event.seq) == (change.node, change.seq)

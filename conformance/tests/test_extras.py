@@ -64,8 +64,8 @@ def test_a_verb_of_the_base_install_works_without_any_extra(verb: tuple[str, ...
     [
         (("explore", "--nodes", "2"), "explore"),
         (("simulate", "--out", "somewhere", "--duration-s", "10"), "traces"),
-        (("check", "."), "spark"),
-        (("gate",), "explore,spark"),
+        (("check", "."), "traces"),
+        (("gate",), "explore,report,traces"),
         (("mutants", "run", "--mutant", "B02"), "explore,traces"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

@@ -25,7 +25,6 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_spark.invariants import INVARIANTS
-from distro_spark.session import local_session
 
 TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=300, lockstep_seconds=0.5)
 PAGE_BYTES_MAX = 500_000
@@ -40,7 +39,7 @@ advance 12s
 
 
 def gate(out: Path, **options: str) -> Report:
-    return Gate(GateOptions(budget=TINY, seed=0, out=out, **options)).run(lambda: local_session(small=True))
+    return Gate(GateOptions(budget=TINY, seed=0, out=out, **options)).run()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_what_a_mutated_node_of_a_release_leaves_behind_is_judged_like_any_other
     traces = tmp_path / "traces"
     record(parse(REFUTED), target="embedded", profile="nacos-2.2.4", directory=traces, run="lockstep-0-0001")
     options = GateOptions(budget=TINY, seed=0, out=tmp_path, profile="nacos-2.2.4", mutant="B07")
-    result = check_stage(options, lambda: local_session(small=True), lambda _: None)
+    result = check_stage(options, lambda _: None)
     assert result.stage.verdict is Verdict.VIOLATES
     assert {finding.about for finding in result.findings if finding.violates} >= {"INV-OWNER"}
 

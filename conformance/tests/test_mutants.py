@@ -19,10 +19,10 @@ from distro_conformance.mutation.traces import (
     SHOWN_BY,
     Circumstances,
     broken_by,
+    checked,
     kill_by_chance,
     kill_seen,
     live,
-    trace_bench,
 )
 from distro_conformance.targets.real_mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
@@ -114,8 +114,7 @@ def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at
 ) -> None:
     for mutant in PROVOKED:
         live(mutant, tmp_path)
-    with trace_bench() as judged:
-        result = judged([tmp_path])
+    result = checked([tmp_path])
     strict = [each for each in result.violations if each.run.endswith("-without")]
     assert not strict, "a scenario provokes the mutant, and not the protocol"
     assert result.violations_left_out == 0
@@ -130,8 +129,7 @@ def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at
 @pytest.mark.spark
 @pytest.mark.quality
 def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
-    with trace_bench() as judged:
-        calm = kill_by_chance(judged, "B24", 0, Circumstances(duration_s=30, clients=2))
+    calm = kill_by_chance(checked, "B24", 0, Circumstances(duration_s=30, clients=2))
     assert calm.violates, "it takes a CHANGE that is lost just before its client leaves"
     assert calm.message.startswith("no invariant breaks in ")
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from blocks import block
 from lost_effect import Effect, effects, record_without
-from pyspark.sql import SparkSession
 
 from distro_spark.check import check
+from distro_spark.local import Local
 from distro_spark.result import CheckResult
-from distro_spark.session import local_session
 from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
 
@@ -24,15 +22,8 @@ RECORDING = Path(__file__).parent / "data" / "real-cluster-2.2.4" / "real-cluste
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    session = local_session("local[2]")
-    yield session
-    session.stop()
-
-
-@pytest.fixture(scope="module")
-def healthy(session: SparkSession) -> CheckResult:
-    return check(session, RECORDING, convergence=True)
+def healthy() -> CheckResult:
+    return check(Local(RECORDING), convergence=True)
 
 
 @dataclass(frozen=True)
@@ -44,14 +35,14 @@ class Sick:
 
 
 @pytest.fixture(scope="module")
-def sick(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sick:
+def sick(tmp_path_factory: pytest.TempPathFactory) -> Sick:
     directory, trace = tmp_path_factory.mktemp("sick"), read_ndjson(RECORDING)
     shutil.copy(RECORDING, directory)
     lost = {effect.message: effect for effect in effects(trace.events)}
     for message, effect in lost.items():
         record_without(effect, trace, directory, message)
     # Who acknowledged what it does not have breaks INV-ACK too; here it is about who holds what.
-    return Sick(lost, check(session, directory, invariants=["INV-CONV", "INV-OWNER", "INV-REV"]))
+    return Sick(lost, check(Local(directory), invariants=["INV-CONV", "INV-OWNER", "INV-REV"]))
 
 
 def test_the_healthy_recording_conforms(healthy: CheckResult) -> None:

@@ -1,10 +1,11 @@
 """`check`: recorded traces in, one verdict out.
 
-A look at the nodes (`facts`), one shuffle of the rows as numbers in which every invariant looks for what is wrong, and
-the texts of those clients alone in which something is (`judge`). What comes back to the driver is counted or bounded.
+The nodes are looked at first (`cluster`), then every invariant sees all rows of some whole clients at a time
+(`violations`). An engine brings the rows there: this process (`local`) or Spark (`on_spark`); what is made of what they
+give is said here, once.
 Three verdicts: `violates` when an invariant is broken in a way that is not a known failure of the run's profile;
 `inconclusive` when none is, but something needed to say so is missing (rows in quarantine or gone, no checkpoint, no
-event), or a run is spoiled and was not judged; else `conforms`.
+event), or a run is not judged for its recording, or violations were too many to be explained; else `conforms`.
 An invariant for which not enough was observed is `not-judged`, and leaves the whole open only when it was asked for by
 name.
 """
@@ -13,47 +14,40 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
+import polars as pl
 
-from distro_spark.convergence import convergence as measured
+from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.errors import UnknownInvariantError
-from distro_spark.facts import Overview, overview
-from distro_spark.invariants import INVARIANTS, Invariant
-from distro_spark.judge import Found, judged
-from distro_spark.load import CUT, Loaded, load
-from distro_spark.replay import replay as held_against_the_model
-from distro_spark.responsibility import responsibility as claimed
+from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
+from distro_spark.responsibility import MEASURED
 from distro_spark.result import (
     ChangeTime,
     CheckResult,
     ClaimedInterval,
+    Convergence,
     CutFile,
     InvariantResult,
     Judgement,
     Misfit,
+    Replay,
+    Responsibility,
     Verdict,
     Violation,
     violation,
 )
 from distro_spark.sinks import Sink, add_to_all
-from distro_spark.spoiled import spoiled
-from distro_traces.errors import TraceError
+from distro_spark.violations import violations_of_nodes
 from distro_traces.header import UNKNOWN_RELEASE, Header
-from distro_traces.ndjson import LINE_BYTES_MAX
-from distro_traces.spoiled import Spoiled
-from distro_traces.spoiled import doubled as doubled_rows
-from distro_traces.spoiled import missing as missing_rows
+from distro_traces.invalid import InvalidRecording, started_while_up
+from distro_traces.invalid import doubled as doubled_rows
+from distro_traces.invalid import missing as missing_rows
 
-VIOLATIONS_MAX = 200
-"""Listed per invariant; further ones are only counted."""
+LISTED_MAX = 200
+"""Violations listed per invariant; further ones are counted."""
 
 CHECKPOINT = (
     "a moment of rest at which all nodes should agree: simulate, test and gate record it, logs have none; "
@@ -61,51 +55,87 @@ CHECKPOINT = (
 )
 """What a run lacks whose end state is not judged."""
 
-SPOILED_MAX = 3
-"""So many runs that are not judged are named with the reason; finding its place costs a look at every row."""
+INVALID_MAX = 3
+"""So many runs that are not judged are named with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """What was set aside when the rows were read: reasons for quarantine with their counts, and cut recordings."""
+
+    misfits: tuple[Misfit, ...]
+    cuts: tuple[CutFile, ...]
+
+
+class Engine(Protocol):
+    """Where the rows are, and what computes over all of them. Frames that it gives are small: rows of nodes, and
+    violations."""
+
+    headers: Mapping[str, Header]
+
+    def set_aside(self) -> Set: ...
+
+    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
+        ...
+
+    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
+        """By run rows that contradict each other, and clocks that go back."""
+        ...
+
+    def place_of(self, run: str, node: str, seq: int) -> str:
+        """The file of a row, and its line where there is one."""
+        ...
+
+    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
+        """In the columns of `VIOLATION_COLUMNS`."""
+        ...
+
+    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]: ...
+
+    def responsibility(self, cluster: Cluster) -> Responsibility: ...
+
+    def replay(self, cluster: Cluster) -> Replay: ...
 
 
 def check(
-    session: SparkSession,
-    paths: Path | str | Iterable[Path | str],
+    engine: Engine,
     *,
     invariants: Sequence[str] | None = None,
     allow_quarantined: bool = False,
     convergence: bool = False,
     responsibility: bool = False,
     replay: bool = False,
-    line_bytes_max: int = LINE_BYTES_MAX,
     sinks: Sequence[Sink] = (),
 ) -> CheckResult:
-    """Evaluate `invariants` (all that are registered, unless named) over the traces at `paths`.
+    """Evaluate `invariants` (all that are registered, unless named) over the traces of an engine.
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
-    measure how long changes took to be everywhere, which costs a second look at every row. `responsibility`: for how
-    long none, one or several members claimed each client, at the same cost. `replay`: hold every row against the model
-    too, some 30,000 a second and core. `line_bytes_max`: a line that is longer is no event of any
-    trace, and nothing of it is kept in memory. `sinks` get every violation that is told. Raises the TraceError family
-    when a trace cannot be used at all, UnknownInvariantError, SinkError.
+    measure how long changes took to be everywhere. `responsibility`: for how long none, one or several members claimed
+    each client. `replay`: hold every row against the model too, some 30,000 a second and core. `sinks` get every
+    violation. Raises the TraceError family when a trace cannot be used at all, UnknownInvariantError, SinkError.
     """
     began = time.perf_counter()
     chosen = chosen_invariants(invariants)
-    for sink in sinks:
-        sink.make(session)
-    loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
-    headers = {source.header.run: source.header for source in loaded.sources}
-    with one_line_errors(), loaded.parsed_once():
-        seen = overview(loaded.rows, headers)
-        loaded.refuse_too_long(seen.text_bytes)
-        quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
-        unjudged = spoiled(loaded.rows, seen, headers)
-        events, good = loaded.events.where(~F.col("run").isin(*unjudged)), seen.without(unjudged, headers)
-        results, listed = _judged(session, events, good, headers, chosen, sinks)
-        times, changes = measured(session, events, good) if convergence else (None, ())
-        claims = claimed(session, events, good, headers) if responsibility else None
-        replayed = held_against_the_model(session, events, good, headers) if replay else None
-        reasons = tuple(_of_spoiled(loaded, unjudged)) if seen.events else ("there is no event",)
-    quarantined = sum(misfit.rows for misfit in quarantine)
-    missing = max(0, good.missing - quarantined)
+    names = [each.name for each in chosen]
+    aside = engine.set_aside()
+    nodes, marks = engine.measured()
+    cluster = cluster_of(nodes, marks, engine.headers, {**NEEDS, **MEASURED})
+    invalid = invalid_recordings(engine, cluster)
+    good = cluster.without(invalid)
+    seconds = dict.fromkeys(names, 0.0)
+    found = pl.concat([violations_of_nodes(good, names), engine.violations(good, names, seconds)])
+    add_to_all(sinks, found)
+    times, changes = engine.convergence(good) if convergence else (None, ())
+    claims = engine.responsibility(good) if responsibility else None
+    replayed = engine.replay(good) if replay else None
+    results = tuple(_result(each, found, good, seconds[each.name]) for each in chosen)
+    listed = tuple(violation(row) for each in chosen for row in _listed(found, each.name))
+    quarantined = sum(misfit.rows for misfit in aside.misfits)
+    missing = max(0, _missing(good) - quarantined)
+    reasons = tuple(_of_invalid(engine, invalid)) if cluster.names else ("there is no event",)
     reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
+    reasons += tuple(_unexplained(results))
     if replayed is not None and replayed.undecided:
         reasons += (
             f"{replayed.undecided} rows could not be held against the model: what came before was not observed",
@@ -113,29 +143,25 @@ def check(
     return CheckResult(
         verdict="violates" if replayed is not None and replayed.rejected else _verdict(results, reasons),
         reasons=reasons,
-        runs=len(headers),
-        runs_with_checkpoint=len(seen.runs) - len(seen.runs_without_checkpoint),
-        events=seen.events,
+        runs=len(engine.headers),
+        runs_with_checkpoint=len(cluster.of_run) - len(_without_checkpoint(cluster)),
+        events=int(cluster.nodes["rows"].sum()),
         quarantined=quarantined,
-        quarantine=quarantine,
-        cuts=cuts,
-        missing=max(0, seen.missing - quarantined),
-        doubled=seen.doubled,
+        quarantine=aside.misfits,
+        cuts=aside.cuts,
+        missing=max(0, _missing(cluster) - quarantined),
+        doubled=_doubled(cluster),
         invariants=results,
         violations=listed,
-        violations_left_out=sum(each.violations + each.known for each in results) - len(listed),
+        violations_left_out=found.height - len(listed),
         convergence=times,
         changes=changes,
         changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
         seconds=time.perf_counter() - began,
         replay=replayed,
         responsibility=claims,
-        began=_began(headers, (*listed, *changes, *(claims.intervals if claims else ()))),
+        began=_began(engine.headers, (*listed, *changes, *(claims.intervals if claims else ()))),
     )
-
-
-def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime | ClaimedInterval]) -> dict[str, str]:
-    return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
 
 
 def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
@@ -146,123 +172,110 @@ def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
     return [INVARIANTS[name] for name in names or INVARIANTS]
 
 
-def _judged(
-    session: SparkSession,
-    events: DataFrame,
-    seen: Overview,
-    headers: Mapping[str, Header],
-    chosen: Sequence[Invariant],
-    sinks: Sequence[Sink],
-) -> tuple[tuple[InvariantResult, ...], tuple[Violation, ...]]:
-    """What each invariant found, and the violations that are listed."""
-    began = time.perf_counter()
-    profiles = {run: header.profile for run, header in headers.items()}
-    found = judged(session, events, seen, profiles, chosen)
-    add_to_all(session, sinks, [row for each in found.values() for row in each.rows])
-    seconds = (time.perf_counter() - began) / len(chosen)
-    results = tuple(_result(each, found[each.name], seen, profiles, seconds) for each in chosen)
-    violations = [row for each in chosen for row in _in_order(found[each.name].rows)[:VIOLATIONS_MAX]]
-    return results, tuple(violation(row) for row in violations)
+def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:
+    """By run why it is not to be judged."""
+    found = {**dict(_starts(cluster)), **engine.invalid(cluster)}
+    return {run: found[run] for run in sorted(found)}
 
 
-def _result(
-    invariant: Invariant, found: Found, seen: Overview, profiles: Mapping[str, str], seconds: float
-) -> InvariantResult:
-    known = sum(row["count"] for row in found.rows if row["known"] is not None)
-    count = sum(row["count"] for row in found.rows) - known + found.not_told
-    undecided = seen.undecided(invariant.name)
-    verdict = _judgement(invariant, seen, profiles, count, known)
-    return InvariantResult(invariant.name, invariant.text, verdict, count, known, seconds, found.clients, undecided)
+def _starts(cluster: Cluster) -> Iterator[tuple[str, InvalidRecording]]:
+    for g, run, last, distinct in cluster.nodes.select("g", "run", "last_seq", "distinct").iter_rows():
+        if cluster.headers[run].observed.lossless and last == distinct:
+            start = started_while_up(cluster.rows_of_node[g])
+            if start is not None:
+                yield run, start
 
 
-def _judgement(
-    invariant: Invariant, seen: Overview, profiles: Mapping[str, str], violations: int, known: int
-) -> Judgement:
+def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime | ClaimedInterval]) -> dict[str, str]:
+    return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
+
+
+def _result(invariant: Invariant, found: pl.DataFrame, cluster: Cluster, seconds: float) -> InvariantResult:
+    own = found.filter(pl.col("invariant") == invariant.name)
+    known = own["known"].count()
+    unexplained = own.select((~pl.col("explained")).sum()).item()
+    count = own.height - known - unexplained
+    undecided = len(cluster.names) - len(cluster.judged[invariant.name])
+    clients = own.filter(pl.col("client") != "").select("run", "client").n_unique()
+    verdict = _judgement(invariant, cluster, count, known, unexplained)
+    return InvariantResult(
+        invariant.name, invariant.text, verdict, count, known, seconds, clients, undecided, unexplained
+    )
+
+
+def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: int, unexplained: int) -> Judgement:
     if violations:
         return "violates"
-    if seen.events and not any(invariant.applies_to(profiles[run]) for run in seen.runs):
+    if cluster.names and not any(invariant.applies_to(cluster.headers[run].profile) for run in cluster.of_run):
         return "not-applicable"
-    nobody = seen.undecided(invariant.name) == len(seen.nodes)
-    if nobody or (invariant.needs_checkpoint and seen.runs_without_checkpoint):
+    blind = not cluster.judged[invariant.name]
+    if blind or unexplained or (invariant.needs_checkpoint and _without_checkpoint(cluster)):
         return "not-judged"
     return "known" if known else "conforms"
 
 
-def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """News first."""
-    return sorted(
-        rows,
-        key=lambda row: (row["known"] or "", row["run"], row["first_at_ms"], row["client"], row["node"]),
-    )
+def _listed(found: pl.DataFrame, name: str) -> list[dict[str, Any]]:
+    """New ones first, and of these the first of each client and node."""
+    own = found.filter((pl.col("invariant") == name) & pl.col("explained"))
+    by = (pl.col("known").fill_null(""), "run", "first_at_ms", "client", "node", "last_at_ms")
+    return own.sort(by).head(LISTED_MAX).to_dicts()
 
 
-def _quarantine(loaded: Loaded) -> tuple[tuple[Misfit, ...], tuple[CutFile, ...]]:
-    """Reasons with their counts, and the cut recordings."""
-    place = F.struct("file", "line")
-    found = loaded.quarantine.groupBy("reason", F.when(F.col("reason") == CUT, F.col("file")).alias("cut")).agg(
-        F.count("*").alias("rows"), F.min(place).alias("first")
-    )
-    rows = found.orderBy(F.desc("rows"), "reason").collect()
-    misfits = tuple(
-        Misfit(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
-        for row in rows
-        if row["cut"] is None
-    )
-    cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
-    return misfits, cuts + _cuts_at_rest(loaded)
+def _missing(cluster: Cluster) -> int:
+    return int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item())
 
 
-def _cuts_at_rest(loaded: Loaded) -> tuple[CutFile, ...]:
-    return tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
+def _doubled(cluster: Cluster) -> int:
+    return int(cluster.nodes.select((pl.col("rows") - pl.col("distinct")).sum()).item())
 
 
-def _of_spoiled(loaded: Loaded, unjudged: Mapping[str, Spoiled]) -> Iterator[str]:
-    for run, fault in islice(unjudged.items(), SPOILED_MAX):
-        yield f"run {run} is not judged: {fault} ({loaded.place_of(run, fault.node, fault.seq)})"
-    if len(unjudged) > SPOILED_MAX:
-        yield f"{len(unjudged) - SPOILED_MAX} further runs are not judged for such reasons"
+def _without_checkpoint(cluster: Cluster) -> list[str]:
+    there = set(cluster.checks["run"])
+    return [run for run in cluster.of_run if run not in there]
+
+
+def _of_invalid(engine: Engine, invalid: Mapping[str, InvalidRecording]) -> Iterator[str]:
+    for run, fault in islice(invalid.items(), INVALID_MAX):
+        yield f"run {run} is not judged: {fault} ({engine.place_of(run, fault.node, fault.seq)})"
+    if len(invalid) > INVALID_MAX:
+        yield f"{len(invalid) - INVALID_MAX} further runs are not judged for such reasons"
 
 
 def _doubts(
-    seen: Overview, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
+    cluster: Cluster, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
 ) -> Iterator[str]:
     if quarantined:
         yield f"{quarantined} rows do not fit the schema"
     if missing:
         yield missing_rows(missing)
-    if seen.doubled:
-        yield doubled_rows(seen.doubled)
-    nameless = [run for run in seen.runs if seen.builds[run][1] == UNKNOWN_RELEASE]
+    if doubled := _doubled(cluster):
+        yield doubled_rows(doubled)
+    nameless = [run for run in cluster.of_run if cluster.headers[run].profile == UNKNOWN_RELEASE]
     if nameless:
         yield (
-            f"{len(nameless)} of {len(seen.runs)} runs, {nameless[0]} for one, are not judged: their logs do not name "
-            "the release, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
+            f"{len(nameless)} of {len(cluster.of_run)} runs, {nameless[0]} for one, are not judged: their logs do not "
+            "name the release, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
         )
     blind = [each.name for each in chosen if each.needs_checkpoint]
-    without = seen.runs_without_checkpoint
-    if blind and seen.events and without:
-        which = f"{len(without)} of {len(seen.runs)} runs, {without[0]} for one, have no checkpoint"
-        whole = len(without) == len(seen.runs)
+    without = _without_checkpoint(cluster)
+    if blind and without:
+        which = f"{len(without)} of {len(cluster.of_run)} runs, {without[0]} for one, have no checkpoint"
+        whole = len(without) == len(cluster.of_run)
         yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which} ({CHECKPOINT})"
     for each in chosen:
-        if each.name in named and seen.nodes and seen.undecided(each.name) == len(seen.nodes):
+        if each.name in named and cluster.names and not cluster.judged[each.name]:
             yield f"{each.name} cannot be judged: it needs {each.needs}, which was not observed"
+
+
+def _unexplained(results: Iterable[InvariantResult]) -> Iterator[str]:
+    for each in results:
+        if each.unexplained:
+            yield (
+                f"{each.unexplained} violations of {each.name} were not held against the known failures, being too many"
+            )
 
 
 def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Verdict:
     if any(result.violations for result in results):
         return "violates"
     return "inconclusive" if doubts else "conforms"
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """A file that is whole at its ends and not in its midst: the user's matter, not ours."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        said = next((line for line in str(error).splitlines() if "FAILED_READ_FILE" in line), None)
-        if said is None:
-            raise
-        said = said.partition("FAILED_READ_FILE")[2].partition("] ")[2]
-        raise TraceError(f"a trace cannot be read to its end ({said}); record or compact it again") from error

@@ -12,10 +12,6 @@ class UnknownInvariantError(ValueError):
 __all__ = ["JavaMissingError", "UnknownInvariantError"]
 
 
-class CheckpointError(ValueError):
-    """A checkpoint directory holds another search, or something else altogether."""
-
-
 class SessionError(ValueError):
     """Spark does not start where, or as, it was told to. The message is one line."""
 

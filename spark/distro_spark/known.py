@@ -15,25 +15,29 @@ from typing import NamedTuple
 from distro_model.defects import Clause, Symptom
 from distro_model.defects.symptom import of
 from distro_model.release import Span
-from distro_spark.story import Story, Told
+from distro_spark.history import ClientHistory, Violation
 from distro_spark.symptoms import batches, leases, receiving, revisions, sending, torn
 
 
-class Violation(NamedTuple):
-    """What a symptom of traces looks at."""
+class Shown(NamedTuple):
+    """What a symptom of traces looks at: a violation and all rows of its client."""
 
-    story: Story
-    told: Told
+    history: ClientHistory
+    violation: Violation
 
 
 def _symptom(
-    bug: str, about: tuple[str, ...], shows: Callable[[Story, Told], bool], sentence: str, releases: Span | None = None
-) -> Symptom[Violation]:
-    clause = Clause[Violation](sentence, lambda found: shows(found.story, found.told))
+    bug: str,
+    about: tuple[str, ...],
+    shows: Callable[[ClientHistory, Violation], bool],
+    sentence: str,
+    releases: Span | None = None,
+) -> Symptom[Shown]:
+    clause = Clause[Shown](sentence, lambda found: shows(found.history, found.violation))
     return Symptom(bug=bug, about=about, sentence=sentence, clauses=(clause,), releases=releases)
 
 
-KNOWN: tuple[Symptom[Violation], ...] = (
+KNOWN: tuple[Symptom[Shown], ...] = (
     _symptom(
         "B05",
         ("INV-CONV", "INV-REV"),
@@ -204,7 +208,12 @@ KNOWN: tuple[Symptom[Violation], ...] = (
 """A symptom is a conjunction, and a clause here is still a whole symptom of the old form."""
 
 
-def known_bug(invariant: str, story: Story, told: Told) -> str | None:
+def known_bug(invariant: str, history: ClientHistory, violation: Violation) -> str | None:
     """The id of the defect that explains a violation, or None."""
-    found = Violation(story, told)
-    return min((each.bug for each in of(KNOWN, invariant, story.profile) if not each.missing(found)), default=None)
+    found = Shown(history, violation)
+    return min((each.bug for each in of(KNOWN, invariant, history.profile) if not each.missing(found)), default=None)
+
+
+def may_be_known(invariant: str, profile: str) -> bool:
+    """Whether any symptom is about that invariant in that release."""
+    return bool(of(KNOWN, invariant, profile))

@@ -31,6 +31,8 @@ _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _MASTERS = ("local", "spark://", "k8s://", "yarn")
 
 _LOCAL_SETTINGS = {
+    # Each task has a core of its own.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
     # Executors elsewhere must find the driver: where it is, Spark finds out itself.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -1,105 +1,101 @@
 """Where violations are kept: tables to which each is added once, however often it is found.
 
-A violation has an id that does not depend on when it was found: what is broken, by whom, since which event. Adding
-leaves out those that are there; the rest is written by one task, which Parquet shows by one renamed file and a database
-by one transaction. So whoever dies in the middle and begins again neither loses one nor writes one twice, as long as
+A violation has an id that does not depend on when it was found: what is broken, on which node, for which client, since
+which event. Adding leaves out those that are there; the rest is written at once, by one renamed file or one
+transaction. So a process that dies in the middle and begins again neither loses one nor writes one twice, as long as
 one process at a time writes to a table.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
+import polars as pl
 
 from distro_spark.errors import SinkError
 from distro_spark.violations import VIOLATION_COLUMNS
 
-COLUMNS = pa.schema([pa.field("id", pa.string()), *VIOLATION_COLUMNS])
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = {"id": pl.String(), **VIOLATION_COLUMNS}
+KEY = ("run", "invariant", "node", "client", "first_node", "first_seq")
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
-_KEY = ("invariant", "run", "client", "node", "first_node", "first_seq")
 
 
-class Sink(ABC):
+class Sink(Protocol):
     """A table of violations with the columns of `COLUMNS`."""
 
-    @abstractmethod
-    def read(self, session: SparkSession) -> DataFrame: ...
-
-    @abstractmethod
-    def write(self, rows: DataFrameWriter, mode: str) -> None: ...
-
-    def make(self, session: SparkSession) -> None:
-        """Begin the table unless it is there. Raises SinkError."""
-        with self._errors():
-            self.write(session.createDataFrame(COLUMNS.empty_table()).coalesce(1).write, "ignore")
-
-    def add(self, session: SparkSession, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def add(self, violations: pl.DataFrame) -> pl.DataFrame:
         """Add those that the table has not yet, and return them. Raises SinkError."""
-        found = {violation_id(row): row for row in rows}
-        if not found:
-            return []
-        with self._errors():
-            ids = session.createDataFrame(pa.table({"id": list(found)}))
-            there = self.read(session).select("id").join(F.broadcast(ids), "id", "left_semi")
-            known = {row["id"] for row in there.collect()}
-            news = {name: row for name, row in found.items() if name not in known}
-            if news:
-                table = pa.Table.from_pylist([{"id": name, **row} for name, row in news.items()], schema=COLUMNS)
-                self.write(session.createDataFrame(table).coalesce(1).write, "append")
-        return list(news.values())
+        ...
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
+
+def with_ids(violations: pl.DataFrame) -> pl.DataFrame:
+    """One for each id, the last that was found."""
+    texts = ("\0".join(map(str, row)) for row in violations.select(KEY).iter_rows())
+    ids = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
+    return violations.select(pl.Series("id", ids, dtype=pl.String), *VIOLATION_COLUMNS).unique(
+        "id", keep="last", maintain_order=True
+    )
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """A directory of this machine."""
+
+    path: Path
+
+    def add(self, violations: pl.DataFrame) -> pl.DataFrame:
         try:
-            yield
-        except (Py4JJavaError, PySparkException) as error:
-            cause = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-            raise SinkError(f"{self}: {str(cause).splitlines()[0]}; look at the place and your rights there") from error
-
-
-def violation_id(row: Mapping[str, Any]) -> str:
-    text = "\0".join(str(row[name]) for name in _KEY)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True)
-class ParquetSink(Sink):
-    """A directory on any file system that Spark can write to."""
-
-    path: str
-
-    def read(self, session: SparkSession) -> DataFrame:
-        return session.read.parquet(self.path)
-
-    def write(self, rows: DataFrameWriter, mode: str) -> None:
-        rows.mode(mode).parquet(self.path)
-
-    def __str__(self) -> str:
-        return self.path
+            self.path.mkdir(parents=True, exist_ok=True)
+            parts = sorted(self.path.glob("*.parquet"))
+            known = pl.concat([pl.DataFrame(schema=COLUMNS)["id"], *(pl.read_parquet(part)["id"] for part in parts)])
+            news = with_ids(violations).filter(~pl.col("id").is_in(known.to_list()))
+            if news.height or not parts:
+                hidden = self.path / f".part-{os.getpid()}.tmp"
+                news.write_parquet(hidden)
+                hidden.replace(self.path / f"part-{len(parts):05}-{os.urandom(4).hex()}.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise SinkError(
+                f"{self.path}: {str(error).splitlines()[0]}; look at the place and your rights there"
+            ) from error
+        return news
 
 
 @dataclass(frozen=True)
-class JdbcSink(Sink):
-    """A table of a database; its driver has to be among the jars of the session. `url` may hold user and password."""
+class JdbcSink:
+    """A table of a database, which Spark writes; its driver has to be among the jars of the session. `url` may hold
+    user and password."""
 
+    session: SparkSession
     url: str
     table: str = "violations"
 
-    def read(self, session: SparkSession) -> DataFrame:
-        return session.read.jdbc(self.url, self.table, properties=self._properties)
+    def add(self, violations: pl.DataFrame) -> pl.DataFrame:
+        found = with_ids(violations)
+        with _errors(self.url.partition("?")[0]):
+            self._write(found.clear(), "ignore")
+            known = {row["id"] for row in self.read().select("id").collect()} if found.height else set()
+            news = found.filter(~pl.col("id").is_in(list(known)))
+            if news.height:
+                self._write(news, "append")
+        return news
 
-    def write(self, rows: DataFrameWriter, mode: str) -> None:
-        rows.jdbc(self.url, self.table, mode, self._properties)
+    def read(self) -> DataFrame:
+        return self.session.read.jdbc(self.url, self.table, properties=self._properties)
+
+    def _write(self, rows: pl.DataFrame, mode: str) -> None:
+        from distro_spark.on_spark import arrow_schema  # noqa: PLC0415 - loads Spark
+
+        table = rows.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(arrow_schema(COLUMNS))
+        self.session.createDataFrame(table).coalesce(1).write.jdbc(self.url, self.table, mode, self._properties)
 
     @property
     def _properties(self) -> dict[str, str]:
@@ -107,15 +103,22 @@ class JdbcSink(Sink):
         kind = self.url.removeprefix("jdbc:").partition(":")[0]
         return {"driver": _DRIVERS[kind]} if kind in _DRIVERS else {}
 
-    def __str__(self) -> str:
-        return self.url.partition("?")[0]
+
+@contextmanager
+def _errors(place: str) -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        cause: Any = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+        raise SinkError(f"{place}: {str(cause).splitlines()[0]}; look at the place and your rights there") from error
 
 
-def add_to_all(
-    session: SparkSession, sinks: Iterable[Sink], rows: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def add_to_all(sinks: Iterable[Sink], violations: pl.DataFrame) -> pl.DataFrame:
     """Returns what is new in the last of them."""
-    news: list[Mapping[str, Any]] = []
+    news = violations.clear()
     for sink in sinks:
-        news = sink.add(session, rows)
+        news = sink.add(violations)
     return news

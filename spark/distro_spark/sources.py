@@ -2,8 +2,8 @@
 
 Where the traces are, what their headers say, and every reason to refuse one (empty, unreadable, of a newer schema, of
 another shape, the same run twice): one small read per file and none per event. So a user's mistake is one line at once,
-and the profile of each run is known to the invariants. A few files are opened here, many by the executors; those of a
-file system that only the JVM can reach are opened by it, several at once.
+and the profile of each run is known to the invariants. Files are opened several at once; those of a file
+system that only the JVM can reach, by it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,19 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from pyspark.sql import SparkSession
 
 from distro_spark.files import Files, is_local
+from distro_spark.frames import SameRunTwiceError
 from distro_spark.tables import headers_of, is_table
 from distro_traces import ndjson, parquet
-from distro_traces.errors import TraceError
 from distro_traces.header import Header
-from distro_traces.places import SUFFIXES, below, is_of_a_check, not_named_so, nothing_below, traces_at
-
-FEW_FILES = 200
-"""As many as are opened sooner than a job on the executors begins."""
+from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below
 
 _AT_ONCE = 16
-
-
-class SameRunTwiceError(TraceError):
-    """Two files tell of one run: their rows would be taken for one history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
     paths = list(dict.fromkeys(paths))
     tables = [str(path) for path in paths if is_table(path)]
     names = dict.fromkeys(name for path in paths if not is_table(path) for name in _names(files, files.named(path)))
-    sources = _sources(session, files, list(names))
+    sources = _sources(files, list(names))
     sources += [Source(table, header) for table in tables for header in headers_of(session, table)]
     by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
@@ -70,17 +62,6 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
                 f"run {source.header.run} is in two files, {other.path} and {source.path}; check one of them"
             )
     return tuple(sources)
-
-
-def look_at(path: Path) -> None:
-    """Refuse what is on this machine's disk as `discover` does, while Spark, which takes seconds, is not started yet.
-
-    Of a directory so many files as are opened sooner than that. Raises the TraceError family.
-    """
-    place = Path(os.path.abspath(path))
-    some = list(islice(below(place), FEW_FILES)) if place.is_dir() else []
-    for each in some or traces_at(place):
-        _headed(str(each))
 
 
 def _names(files: Files, path: str) -> list[str]:
@@ -96,14 +77,9 @@ def _names(files: Files, path: str) -> list[str]:
     return traces
 
 
-def _sources(session: SparkSession, files: Files, names: Sequence[str]) -> list[Source]:
-    local = [name for name in names if is_local(name)]
-    known: dict[str, Source] = {}
-    if len(local) > FEW_FILES:
-        found = session.sparkContext.parallelize(local, -(-len(local) // FEW_FILES)).map(_local_source).collect()
-        known = {source.path: source for source in found if source is not None}
+def _sources(files: Files, names: Sequence[str]) -> list[Source]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
-        return list(pool.map(lambda name: known.get(name) or _source(files, name), names))
+        return list(pool.map(lambda name: _source(files, name), names))
 
 
 def _source(files: Files, name: str) -> Source:
@@ -111,14 +87,6 @@ def _source(files: Files, name: str) -> Source:
         return _headed(name)
     with files.open(name) as file:
         return _headed(name, file)
-
-
-def _local_source(name: str) -> Source | None:
-    """On an executor. None: whatever is wrong with it, it is opened again where that can be said."""
-    try:
-        return _headed(name)
-    except TraceError:
-        return None
 
 
 def _headed(name: str, file: BinaryIO | None = None) -> Source:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import in_process, on_both, on_spark
 from pyspark.sql import SparkSession
 
-from distro_spark.check import CHECKPOINT, check
+from distro_spark.check import CHECKPOINT
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, Misfit
@@ -50,7 +51,7 @@ def append(path: Path, text: str) -> None:
 
 
 def test_a_healthy_run_conforms_and_its_changes_are_timed(spark: SparkSession, tmp_path: Path) -> None:
-    result = check(spark, record(tmp_path), convergence=True)
+    result = on_both(spark, record(tmp_path), convergence=True)
     assert (result.verdict, result.reasons, result.violations) == ("conforms", (), ())
     assert {each.verdict for each in result.invariants} == {"conforms"}
     # The first change reached c as part of the second; the disconnect was not to be told to a node that is down.
@@ -73,7 +74,7 @@ def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSessi
             if content != "Y":
                 recorder.record("b", Kind.REPLICA_APPLIED, at_ms=at_ms + 500, client="c1", digest=content)
         recorder.record("c", Kind.REPLICA_APPLIED, at_ms=1510, client="c1", digest="X")
-    result = check(spark, recorder.path, invariants=["INV-REV"], convergence=True)
+    result = on_both(spark, recorder.path, invariants=["INV-REV"], convergence=True)
     assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
         (9000, "c", None),
         (2000, "c", 3000),  # never as Y, but merged with the next change
@@ -86,7 +87,7 @@ def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSessi
 
 
 def test_a_member_that_went_down_is_not_waited_for(spark: SparkSession, tmp_path: Path) -> None:
-    result = check(spark, record(tmp_path, diverged=True, checkpoint=False), invariants=["INV-REV"], convergence=True)
+    result = on_both(spark, record(tmp_path, diverged=True, checkpoint=False), invariants=["INV-REV"], convergence=True)
     assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
         (10, "b", 1000),
         (2000, "b", 1000),
@@ -94,8 +95,8 @@ def test_a_member_that_went_down_is_not_waited_for(spark: SparkSession, tmp_path
     ]
 
 
-def test_the_document_is_that_of_the_command_line(spark: SparkSession, tmp_path: Path) -> None:
-    document = json.loads(json.dumps(check(spark, record(tmp_path, diverged=True)).to_json()))
+def test_the_document_is_that_of_the_command_line(tmp_path: Path) -> None:
+    document = json.loads(json.dumps(in_process(record(tmp_path, diverged=True)).to_json()))
     assert document["schema"] == "distrocheck/check/1"
     assert (document["verdict"], document["events"], document["quarantined"]) == ("violates", 14, 0)
     assert document["seconds"] > 0
@@ -112,14 +113,14 @@ def test_the_document_is_that_of_the_command_line(spark: SparkSession, tmp_path:
 def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"kind": 1}\n{"kind": 1}\nbroken\n{"run":"r1","node":"d","seq":1,"at_ms":0,"kind":"checkpoint"}\n')
-    result = check(spark, path, invariants=["INV-REV"])
+    result = on_both(spark, path, invariants=["INV-REV"])
     assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 16)
     assert result.reasons == ("3 rows do not fit the schema",)
     assert result.quarantine == (
         Misfit("missing field run", 2, str(path), 17),
         Misfit("not JSON", 1, str(path), 19),
     )
-    allowed = check(spark, path, invariants=["INV-REV"], allow_quarantined=True)
+    allowed = on_both(spark, path, invariants=["INV-REV"], allow_quarantined=True)
     assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
 
 
@@ -127,7 +128,7 @@ def test_a_violation_counts_whatever_else_is_wrong(spark: SparkSession, tmp_path
     path = record(tmp_path, diverged=True)
     append(path, "broken\n")
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
-    result = check(spark, path, invariants=["INV-CONV"])
+    result = on_both(spark, path, invariants=["INV-CONV"])
     assert (result.verdict, result.quarantined) == ("violates", 1)
     assert result.cuts == (CutFile(str(path), 17),)
 
@@ -135,28 +136,28 @@ def test_a_violation_counts_whatever_else_is_wrong(spark: SparkSession, tmp_path
 def test_a_cut_is_told_and_leaves_the_verdict_alone(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
-    result = check(spark, path, invariants=["INV-OWNER"])
+    result = on_both(spark, path, invariants=["INV-OWNER"])
     assert (result.verdict, result.quarantined, result.cuts) == ("conforms", 0, (CutFile(str(path), 17),))
-    at_rest = check(spark, compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
+    at_rest = on_both(spark, compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
     assert (at_rest.verdict, [cut.line for cut in at_rest.cuts], at_rest.events) == ("conforms", [17], result.events)
 
 
 def test_convergence_is_not_judged_without_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path, diverged=True, checkpoint=False)
-    result = check(spark, path, invariants=["INV-CONV", "INV-OWNER"])
+    result = on_both(spark, path, invariants=["INV-CONV", "INV-OWNER"])
     assert (result.verdict, result.reasons) == (
         "inconclusive",
         (f"INV-CONV cannot be judged: no run has a checkpoint ({CHECKPOINT})",),
     )
     assert [each.verdict for each in result.invariants] == ["not-judged", "conforms"]
-    assert check(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
+    assert on_both(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
 
 
 def test_rows_that_are_gone_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:]))
-    result = check(spark, path, invariants=["INV-OWNER"])
+    result = on_both(spark, path, invariants=["INV-OWNER"])
     assert (result.verdict, result.missing) == ("inconclusive", 1)
     assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
 
@@ -165,7 +166,7 @@ def test_a_row_that_comes_twice_does_not_hide_one_that_is_gone(spark: SparkSessi
     path = record(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:7] + lines[6:]))
-    result = check(spark, path, invariants=["INV-OWNER"])
+    result = on_both(spark, path, invariants=["INV-OWNER"])
     assert (result.verdict, result.missing, result.doubled) == ("inconclusive", 1, 1)
     assert "1 rows come twice" in result.reasons[1]
 
@@ -173,14 +174,14 @@ def test_a_row_that_comes_twice_does_not_hide_one_that_is_gone(spark: SparkSessi
 def test_a_recording_without_events_shows_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with Recorder(tmp_path, "r1", profile="strict", target="test") as recorder:
         pass
-    result = check(spark, recorder.path)
+    result = on_both(spark, recorder.path)
     assert (result.verdict, result.events) == ("inconclusive", 0)
     assert "there is no event" in result.reasons
 
 
 def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UnknownInvariantError, match="no invariant INV-NONE; there are INV-CONV, INV-OWNER, "):
-        check(spark, tmp_path, invariants=["INV-NONE"])
+        on_both(spark, record(tmp_path), invariants=["INV-NONE"])
 
 
 def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
@@ -189,13 +190,13 @@ def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: Sp
     row = {"run": "r1", "node": "d", "seq": 1, "at_ms": 0, "kind": "checkpoint", "detail": ""}
     row["detail"] = "x" * (limit - len(json.dumps(row)))
     append(path, json.dumps(row) + "\n" + "\n" * limit)
-    assert check(spark, path, line_bytes_max=limit).events == 16
+    assert on_spark(spark, path, line_bytes_max=limit).events == 16
     append(path, json.dumps({**row, "detail": "x" * 10 * limit}) + "\n" + json.dumps({**row, "seq": 2, "detail": "1"}))
     for block_bytes in ("60000", "10000000"):  # the line lies in several blocks, or in one
         spark.conf.set("spark.sql.files.maxPartitionBytes", block_bytes)
         try:
             with pytest.raises(TooLongLineError) as raised:
-                check(spark, path, line_bytes_max=limit)
+                on_spark(spark, path, line_bytes_max=limit)
         finally:
             spark.conf.unset("spark.sql.files.maxPartitionBytes")
         line = 18 + limit
@@ -228,7 +229,7 @@ def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outliv
         shown = {"client": "c1"} if read is None else {**C1, "owned": False}
         recorder.record("b", Kind.OBSERVED, at_ms=300_000, **shown)
     names = ["INV-EXPIRE", "INV-RESURRECT"]
-    judged = check(spark, tmp_path, invariants=names).invariants
+    judged = on_both(spark, tmp_path, invariants=names).invariants
     assert {each.name: each.violations for each in judged if each.violations} == found
 
 
@@ -248,5 +249,5 @@ def test_what_a_link_shows_as_answered_may_have_come_too_late_for_who_asked(
             ended = {**call, "client": "c1", "outcome": Outcome.SUCCESS}
             recorder.record("b", Kind.REPLY_SENT, at_ms=at_ms, peer="a", **ended)
             recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", **ended)
-    (judged,) = check(spark, tmp_path, invariants=["INV-AIM"]).invariants
+    (judged,) = on_both(spark, tmp_path, invariants=["INV-AIM"]).invariants
     assert judged.violations == found

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import pyspark
 import pytest
+from engines import on_spark
 from pyspark.sql import SparkSession
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
-from distro_spark.check import check
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -38,10 +38,12 @@ import json
 import sys
 from pathlib import Path
 from distro_spark.check import check
+from distro_spark.on_spark import OnSpark
 from distro_spark.session import local_session
 
 session = local_session()
-document = {"found_in": check.__code__.co_filename, **check(session, sys.argv[1], replay=True).to_json()}
+with OnSpark(session, sys.argv[1]) as engine:
+    document = {"found_in": check.__code__.co_filename, **check(engine, replay=True).to_json()}
 Path("answer.json").write_text(json.dumps(document))
 session.stop()
 """
@@ -51,19 +53,19 @@ import sys
 import time
 from pathlib import Path
 from pyspark import TaskContext
-from distro_spark import judge
+from distro_spark import on_spark
 
-judge.PARTITION_ROWS = 1000
-find, place = judge.findings, Path(sys.argv[2])
+on_spark.PART_ROWS = on_spark.PARTITION_ROWS = 1000
+find, place = on_spark.violations_in, Path(sys.argv[2])
 
-def held(rows, facts, names):
+def held(*arguments):
     task = TaskContext.get()
     (place / f"{task.partitionId()}-{task.attemptNumber()}").touch()
     while not (place / "killed").exists():
         time.sleep(0.05)
-    return find(rows, facts, names)
+    return find(*arguments)
 
-judge.findings = held
+on_spark.violations_in = held
 """
 
 
@@ -179,7 +181,7 @@ def without_times(document: Mapping[str, Any]) -> dict[str, Any]:
 def test_a_worker_that_dies_in_the_middle_changes_no_answer(
     spark: SparkSession, cluster: Cluster, traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = without_times(json.loads(json.dumps(check(spark, traces, replay=True).to_json())))
+    here = without_times(json.loads(json.dumps(on_spark(spark, traces, replay=True).to_json())))
     assert here["verdict"] == "violates"
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     with submitted(cluster, tmp_path, JOB, str(traces)) as driver:

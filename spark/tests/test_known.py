@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.check import CHECKPOINT, check
+from distro_spark.check import CHECKPOINT
+from distro_spark.history import LEASE
 from distro_spark.known import KNOWN
 from distro_spark.result import CheckResult
-from distro_spark.story import LEASE
 from distro_traces.content import digest
 from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
@@ -1545,7 +1546,7 @@ def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Che
             if not run.is_over:
                 run.after(20_000)
                 run.checkpoint()
-    return check(spark, directory)
+    return on_both(spark, directory)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -1587,7 +1588,7 @@ def diverged_beside_healthy(tmp_path: Path) -> Path:
 def test_a_run_without_a_checkpoint_is_not_judged_by_its_neighbour(
     spark: SparkSession, diverged_beside_healthy: Path
 ) -> None:
-    result = check(spark, diverged_beside_healthy)
+    result = on_both(spark, diverged_beside_healthy)
     assert result.verdict == "inconclusive"
     (reason,) = result.reasons
     assert reason.startswith("INV-CONV, ")
@@ -1598,6 +1599,6 @@ def test_a_run_without_a_checkpoint_is_not_judged_by_its_neighbour(
 
 def test_what_a_release_does_not_have_is_not_applicable_and_no_pass(spark: SparkSession, tmp_path: Path) -> None:
     recorded(tmp_path, "old", "nacos-2.0.4", lambda run: run.registered(0))
-    result = check(spark, tmp_path)
+    result = on_both(spark, tmp_path)
     assert {each.name: each.verdict for each in result.invariants}["INV-REV"] == "not-applicable"
     assert result.verdict == "conforms"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engines import on_spark
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
 from distro_spark.load import load
 from distro_spark.sources import SameRunTwiceError
 from distro_traces.compact import compact
@@ -174,7 +174,7 @@ def test_a_file_that_is_damaged_in_its_midst_is_refused_when_it_is_read(spark: S
     data[20:200] = bytes(180)
     path.write_bytes(data)
     with pytest.raises(TraceError, match=r"a trace cannot be read to its end \(.*part-0\.parquet") as raised:
-        check(spark, path)
+        on_spark(spark, path)
     assert "\n" not in str(raised.value)
 
 

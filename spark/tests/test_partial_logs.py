@@ -8,9 +8,9 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
 from distro_traces.errors import EmptyTraceError
 from distro_traces.nacos_logs.importer import NoLogsError, import_logs
 
@@ -58,7 +58,7 @@ def test_no_subset_of_files_and_levels_raises_an_alarm(spark: SparkSession, tmp_
                 continue
             runs += 1
     assert runs > 150
-    result = check(spark, tmp_path / "traces")
+    result = on_both(spark, tmp_path / "traces")
     news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
     assert (news, result.verdict) == ([], "inconclusive")
 
@@ -67,5 +67,5 @@ def test_no_subset_of_files_and_levels_raises_an_alarm(spark: SparkSession, tmp_
 @pytest.mark.parametrize("case", ["01", "02", "02b", "03", "10f"])
 def test_an_ordinary_disconnect_is_no_alarm(spark: SparkSession, tmp_path: Path, case: str) -> None:
     import_logs(DATA / "cases" / case, tmp_path)
-    result = check(spark, tmp_path)
+    result = on_both(spark, tmp_path)
     assert ([each.message for each in result.violations], result.verdict) == ([], "inconclusive")

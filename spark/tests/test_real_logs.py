@@ -7,9 +7,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
 from distro_traces.nacos_logs.importer import import_logs
 
 WHOLE = Path(__file__).parents[3] / "shared" / "real-logs"
@@ -26,7 +26,7 @@ def test_each_failure_of_real_servers_is_known_by_what_their_logs_show_of_it(
     for release in ("2.2.4", "2.2.4-debug", "2.3.2"):
         shutil.unpack_archive(WHOLE / f"nacos-{release}.tar.xz", tmp_path / "logs" / release, **safely)
         import_logs(tmp_path / "logs" / release, tmp_path / "traces", run=release)
-    result = check(spark, tmp_path / "traces", invariants=["INV-REV"])
+    result = on_both(spark, tmp_path / "traces", invariants=["INV-REV"])
     assert result.verdict == "conforms"
     found = {(each.run, each.client, each.known) for each in result.violations if each.client in (H1, H2)}
     assert found == {

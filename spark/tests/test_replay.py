@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
-from distro_spark import replay
-from distro_spark.check import check
+from distro_spark import on_spark
 from distro_spark.result import Rejected
 from distro_spark.validation.validate import Validated, validate
 from distro_traces.event import Event, Kind, Outcome
@@ -73,17 +73,17 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
 @pytest.mark.parametrize(
     "rows",
     [
-        pytest.param(replay.REPLAY_ROWS, id="one task"),
+        pytest.param(on_spark.REPLAY_ROWS, id="one task"),
         pytest.param(900, id="several tasks", marks=pytest.mark.slow),  # test_deployment does it on two workers
     ],
 )
 def test_it_agrees_with_validate(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(replay, "REPLAY_ROWS", rows)
+    monkeypatch.setattr(on_spark, "REPLAY_ROWS", rows)
     traces = corpus(tmp_path / "traces", tmp_path)
     alone = {run: validate(t.header, t.events, profile_named(t.header.profile)) for run, t in traces.items()}
-    result = check(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
+    result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
     together = result.replay
     assert together is not None
     found = {run: [place(each) for each in together.rejections if each.run == run] for run in traces}
@@ -100,7 +100,7 @@ def test_what_nobody_observed_leaves_the_verdict_open(spark: SparkSession, tmp_p
     begun_later = {i: None for i, event in enumerate(trace.events) if event.kind is Kind.NODE_STARTED}
     part = rewritten(tmp_path / "traces", "part", trace, begun_later)
     alone = validate(part.header, part.events, profile_named("strict"))
-    result = check(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
+    result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
     assert result.replay is not None
     assert alone.undecided == result.replay.undecided > 0
     assert (alone.accepted, result.replay.rejections, result.verdict) == (True, (), "inconclusive")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
 from distro_spark.responsibility import ROUNDS_MS
 from distro_spark.result import ClaimedInterval, Responsibility
 from distro_traces.content import digest
@@ -51,7 +51,7 @@ class Teller:
 
 
 def measured(spark: SparkSession, place: Path) -> Responsibility:
-    found = check(spark, place, invariants=["INV-REV"], responsibility=True).responsibility
+    found = on_both(spark, place, invariants=["INV-REV"], responsibility=True).responsibility
     assert found is not None
     return found
 
@@ -123,4 +123,4 @@ def test_it_is_not_measured_unasked(spark: SparkSession, tmp_path: Path) -> None
     run = Teller(tmp_path / "run")
     run.owns("a", 1000)
     run.ends(2000)
-    assert check(spark, tmp_path / "run", invariants=["INV-REV"]).responsibility is None
+    assert on_both(spark, tmp_path / "run", invariants=["INV-REV"]).responsibility is None

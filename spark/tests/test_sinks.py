@@ -6,15 +6,17 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
+from engines import in_process
 from pyspark.sql import SparkSession
 
 from distro_conformance.targets.maven import artifact
 from distro_conformance.verdict import TargetError
-from distro_spark.check import check
 from distro_spark.errors import SinkError
 from distro_spark.sinks import JdbcSink, ParquetSink, Sink
 from distro_traces.event import Kind
@@ -35,23 +37,23 @@ def record(directory: Path, run: str) -> Path:
     return recorder.path
 
 
-def is_filled_once(session: SparkSession, sink: Sink, directory: Path) -> None:
+def is_filled_once(read: Callable[[], list[dict[str, Any]]], sink: Sink, directory: Path) -> None:
     def clients() -> list[tuple[str, str, str]]:
-        rows = sink.read(session).orderBy("run", "client").collect()
+        rows = read()
         assert {row["message"].split()[0] for row in rows} == {"b"}
-        return [(row["invariant"], row["run"], row["client"]) for row in rows]
+        return sorted((row["invariant"], row["run"], row["client"]) for row in rows)
 
     first = record(directory, "r1")
-    check(session, first, invariants=["INV-OWNER"], sinks=[sink])
+    in_process(first, invariants=["INV-OWNER"], sinks=[sink])
     assert clients() == [("INV-OWNER", "r1", "c'2"), ("INV-OWNER", "r1", "c1")]
     record(directory, "r2")
-    check(session, directory, invariants=["INV-OWNER"], sinks=[sink])
+    in_process(directory, invariants=["INV-OWNER"], sinks=[sink])
     assert [run for _, run, _ in clients()] == ["r1", "r1", "r2", "r2"]
 
 
-def test_parquet_has_each_violation_once_and_a_query_shows_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_has_each_violation_once_and_a_query_shows_them(tmp_path: Path) -> None:
     place = tmp_path / "traces" / "violations"
-    is_filled_once(spark, ParquetSink(str(place)), tmp_path / "traces")
+    is_filled_once(lambda: pl.read_parquet(place).to_dicts(), ParquetSink(place), tmp_path / "traces")
     table = query("SELECT client, count(*) FROM violations GROUP BY client ORDER BY client", tmp_path / "traces")
     assert table.rows == [("c'2", 2), ("c1", 2)]
 
@@ -60,11 +62,11 @@ def test_a_sink_that_cannot_be_written_is_named_in_one_line(spark: SparkSession,
     path = record(tmp_path, "r1")
     (tmp_path / "file").touch()
     for sink, text in (
-        (ParquetSink(str(tmp_path / "file" / "violations")), str(tmp_path)),
-        (JdbcSink("jdbc:nosuch://127.0.0.1/x?password=secret"), "No suitable driver"),
+        (ParquetSink(tmp_path / "file" / "violations"), str(tmp_path)),
+        (JdbcSink(spark, "jdbc:nosuch://127.0.0.1/x?password=secret"), "No suitable driver"),
     ):
         with pytest.raises(SinkError, match=text) as raised:
-            check(spark, path, sinks=[sink])
+            in_process(path, sinks=[sink])
         assert "\n" not in str(raised.value)
         assert "secret" not in str(raised.value)
 
@@ -116,4 +118,5 @@ def with_driver(spark: SparkSession) -> SparkSession:
 
 @pytest.mark.slow  # Parquet, which the same lines write, has them once too; this one starts PostgreSQL
 def test_a_database_has_each_violation_once(with_driver: SparkSession, database: str, tmp_path: Path) -> None:
-    is_filled_once(with_driver, JdbcSink(database), tmp_path)
+    sink = JdbcSink(with_driver, database)
+    is_filled_once(lambda: sink.read().toArrow().to_pylist(), sink, tmp_path)

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
+from engines import on_spark
 from pyspark.sql import SparkSession
 
-from distro_spark import sources
-from distro_spark.check import check
 from distro_spark.sources import discover
 from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError, UnreadableTraceError
@@ -43,7 +42,7 @@ def test_a_file_system_that_only_spark_can_reach(spark: SparkSession, tmp_path: 
         (f"{elsewhere}/new [1] +%20ü/r1.ndjson", "r1"),
         (f"{elsewhere}/old/run=r2/part-0.parquet", "r2"),
     ]
-    result = check(spark, elsewhere)
+    result = on_spark(spark, elsewhere)
     assert (result.runs, result.events, result.quarantined) == (2, 4, 2)
     assert {misfit.file for misfit in result.quarantine} == {found[0].path}
 
@@ -74,24 +73,7 @@ def test_a_path_may_be_a_uri_of_this_machine(
         assert [source.path for source in discover(spark, [name])] == [str(recording)]
 
 
-def test_many_files_are_opened_by_the_executors(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        record(tmp_path, f"r{number}")
-    few = discover(spark, [tmp_path])
-    monkeypatch.setattr(sources, "FEW_FILES", 2)
-    opened_here: list[str] = []
-    headed = sources._headed
-    monkeypatch.setattr(sources, "_headed", lambda name, *_: opened_here.append(name) or headed(name))
-    assert (discover(spark, [tmp_path]), opened_here) == (few, [])
-    (tmp_path / "r3.ndjson").write_text("{}\n")
-    with pytest.raises(NotATraceError, match=r"r3\.ndjson: not a distrocheck trace"):
-        discover(spark, [tmp_path])
-    assert opened_here == [str(tmp_path / "r3.ndjson")]
-
-
 def test_no_setting_of_a_session_that_somebody_else_made_is_changed(spark: SparkSession, tmp_path: Path) -> None:
     before = dict(spark.conf.getAll)
-    check(spark, record(tmp_path, "r1"), convergence=True)
+    on_spark(spark, record(tmp_path, "r1"), convergence=True)
     assert dict(spark.conf.getAll) == before

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from engines import on_spark
 from pyspark.sql import SparkSession
 
 from distro_conformance.targets.maven import artifact
 from distro_conformance.verdict import TargetError
 from distro_spark import tables
-from distro_spark.check import check
 from distro_spark.load import load
 from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError
 from distro_traces.event import Kind
@@ -45,11 +45,11 @@ def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_is_in_a_table_is_judged_like_what_was_recorded(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    found = check(spark, name, invariants=["INV-OWNER"])
-    recorded = check(spark, tmp_path / "recorded", invariants=["INV-OWNER"])
+    found = on_spark(spark, name, invariants=["INV-OWNER"])
+    recorded = on_spark(spark, tmp_path / "recorded", invariants=["INV-OWNER"])
     assert [(each.run, each.message) for each in found.violations] == [("r2", recorded.violations[0].message)]
     assert (found.runs, found.events, found.missing) == (2, 3, 0)
-    both = check(spark, [name, record(tmp_path / "more", "r3")], invariants=["INV-OWNER"])
+    both = on_spark(spark, [name, record(tmp_path / "more", "r3")], invariants=["INV-OWNER"])
     assert sorted(each.run for each in both.violations) == ["r2", "r3"]
 
 
@@ -58,7 +58,7 @@ def test_a_row_of_a_run_without_header_is_set_aside(spark: SparkSession, name: s
         "INSERT INTO ops.traces SELECT 'r9', node, seq, at_ms, kind, peer, message, operation, client, owned, "
         "revision, digest, outcome, detail, NULL FROM ops.traces WHERE run = 'r1'"
     )
-    found = check(spark, name, invariants=["INV-OWNER"])
+    found = on_spark(spark, name, invariants=["INV-OWNER"])
     assert [(each.reason, each.file, each.line) for each in found.quarantine] == [("run r9 has no header", name, None)]
 
 
@@ -103,7 +103,7 @@ session = local_session("local[1]", small=True, settings={
 loaded = load(session, [recording])
 tables.add(session, "table:traces", loaded.events, [source.header for source in loaded.sources])
 print(session.sql("DESCRIBE DETAIL traces").collect()[0]["format"])
-found = check(session, "table:traces", invariants=["INV-OWNER"])
+found = on_spark(session, "table:traces", invariants=["INV-OWNER"])
 print(found.events, *(violation.run for violation in found.violations))
 session.stop()
 """

@@ -20,10 +20,10 @@ from distro_spark.validation.minimal import minimal
 from distro_spark.validation.validate import Slices, Validated, validate
 from distro_traces.content import digest
 from distro_traces.event import Event, Kind, Outcome
+from distro_traces.invalid import doubled, missing
 from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
 from distro_traces.observed import Observed
 from distro_traces.reading import read_run
-from distro_traces.spoiled import doubled, missing
 
 NOTHING = digest(())
 Change = Callable[[Event], Event | None]

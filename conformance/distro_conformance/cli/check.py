@@ -1,30 +1,32 @@
-"""`distrocheck check PATH`: the invariants over recorded traces, on Spark."""
+"""`distrocheck check PATH`: the invariants over recorded traces, in this process or on Spark."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, only
-from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
-from distro_conformance.cli.paths import readable, writable_directory, writable_file
+from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
+from distro_conformance.cli.paths import readable, require_extras, writable_directory, writable_file
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java
 from distro_traces.header import wall_clock
 
 if TYPE_CHECKING:
+    from polars import DataFrame
     from pyspark.sql import SparkSession
 
     from distro_conformance.findings import Finding
+    from distro_spark.check import Engine
     from distro_spark.result import CheckResult, EventReference, InvariantResult, Replay, Responsibility
     from distro_spark.sinks import Sink
     from distro_traces.unreached import Unreached
@@ -34,6 +36,12 @@ VIOLATIONS_PRINTED = 3
 """Of one invariant."""
 JDBC = "DISTROCHECK_JDBC"
 """In the environment: the URL, which may hold a password."""
+ENGINES = ("local", "spark")
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a program that spark-submit has started."""
+LOCAL_BYTES_MAX = 4 << 30
+"""Of NDJSON, some 15 million events: what is checked in this process unless --engine says otherwise; 8 GB of memory are
+enough for it."""
 SMALL_BYTES = 8 * 1024 * 1024
 """Of NDJSON, some 50,000 events. Below this, starting and planning cost more than the work, and Spark is set up for
 that."""
@@ -48,6 +56,13 @@ def check(
     ],
     master: Annotated[
         str | None, typer.Option(help="The Spark master; default: that of spark-submit, else this machine.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="local (in this process) or spark; default: local, unless --master, --conf, --jdbc, a table or the "
+            "size needs Spark."
+        ),
     ] = None,
     invariant: Annotated[list[str] | None, only("--invariant")] = None,
     allow_quarantined: Annotated[
@@ -91,44 +106,41 @@ def check(
     writable_file(html, "--html")
     settings = dict(pair(text, "--conf") for text in conf or ())
     if follow and (out is None or not is_here or not Path(path).is_dir()):
-        raise UsageError("--follow needs a directory of this machine to watch, and --out for what it keeps")
+        raise UsageError("--follow needs a directory of this machine to watch, and --out for what it finds")
     if idle_s is not None and not follow:
         raise UsageError("--idle-s says when --follow ends; give both")
     if out:
         writable_directory(out)
-    require_java()
-    # Spark is an extra, and heavy: only this verb and the gate load it.
+    needs_spark = [name for name, given in (("--master", master), ("--conf", conf), ("--jdbc", jdbc)) if given]
+    needs_spark += [] if is_here else [path]
+    on_spark = _is_on_spark(engine, needs_spark, Path(path))
+    require_extras("spark" if on_spark else "traces")
+    # Both are extras: Polars takes a moment to load, Spark some seconds.
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
     from distro_spark.check import chosen_invariants
-    from distro_spark.session import local_session
-    from distro_spark.sources import look_at
 
     chosen_invariants(invariant)
-    if is_here and not follow:
-        look_at(Path(path))
-    sinks = _sinks(jdbc, out)
-    with progress() as on_progress:
-        on_progress("starting Spark")
-        session = local_session(master, small=is_here and _size_bytes(Path(path)) < SMALL_BYTES, settings=settings)
-        try:
-            if follow and out:
-                on_progress(f"following {path}")
-                _follow(session, Path(path), out.absolute(), invariant, sinks, idle_s, tell=not json)
-            on_progress(f"checking {path}")
-            with tasks_told(session, on_progress, f"checking {path}"):
-                result = run_check(
-                    session,
-                    path,
-                    invariants=invariant,
-                    allow_quarantined=allow_quarantined,
-                    convergence=convergence,
-                    responsibility=responsibility,
-                    replay=replay,
-                    sinks=sinks,
-                )
-        finally:
-            session.stop()
+    with progress() as on_progress, ExitStack() as opened:
+        if follow:
+            on_progress(f"following {path}")
+            _follow(Path(path), invariant, _sinks(None, None, out), idle_s, tell=not json)
+        session = None
+        if on_spark:
+            require_java()
+            on_progress("starting Spark")
+            session = _session(master, settings, is_small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
+            opened.callback(session.stop)
+        on_progress(f"checking {path}")
+        result = run_check(
+            _engine(session, path, opened),
+            invariants=invariant,
+            allow_quarantined=allow_quarantined,
+            convergence=convergence,
+            responsibility=responsibility,
+            replay=replay,
+            sinks=_sinks(session, jdbc, out),
+        )
     open_ends = _unreached(Path(path)) if is_here and not follow else []
     verdict, findings = Verdict(result.verdict), findings_of(result, path)
     if html:
@@ -162,57 +174,54 @@ def _unreached(path: Path) -> list[Unreached]:
     return [each for header, _ in headers_at(path) for each in unreached(read_run(path, header.run).events)]
 
 
-def _follow(
-    session: SparkSession,
-    path: Path,
-    out: Path,
-    invariants: list[str] | None,
-    sinks: Sequence[Sink],
-    idle_s: int | None,
-    *,
-    tell: bool,
-) -> None:
-    """Until nothing comes any more; each violation is told when it is found, if wanted."""
+def _is_on_spark(engine: str | None, needs_spark: Sequence[str], path: Path) -> bool:
+    if engine not in (None, *ENGINES):
+        raise UsageError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
+    if engine == "local" and needs_spark:
+        raise UsageError(f"--engine local: {', '.join(needs_spark)} needs Spark; take --engine spark")
+    if engine == "spark" or needs_spark or SUBMITTED in os.environ:
+        return True
+    size, most = _size_bytes(path), LOCAL_BYTES_MAX
+    if engine is None and size > most:
+        say_aside(f"{path}: {size / 2**30:.1f} GB as NDJSON, more than {most / 2**30:.0f} GB: checked on Spark")
+        return True
+    return False
+
+
+def _session(master: str | None, settings: Mapping[str, str], *, is_small: bool) -> SparkSession:
+    from distro_spark.session import local_session
+
+    return local_session(master, small=is_small, settings=settings)
+
+
+def _engine(session: SparkSession | None, path: str, opened: ExitStack) -> Engine:
+    from distro_spark.local import Local
+
+    if session is None:
+        return Local(path)
+    from distro_spark.on_spark import OnSpark
+
+    return opened.enter_context(OnSpark(session, path))
+
+
+def _follow(path: Path, invariants: list[str] | None, sinks: Sequence[Sink], idle_s: int | None, *, tell: bool) -> None:
+    """Until nothing comes any more; each violation is printed when it is found, if wanted."""
     from distro_spark.follow import follow
 
-    def on_news(rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows if tell else ():
+    def on_news(found: DataFrame) -> None:
+        for row in found.iter_rows(named=True) if tell else ():
             known = f" (known, {row['known']})" if row["known"] else ""
             say(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
 
-    follow(session, path, out, invariants=invariants, sinks=sinks, on_news=on_news, idle_s=idle_s)
+    follow(path, invariants=invariants, sinks=sinks, on_news=on_news, idle_s=idle_s)
 
 
-def _sinks(jdbc: str | None, out: Path | None) -> list[Sink]:
+def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> list[Sink]:
     from distro_spark.sinks import JdbcSink, ParquetSink
     from distro_traces.parquet import VIOLATIONS
 
-    database: list[Sink] = [JdbcSink(jdbc)] if jdbc else []
-    return [*database, *([ParquetSink(str(out.absolute() / VIOLATIONS))] if out else [])]
-
-
-@contextmanager
-def tasks_told(session: SparkSession, on_progress: Progress, text: str) -> Iterator[None]:
-    """Say twice a second how many tasks are done, of the jobs that Spark has begun."""
-    tracker, over = session.sparkContext.statusTracker(), Event()
-
-    def look() -> None:
-        while not over.wait(0.5):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup()]
-            stages = {stage for job in jobs if job for stage in job.stageIds}
-            known = [info for stage in stages if (info := tracker.getStageInfo(stage))]
-            done, every = sum(each.numCompletedTasks for each in known), sum(each.numTasks for each in known)
-            on_progress(f"{text}: {done} of {every} tasks that are known so far")
-
-    watching = Thread(target=look, daemon=True)
-    if on_progress.is_shown:
-        watching.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if watching.is_alive():
-            watching.join()
+    database: list[Sink] = [JdbcSink(session, jdbc)] if jdbc and session else []
+    return [*database, *([ParquetSink(out.absolute() / VIOLATIONS)] if out else [])]
 
 
 def _told(judged: InvariantResult, result: CheckResult) -> Told:

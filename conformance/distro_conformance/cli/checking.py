@@ -1,5 +1,5 @@
 """The invariants over a recording that another verb has just made: a search in real time asks them why the nodes of a
-run differ. `check` has a page, figures and any number of runs; here no Spark is no reason to stop."""
+run differ. `check` has a page, figures and any number of runs; here a missing extra is no reason to stop."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from distro_conformance.cli.output import Told, say_aside
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding
 from distro_conformance.walks.tally import Check
-from distro_spark.java import JavaMissingError, require_java
 
 
 def checker() -> Check | None:
-    """The invariants, for recordings of runs whose nodes differ; None, and why is said, where Spark cannot be had."""
-    missing = missing_extras("spark")
-    try:
-        if missing is None and require_java():
-            return _checked
-    except JavaMissingError as error:
-        missing = str(error)
+    """The invariants, for recordings of runs whose nodes differ; None, and why is said, where an extra is missing."""
+    missing = missing_extras("traces")
+    if missing is None:
+        return _checked
     say_aside(f"why nodes differ is not looked up here: {missing}")
     return None
 
@@ -28,13 +24,9 @@ def checker() -> Check | None:
 def _checked(place: Path) -> Sequence[Finding]:
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check
-    from distro_spark.session import local_session
+    from distro_spark.local import Local
 
-    session = local_session(small=True)
-    try:
-        return findings_of(check(session, place), str(place))
-    finally:
-        session.stop()
+    return findings_of(check(Local(place)), str(place))
 
 
 def told_of(checked: Sequence[Finding]) -> Iterator[Told]:

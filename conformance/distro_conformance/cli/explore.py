@@ -20,8 +20,7 @@ from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.defects import breaking
 from distro_model.explorer import VACUOUS, Counterexample, Engine
-from distro_model.search.results import Limits, Progress, Search, Watch
-from distro_model.search.system import System
+from distro_model.search.results import Progress
 
 GIB = 1 << 30
 SPARK = "spark"
@@ -43,11 +42,7 @@ def explore(
         typer.Option(metavar="NAME=N", help="Any other bound, for example late_replies=1; may be given several times."),
     ] = None,
     property_: Annotated[list[str] | None, only("--property")] = None,
-    engine: Annotated[str, typer.Option(help=f"One of {', '.join((*ENGINES, SPARK))}.")] = next(iter(ENGINES)),
-    master: Annotated[str, typer.Option(help="Where Spark runs, with --engine spark.")] = "local[*]",
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Where Spark keeps each level; the same search goes on from there.")
-    ] = None,
+    engine: Annotated[str, typer.Option(help=f"One of {', '.join(ENGINES)}.")] = next(iter(ENGINES)),
     max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
     max_seconds: Annotated[float | None, measure("Stop after so many seconds.", least=0)] = None,
     max_memory_gib: Annotated[float, measure("Stop before the tables take more.", least=0.1)] = 6.0,
@@ -66,8 +61,7 @@ def explore(
         writable_file(path, option)
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
     bounds = _bounds(dict(zip(BOUND_OPTIONS, named, strict=True)), bound or [])
-    identity = f"{profile} {mutant or 'no mutant'} {bounds}"
-    chosen = _engine(engine, master, checkpoint, identity)
+    chosen = _engine(engine)
     options = SearchOptions(chosen, tuple(property_ or ()), int(max_memory_gib * GIB))
     with progress() as on_progress:
         on_progress(f"exploring {profile}")
@@ -94,25 +88,15 @@ def explore(
     raise typer.Exit(found.verdict.exit_code)
 
 
-def _engine(name: str, master: str, checkpoint: Path | None, identity: str) -> Engine:
-    if name in ENGINES:
-        return ENGINES[name]
-    if name != SPARK:
-        raise UsageError(f"there is no engine '{name}'; there are {', '.join((*ENGINES, SPARK))}")
-    if checkpoint is None:
-        raise UsageError("--engine spark: say where its levels are kept, with --checkpoint DIR")
-
-    def on_spark(system: System, limits: Limits, watch: Watch) -> Search:
-        from distro_spark.search.engine import search_on_spark
-        from distro_spark.session import local_session
-
-        session = local_session(master, small=True)
-        try:
-            return search_on_spark(session, system, checkpoint, identity, limits, watch)
-        finally:
-            session.stop()
-
-    return on_spark
+def _engine(name: str) -> Engine:
+    if name == SPARK:
+        raise UsageError(
+            "--engine spark is gone: it kept the levels of the search as pickles in a directory that every executor "
+            f"could write to; one machine searches {', '.join(ENGINES)}"
+        )
+    if name not in ENGINES:
+        raise UsageError(f"there is no engine '{name}'; there are {', '.join(ENGINES)}")
+    return ENGINES[name]
 
 
 def _bounds(named: dict[str, int], others: list[str]) -> Bounds:

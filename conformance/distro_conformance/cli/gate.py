@@ -37,7 +37,6 @@ from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.verdict import named
-from distro_spark.java import require_java
 
 
 @app.command()
@@ -63,15 +62,13 @@ def gate(
     json: JsonOption = False,
 ) -> None:
     """Test a target in every way: search of the model, requirements, lockstep, invariants over what was recorded."""
-    require_extras("explore", "spark")
+    require_extras("explore", "report", "traces")
     chosen_budget = named("budget", BUDGETS, budget)
     writable_places(out, database, None)
     expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
     writable_file(write_expected, "--write-expected")
-    require_java()
-    # Spark is an extra, and heavy: only this verb and `check` load it.
+    # Loads Polars, an extra.
     from distro_conformance.gate.run import Gate
-    from distro_spark.session import local_session
 
     options = GateOptions(
         target=target,
@@ -100,7 +97,7 @@ def gate(
             left.pop(stage.name, None)
             on_progress.expect(sum(left.values()))
 
-        report = prepared.run(lambda: local_session(small=True), on_progress, ended)
+        report = prepared.run(on_progress, ended)
     page = write_report(report, out, schema=schema("gate"))
     if json:
         print_json("gate", {**report.to_json(), "report": str(page)})

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 from distro_conformance.commands import command
 from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
@@ -30,6 +28,7 @@ from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
 from distro_spark.check import check
+from distro_spark.local import Local
 from distro_spark.result import CheckResult
 from distro_traces.compact import by_run, compact
 
@@ -190,17 +189,12 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
     return StageResult(stage, tuple(findings))
 
 
-def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], on_progress: OnProgress) -> StageResult:
+def check_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
     """The invariants on everything that was recorded."""
-    on_progress("check: starting Spark")
     began = time.monotonic()
+    on_progress("check: invariants over everything recorded")
     _put_at_rest(options.out / "traces")
-    session = new_session()
-    try:
-        on_progress("check: invariants over everything recorded")
-        result = check(session, options.out / "traces", convergence=True)
-    finally:
-        session.stop()
+    result = check(Local(options.out / "traces"), convergence=True)
     findings = findings_of(result, str(options.out / "traces"))
     news, known = (
         sum(finding.times for finding in findings if finding.judgement is judgement)

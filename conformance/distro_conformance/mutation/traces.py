@@ -33,7 +33,6 @@ from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.profiles import STRICT
 from distro_model.simulation.faults import faults_named
-from distro_spark.java import require_java
 from distro_traces.event import STATE_KINDS, Event
 from distro_traces.ndjson import TraceFile
 from distro_traces.reading import read_run
@@ -217,23 +216,15 @@ def broken_by(mutant_id: str, violations: Iterable[Violation]) -> tuple[str, ...
     return tuple(sorted(broken[True] - broken[False]))
 
 
-@contextmanager
-def trace_bench() -> Iterator[Judged]:
-    """The check, with one Spark session for all mutants. Raises JavaMissingError."""
-    require_java()
-    # Spark is an extra, and heavy: no other level loads it.
+def checked(paths: Sequence[Path]) -> CheckResult:
+    """The check. Polars is an extra: no other level loads it."""
     from distro_spark.check import check  # noqa: PLC0415
-    from distro_spark.session import local_session  # noqa: PLC0415
+    from distro_spark.local import Local  # noqa: PLC0415
 
-    session = local_session(small=True)
-    try:
-        yield partial(check, session)
-    finally:
-        session.stop()
+    return check(Local(paths))
 
 
 @contextmanager
 def judge_in_traces() -> Iterator[Callable[[str, float], Finding]]:
-    """`kill_in_traces` with a check. Raises JavaMissingError."""
-    with trace_bench() as judged:
-        yield partial(kill_in_traces, judged)
+    """`kill_in_traces` with a check."""
+    yield partial(kill_in_traces, checked)

@@ -1,4 +1,4 @@
-"""The invariants that a trace can decide, one small file each; what is listed here is in the suite.
+"""The invariants that a trace can decide, each a function over a timeline; what is listed here is in the suite.
 
 Names and sentences: docs/reference/invariants.md.
 """
@@ -6,13 +6,12 @@ Names and sentences: docs/reference/invariants.md.
 from __future__ import annotations
 
 from distro_spark.invariants import (
-    ack,
     aim,
+    answers,
     asks,
     conv,
     delete,
     expire,
-    gone,
     init,
     isolate,
     live,
@@ -23,9 +22,9 @@ from distro_spark.invariants import (
     retry,
     rev,
     silent,
-    verify,
 )
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 
 INVARIANTS: dict[str, Invariant] = {
     each.name: each
@@ -40,12 +39,12 @@ INVARIANTS: dict[str, Invariant] = {
         expire.RENEW,
         init.LOAD,
         retry.INVARIANT,
-        ack.INVARIANT,
-        verify.INVARIANT,
+        answers.ACK,
+        answers.VERIFY,
         rev.INVARIANT,
         pace.DELAY,
         aim.INVARIANT,
-        gone.INVARIANT,
+        answers.GONE,
         init.INIT,
         pace.ROUND,
         isolate.INVARIANT,
@@ -54,4 +53,6 @@ INVARIANTS: dict[str, Invariant] = {
     )
 }
 
-__all__ = ["INVARIANTS", "Invariant", "Needs"]
+NEEDS: dict[str, Needs] = {name: invariant.needs for name, invariant in INVARIANTS.items()}
+
+__all__ = ["INVARIANTS", "NEEDS", "Invariant", "Needs"]

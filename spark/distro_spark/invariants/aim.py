@@ -1,39 +1,21 @@
 """INV-AIM: the end of a call to one member queues nothing for another.
 
 Seen at the owner: a CHANGE that carries what its target has already confirmed needs a cause, which is a change of the
-client, or a call to that very member that did not succeed. One without such a cause was meant for somebody else
+client, or a call to that very member that did not succeed. One without such a cause was meant for another member
 (`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change, or of
 an earlier failure, is under way already, a second one follows, seen on a busy 2.2.4. What a recording of links shows as
-answered may have come too late for who asked: there a CHANGE that comes as late as a retry of that very call would is
-nobody's mistake either. What a client changes in the moment of a call may be read for that before it is queued. Of a
-client of the HTTP API nothing is said once a member list has changed, since such a client is handed over.
+answered may have come too late for the node that asked: there a CHANGE that comes as late as a retry of that very call
+would is no violation either. What a client changes in the moment of a call may be read for that before it is queued. Of
+a client of the HTTP API nothing is said once a member list has changed, since such a client is handed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-import numpy as np
-
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.encoding import NO_REVISION
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    CHANGE,
-    ENDED,
-    SUCCESS,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    called,
-    is_new_life,
-    is_state,
-    members,
-    replicas,
-)
-from distro_spark.story import Finding, Story, Told
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, c, call_before, ended, is_change, succeeded
 from distro_traces.header import WITHOUT_REVISIONS
 
 TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
@@ -43,78 +25,77 @@ MOMENT_MS = 50
 """Half a tick of the engine. That takes what is due, then one worker after the other reads the client and calls."""
 
 
-@compiled
-def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in replicas(rows, decides):
-        if not facts.has_revisions[facts.run[rows.node[start]]]:
-            continue
-        peers = members(facts, rows.node[start])
-        sent = np.full(len(peers), -1, np.int64)
-        confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
-        changed = np.ones(len(peers), np.bool_)
-        failed = np.zeros(len(peers), np.int64)  # calls that did not succeed, of which nothing has come yet
-        changed_ms = -MOMENT_MS
-        hears_late = not facts.reports[rows.node[start]]
-        for i in range(start, end):
-            if is_new_life(past, start, i):
-                confirmed[:] = -1
-            if is_state(rows.kind[i]):
-                changed[:] = True
-                changed_ms = rows.at_ms[i]
-            peer = called(rows, peers, i)
-            if peer < 0:
-                continue
-            if rows.kind[i] == ENDED:
-                if rows.outcome[i] != SUCCESS:
-                    failed[peer] += 1
-                elif sent[peer] >= 0 and rows.message[sent[peer]] == rows.message[i]:
-                    confirmed[peer] = sent[peer]
-            elif rows.operation[i] == CHANGE:
-                before = confirmed[peer]
-                is_stray = before >= 0 and not changed[peer] and not failed[peer] and same_content(rows, before, i)
-                if is_stray and not (hears_late and rows.at_ms[i] - rows.at_ms[before] >= TIMED_OUT_AND_REPEATED_MS):
-                    first[found], last[found] = before, i
-                    found += 1
-                    break
-                if failed[peer] and not changed[peer]:
-                    failed[peer] -= 1
-                sent[peer], changed[peer] = i, rows.at_ms[i] - changed_ms < MOMENT_MS
-    return found
+def unprovoked(t: Timeline) -> pl.DataFrame:
+    sends = c("is_sent") & is_change
+    calls = t.of(t.calls, "row", state="state", revision="revision", digest="digest").with_columns(
+        sent_before=call_before(sends)
+    )
+    calls = t.of(calls, "state", state_ms="at_ms")
+    row, message = (pl.lit(calls[name]) for name in ("row", "message"))
+    confirms = ended & succeeded & (message.gather(c("sent_before")) == c("message"))
+    confirmed = call_before(confirms)
+    calls = calls.with_columns(confirmed=pl.lit(calls["sent_before"]).gather(confirmed))
+    moment = (
+        (pl.lit(calls["at_ms"]) - pl.lit(calls["state_ms"]) < MOMENT_MS).fill_null(value=False).gather(c("sent_before"))
+    )
+    changed = c("sent_before").is_null() | (c("state") > row.gather(c("sent_before"))).fill_null(value=True) | moment
+    calls = calls.with_columns(changed=changed)
+    same = [(c(name) == pl.lit(calls[name]).gather(c("confirmed"))) for name in ("revision", "digest")]
+    stray = calls.filter(sends & c("confirmed").is_not_null() & ~c("changed") & same[0] & same[1])
+    if stray.is_empty():
+        return t.rows.clear().select("g", first="row", last="row", after="message")
+    # A failure is a cause for one CHANGE: a counter that never falls below zero.
+    step = pl.when(ended & ~succeeded).then(1).when(sends & ~c("changed")).then(-1).otherwise(0)
+    causes = calls.join(stray.select("copy", "to").unique(), ["copy", "to"], how="semi").with_columns(
+        sum=step.cum_sum().over("copy", "to", order_by="row")
+    )
+    least = pl.min_horizontal(c("sum").cum_min(), 0)
+    left = (c("sum") - least).shift(1).fill_null(0).over("copy", "to", order_by="row")
+    stray = stray.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
+    stray = stray.with_columns(before=row.gather(c("confirmed")))
+    stray = t.of(
+        t.of(stray, "before", before_ms="at_ms", before_message="message"),
+        "row",
+        has_revisions="has_revisions",
+        moved_ms="moved_ms",
+        is_connection="is_connection",
+    )
+    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
+    stray = stray.filter("has_revisions", reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
+    stray = stray.filter(c("is_connection") | (c("at_ms") < c("moved_ms"))).sort("row")
+    return _with_failures(t, stray)
 
 
-@uncounted
-def same_content(rows: Rows, one: int, other: int) -> bool:
-    same = rows.revision[one] == rows.revision[other] and rows.digest[one] == rows.digest[other]
-    return bool(same and rows.revision[one] != NO_REVISION and rows.digest[one] != 0)
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for before, again in found:
-        assert before is not None, "the finder names it"
-        if story.may_have_new_owner(again.at_ms):
-            continue
-        rows = [row for row in story.by_node[again.node] if before.seq < row.seq < again.seq]
-        failures = [row for row in rows if row.kind == "reply_received" and row.outcome != "success"]
-        cause = f"; what failed in between is {failures[-1]}, of {failures[-1].peer}" if failures else ""
-        yield Told(
-            node=again.node,
-            first=failures[-1] if failures else before,
-            last=again,
-            after=failures[-1].message if failures else before.message,
-            evidence={"peer": again.peer, "confirmed": before.message, "revision": again.revision},
-            message=f"{again.node} sent {story.client} to {again.peer} in {again}, which had confirmed the same "
-            f"content as {before.message}, and of which no call failed since{cause}",
-            expected=f"{again.node} sends {story.client} to the member alone whose call failed",
-        )
+def _with_failures(t: Timeline, stray: pl.DataFrame) -> pl.DataFrame:
+    failures = t.calls.filter(ended & ~succeeded).select(
+        "copy", failure="row", failed_message="message", failed_to="to"
+    )
+    failures = (
+        stray.select("row", "before", "copy").join(failures, "copy").filter(c("failure").is_between("before", "row"))
+    )
+    last = failures.sort("failure").group_by("row").last().select("row", "failure", "failed_message", "failed_to")
+    stray = stray.join(last, "row", how="left", maintain_order="left")
+    cause = pl.format("; what failed in between is {}, of {}", t.words(stray, "failure"), t.name("failed_to"))
+    return stray.select(
+        "g",
+        "revision",
+        first=pl.coalesce("failure", "before"),
+        last="row",
+        after=pl.coalesce("failed_message", "before_message"),
+        peer=t.name("to"),
+        confirmed="before_message",
+        _cause=cause.fill_null(""),
+    )
 
 
 INVARIANT = Invariant(
     "INV-AIM",
     "A member that has confirmed the content is sent it again only when a call to it fails or the client changes.",
-    ("run", "client", "node"),
     unprovoked,
-    tell,
+    "{node} sent {client} to {peer} in {last}, which had confirmed the same content as {confirmed}, and of "
+    "which no call "
+    "failed since{_cause}",
+    "{node} sends {client} to the member alone whose call failed",
     needs=Needs(state=True, sent=("CHANGE", "VERIFY"), revision=True, lossless=True),
     not_on=WITHOUT_REVISIONS,
 )

@@ -1,281 +1,264 @@
 """INV-CONV: at rest every member has the same view of every service.
 
-A CHECKPOINT row on each live node says: faults are healed, time enough has passed, here all should agree. What a node
-holds there is its latest stretch (`stretches.py`). The truth is what the owner holds, nothing once the client
-disconnected from it. When the owner is not there any more (stopped, or started anew and without its connections), the
-truth is that there is nothing; but nobody tells the others, so each may keep its copy until its own lease ends, which
-a snapshot that brings the copy along begins anew.
+A CHECKPOINT row on each live node says: faults are healed, time enough has passed, here all should agree. The truth is
+what the owner holds, nothing once the client disconnected from it. When the owner is not there any more (stopped, or
+started anew and without its connections), the truth is that there is nothing; but nobody tells the others, so each may
+keep its copy until its own lease ends, which a snapshot that brings the copy along begins anew.
 
-Since when: both timelines are laid side by side. The last *agreement* is the latest stretch of the owner whose view
-this node shared while or after the owner took it. If that is the owner's present view, the node has left it since,
-and the row with which it left is the first event; otherwise the first event is the owner's next row, the first
-content that the node never reached. Times are compared across nodes only here, to tell a view from the same one later.
+Since when: the views of both nodes are laid side by side. The last *agreement* is the latest view of the owner that
+this node shared while or after the owner took it. If that is the owner's present view, the node has left it since, and
+the row with which it left is the first event; otherwise the first event is the owner's next row, the first content that
+the node never reached. Times are compared across nodes only here, to tell a view from the same one later.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+import polars as pl
 
-import numpy as np
+from distro_spark.cluster import NEVER
+from distro_spark.history import LEASE_CHECK_MS, LEASE_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.invariants.swallowed import swallowed
+from distro_spark.needs import Needs
+from distro_spark.timeline import EMPTY, Timeline, c, is_left, is_sync, received, renews, replied, sent
 
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients, views
-from distro_spark.story import END, LEASE_CHECK_MS, LEASE_MS, SYNCS, Finding, Row, Story, Told
-from distro_spark.stretches import Stretch, Timelines
-from distro_spark.violations import SIGNATURE
-from distro_traces.event import Kind, Outcome
-
-SWALLOWED = "DELETE swallowed"
-"""Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
+NAME = "INV-CONV"
+VIEW = ("client_no", "g")
 
 
-@compiled
-def disagreement(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    """Is there a checkpoint at which the nodes that are up hold different contents, or only some of them any?
+def diverged(t: Timeline) -> pl.DataFrame:
+    """Each node that shows something else than the owner at a checkpoint, once for all checkpoints since."""
+    views = views_of(t, differing(t))
+    checks = shown(t, views)
+    truth = truths(t, views, checks)
+    checks = checks.join(truth, ["client_no", "ordinal"])
+    checks = checks.filter(c("view").n_unique().over("client_no", "ordinal") > 1)
+    checks = t.of(checks.with_columns(renewed=t.latest(checks, renews)), "renewed", renewed_ms="at_ms")
+    is_leased = (c("at_ms") - c("renewed_ms") <= LEASE_MS + LEASE_CHECK_MS).fill_null(value=False)
+    excused = c("truth").is_null() & c("owner").is_not_null() & is_leased
+    wrong = checks.filter(~excused & c("view").ne_missing(c("expected")))
+    wrong = wrong.with_columns(first=since(wrong, views)).sort(*VIEW, "seq")
+    numbers = c("number").unique(maintain_order=True).str.join(", ")
+    told = wrong.with_columns(checkpoints=numbers.over(*VIEW, "first"))
+    return with_calls(t, told.unique([*VIEW, "first"], keep="last", maintain_order=True))
 
-    What a node holds between two rows is seen by its checkpoints between them: it enters at the ordinal of the first
-    and leaves after that of the last. Going through the ordinals in order, the number of holders and the sums of the
-    hashes that they hold, and of their squares, say whether all hold the same.
+
+def differing(t: Timeline) -> pl.DataFrame:
+    """The clients of which at some checkpoint not all judged nodes show the same: client_no, run.
+
+    A view enters at a checkpoint and leaves at a later one. As long as all nodes that have the checkpoints show it, no
+    other view is shown.
     """
-    found = 0
-    nothing = np.empty(0, np.int64)
-    for start, end in clients(rows):
-        size = _spans(rows, facts, decides, start, end, nothing, nothing)
-        if size == 0:
-            continue
-        ordinals, contents = np.empty(size, np.int64), np.empty(size, np.int64)
-        _spans(rows, facts, decides, start, end, ordinals, contents)
-        if _differ(facts, facts.run[rows.node[start]], ordinals, contents):
-            first[found], last[found] = -1, start
-            found += 1
-    return found
-
-
-@compiled
-def _differ(facts: Facts, run: int, ordinals: Integers, contents: Integers) -> bool:
-    base, checkpoints = facts.live_from[run], facts.live_from[run + 1] - facts.live_from[run]
-    order = np.argsort(ordinals)
-    holders, total, squares = 0, 0, 0
-    i = 0
-    while i < len(order):
-        ordinal = ordinals[order[i]] >> 1
-        while i < len(order) and ordinals[order[i]] >> 1 == ordinal:
-            content = contents[order[i]]
-            step = 1 if ordinals[order[i]] & 1 == 0 else -1
-            holders += step
-            total += step * content
-            squares += step * content * content
-            i += 1
-        until = min(ordinals[order[i]] >> 1 if i < len(order) else checkpoints, checkpoints)
-        if holders == 0 or ordinal >= until:
-            continue
-        same_nodes = facts.changes[base + ordinal] == facts.changes[base + until - 1]
-        if holders != facts.live[base + ordinal] or not same_nodes or holders * squares != total * total:
-            return True
-    return False
-
-
-@compiled
-def _spans(
-    rows: Rows, facts: Facts, decides: Flags, start: int, end: int, ordinals: Integers, contents: Integers
-) -> int:
-    """Twice the ordinal at which a content enters, and twice the one at which it leaves plus one; returns how many.
-
-    Counts only while there is no room. One stretch is several spans where its node misses a checkpoint in between.
-    """
-    size = 0
-    i = start
-    while i < end:
-        node = rows.node[i]
-        stop = i
-        while stop < end and rows.node[stop] == node:
-            stop += 1
-        checks = facts.check_seq[facts.check_from[node] : facts.check_from[node + 1]]
-        if decides[node] and len(checks) > 0:
-            content, since = 0, 0
-            changes = views(rows, facts, i, stop)
-            for j in range(len(changes)):
-                if content != 0:
-                    size = _span(facts, node, checks, since, changes[j, 0], content, size, ordinals, contents)
-                since, content = changes[j, 0], changes[j, 2]
-            if content != 0:
-                size = _span(facts, node, checks, since, END, content, size, ordinals, contents)
-        i = stop
-    return size
-
-
-@uncounted
-def _span(
-    facts: Facts,
-    node: int,
-    checks: Integers,
-    since: int,
-    until: int,
-    content: int,
-    size: int,
-    ordinals: Integers,
-    contents: Integers,
-) -> int:
-    one, end = np.searchsorted(checks, since), np.searchsorted(checks, until)
-    base = facts.check_from[node]
-    while one < end:
-        next_one = min(end, facts.gap_after[base + one] - base)
-        if size + 2 <= len(ordinals):
-            ordinals[size] = 2 * facts.check_ordinal[base + one]
-            ordinals[size + 1] = 2 * (facts.check_ordinal[base + next_one - 1] + 1) + 1
-            contents[size] = contents[size + 1] = content
-        size += 2
-        one = next_one
-    return size
-
-
-@dataclass(frozen=True, slots=True)
-class _Divergence:
-    """What a node held at a checkpoint, and what the owner did."""
-
-    node: str
-    checkpoint: Row
-    stretch: Stretch
-    truth: Stretch | None  # of the owner, if it is there
-    first: Row
-
-
-def tell(story: Story, _: list[Finding]) -> Iterator[Told]:
-    timelines = Timelines(story)
-    parted: defaultdict[tuple[str, Row], list[_Divergence]] = defaultdict(list)
-    for each in _divergences(story, timelines):
-        parted[each.node, each.first].append(each)
-    for of_one in parted.values():
-        yield _told(story, sorted(of_one, key=lambda each: each.checkpoint.seq))
-
-
-def _divergences(story: Story, timelines: Timelines) -> Iterator[_Divergence]:
-    if story.blind and story.owner in (None, *story.blind):
-        return  # they differ, and nobody saw what the owner holds
-    numbers: defaultdict[str, dict[str, Row]] = defaultdict(dict)
-    for node, checkpoints in story.checkpoints.items():
-        for checkpoint in () if node in story.blind else checkpoints:
-            numbers[checkpoint.detail or ""][node] = checkpoint
-    for at_once in numbers.values():
-        held = {node: timelines.at(node, checkpoint.seq) for node, checkpoint in at_once.items()}
-        views = {stretch.view for stretch in held.values()}
-        if len(views) == 1:
-            continue
-        there = at_once.get(story.owner or "")
-        truth = None if there is None else timelines.truth_at(there.seq)
-        for node, stretch in held.items():
-            if truth is None and story.owner is not None and _is_leased(story, at_once[node]):
-                continue
-            if stretch.view != (None if truth is None else truth.view):
-                first = timelines.parted_since(node, stretch, truth, at_once[node])
-                yield _Divergence(node, at_once[node], stretch, truth, first)
-
-
-def _is_leased(story: Story, checkpoint: Row) -> bool:
-    """Had the node's copy been brought or confirmed so lately that its lease need not have ended?"""
-    rows = story.by_node.get(checkpoint.node, [])
-    renewed = [row.at_ms for row in rows if row.seq < checkpoint.seq and _renews(row)]
-    return bool(renewed) and checkpoint.at_ms - renewed[-1] <= LEASE_MS + LEASE_CHECK_MS
-
-
-def _renews(row: Row) -> bool:
-    confirms = row.kind == Kind.REPLY_SENT and row.operation == "VERIFY" and row.outcome == Outcome.SUCCESS
-    return confirms or row.kind == Kind.REPLICA_APPLIED
-
-
-def _told(story: Story, divergences: list[_Divergence]) -> Told:
-    """A divergence may last for many checkpoints; told is what it was at the last of them."""
-    one = divergences[-1]
-    node, held, truth = one.node, one.stretch, one.truth
-    numbers = ", ".join(dict.fromkeys(each.checkpoint.detail or "" for each in divergences))
-    calls = [row for row in story.by_node.get(node, []) if row.seq < one.checkpoint.seq]
-    request = _latest(row for row in calls if row.kind == Kind.REQUEST_RECEIVED and row.operation in SYNCS)
-    replies = [row for row in calls if row.kind == Kind.REPLY_SENT and row.operation is not None]
-    reply = _latest(row for row in replies if row.operation in SYNCS)
-    verify = _latest(row for row in replies if row.operation not in SYNCS)
-    outcome = reply.outcome if request and reply and reply.message == request.message else None
-    expected = (truth.view if truth else None) or "nothing"
-    holds = held.view or "nothing"
-    if held.view is not None and held.revision is not None:
-        holds += f" (revision {held.revision})"
-    if truth is None:
-        others = "no live node owns it and others hold nothing"
-    elif node == story.owner:
-        others = "its connection there has ended"
-    else:
-        others = f"its owner {story.owner} holds {expected}"
-    after = ""
-    if request:
-        words = ", ".join(word for word in (request.operation, outcome) if word)
-        after = f"; the last content message that reached it is {request.message} ({words})"
-    lost = _lost(story, one) if request else None
-    if lost:
-        after += f"; {lost.message} ({lost.operation}) of {story.owner} never reached it"
-    return Told(
-        node=node,
-        first=one.first,
-        last=one.checkpoint,
-        after=request.message if request else None,
-        evidence={
-            "owner": story.owner,
-            "checkpoints": numbers,
-            "expected": expected,
-            "expected_revision": truth.revision if truth else None,
-            "actual": held.view or "nothing",
-            "actual_revision": held.revision if held.view is not None else None,
-            "last_message": request.message if request else None,
-            "last_operation": request.operation if request else None,
-            "last_outcome": outcome,
-            "last_verify": verify.outcome if verify else None,
-            "lost_message": lost.message if lost else None,
-            SIGNATURE: swallowed(story, node) if truth is None or truth.view is None else None,
-        },
-        message=f"{node} holds {holds} of {story.client} at checkpoint {numbers} while {others}; "
-        f"they differ since {one.first}{after}",
-        expected=f"{node} holds {expected} of {story.client} at checkpoint {numbers}",
+    checks, judged = t.cluster.checks, c("g").is_in(list(t.cluster.judged[NAME]))
+    live = checks.filter(judged).group_by("run", "ordinal").len("live").sort("run", "ordinal")
+    live = live.with_columns(changes=(c("live") != c("live").shift()).fill_null(value=False).cum_sum())
+    gap = ((c("g") != c("g").shift()) | (c("ordinal") != c("ordinal").shift() + 1)).fill_null(value=True)
+    checks = checks.with_columns(part=gap.cum_sum().cast(pl.Int64) - 1).with_row_index("place")
+    parts = checks.group_by("part").agg(one=c("place").min().cast(pl.Int64), end=c("place").max().cast(pl.Int64) + 1)
+    spans = t.stretches.filter(judged & c("view").is_not_null() & (c("check") < c("next_check")))
+    part = [checks["part"].gather(spans.select(place).to_series()) for place in (c("check"), c("next_check") - 1)]
+    spans = spans.with_columns(part=pl.int_ranges(pl.lit(part[0]), pl.lit(part[1]) + 1)).explode("part")
+    spans = spans.join(parts, "part").join(t.cluster.nodes.select("g", "run"), "g")
+    begin, last = pl.max_horizontal("check", "one"), pl.min_horizontal("next_check", "end") - 1
+    steps = [
+        spans.select("client_no", "run", "view", ordinal=pl.lit(checks["ordinal"]).gather(at) + off, step=pl.lit(step))
+        for at, off, step in ((begin, 0, 1), (last, 1, -1))
+    ]
+    of_view = ("client_no", "run", "view")
+    points = pl.concat(steps).group_by(*of_view, "ordinal").agg(c("step").sum()).sort("client_no", "view", "ordinal")
+    points = points.with_columns(
+        showing=c("step").cum_sum().over(of_view), until=c("ordinal").shift(-1).over(of_view) - 1
+    )
+    points = points.filter(c("showing") > 0).join(live, ["run", "ordinal"], how="left")
+    points = points.join(live.rename({"ordinal": "until"}), ["run", "until"], how="left", suffix="_until")
+    return (
+        points.filter((c("showing") != c("live")) | (c("changes") != c("changes_until")))
+        .select("client_no", "run")
+        .unique()
     )
 
 
-def _lost(story: Story, one: _Divergence) -> Row | None:
-    """The last sync that the owner sent there before the checkpoint, if it did not arrive."""
-    sent = [row for row in story.by_node.get(story.owner or "", []) if row.kind == Kind.REQUEST_SENT]
-    syncs = (row for row in sent if row.peer == one.node and row.operation in SYNCS)
-    last = _latest(row for row in syncs if row.at_ms <= one.checkpoint.at_ms)
-    arrived = {row.message for row in story.by_node.get(one.node, []) if row.kind == Kind.REQUEST_RECEIVED}
-    return None if last is None or last.message in arrived else last
-
-
-def _latest(rows: Iterator[Row]) -> Row | None:
-    return max(rows, key=lambda row: row.seq, default=None)
-
-
-def swallowed(story: Story, node: str) -> str | None:
-    """Name the one cause that the owner's messages show by themselves."""
-    rows = story.by_node.get(story.owner or "", [])
-    left = _latest(row for row in rows if row.kind == Kind.CLIENT_DISCONNECTED)
-    if left is None:
-        return None
-    calls = [row for row in rows if row.peer == node]
-    deleted = any(row.kind == Kind.REQUEST_SENT and row.operation == "DELETE" for row in calls)
-    failed_too_late = any(
-        row.kind == Kind.REPLY_RECEIVED
-        and row.operation == "CHANGE"
-        and row.outcome != Outcome.SUCCESS
-        and row.seq > left.seq
-        for row in calls
+def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
+    """From when on each node of these clients' runs showed what: client_no, g, seq, at_ms, ref (the row; null before
+    the first), view, revision, is_native (the node said in this life, and before the client's connection there ended,
+    that it holds the client as its own), next_ref, next_ms."""
+    states = t.rows.filter(c("is_state") & c("client_no").is_in(clients["client_no"].to_list())).select(
+        *VIEW,
+        "seq",
+        "at_ms",
+        "owned",
+        "revision",
+        ref="row",
+        view=pl.when(c("content") != EMPTY).then("content"),
+        left=is_left & c("is_connection"),
     )
-    return SWALLOWED if failed_too_late and not deleted else None
+    lives = clients.join(t.cluster.nodes.select("run", "g"), "run").join(t.cluster.lives, "g")
+    lives = lives.select(
+        *VIEW,
+        seq="begin_seq",
+        at_ms=pl.when(c("begin_seq") > 0).then("begin_ms").otherwise(-NEVER),
+        ref="begin_mark",
+        begins=pl.lit(value=True),
+    )
+    rows = pl.concat([states, lives], how="diagonal").sort(*VIEW, "seq")
+    begins = c("begins").fill_null(value=False) | c("left").shift().fill_null(value=False)
+    new = (c("view").ne_missing(c("view").shift()) | (c("seq") == 0)).cum_sum()
+    rows = rows.with_columns(stay=begins.cum_sum(), new=new)
+    rows = rows.with_columns(is_native=(c("owned").fill_null(value=False)).any().over("stay"))
+    first = [c(name).first() for name in ("seq", "at_ms", "ref", "view")]
+    views = rows.group_by(*VIEW, "new", maintain_order=True).agg(
+        *first, c("is_native").any(), c("revision").drop_nulls().last()
+    )
+    return views.with_columns(next_ref=c("ref").shift(-1).over(VIEW), next_ms=c("at_ms").shift(-1).over(VIEW)).drop(
+        "new"
+    )
+
+
+def shown(t: Timeline, views: pl.DataFrame) -> pl.DataFrame:
+    """What each judged node shows at each of its checkpoints: the columns of both, and `held_seq`, `held_ref` of the
+    view."""
+    judged = t.cluster.checks.filter(c("g").is_in(list(t.cluster.judged[NAME])))
+    checks = views.select(VIEW).unique().join(judged, "g").sort("seq")
+    held = views.select(*VIEW, "view", "revision", seq="seq", held_seq="seq", held_ref="ref").sort("seq")
+    return checks.join_asof(held, on="seq", by=VIEW, check_sortedness=False)
+
+
+def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFrame:
+    """By client and checkpoint what its owner holds by the client's own connection: client_no, ordinal, owner, truth
+    (`seq` of that view; null: it is not there), expected (the view), expected_revision. Nothing of clients whose owner
+    cannot be judged."""
+    owners = t.owners.filter(rank=0).select("client_no", owner="g")
+    clients = checks.select("client_no", "run", "ordinal").unique().join(owners, "client_no", how="left")
+    judged = t.cluster.judged[NAME]
+    blind = [run for run, nodes in t.cluster.of_run.items() if not judged.issuperset(nodes)]
+    is_seen = c("owner").is_in(list(judged)).fill_null(value=False)
+    clients = clients.filter(~c("run").is_in(blind) | is_seen).drop("run")
+    lives = t.cluster.lives.select("g", seq="begin_seq", life_seq="begin_seq").sort("seq")
+    native = views.filter("is_native").select(*VIEW, "seq", truth="seq", expected="view", expected_revision="revision")
+    there = (
+        checks.join(
+            clients, left_on=["client_no", "ordinal", "g"], right_on=["client_no", "ordinal", "owner"], how="semi"
+        )
+        .select(*VIEW, "seq", "ordinal")
+        .sort("seq")
+        .join_asof(native.sort("seq"), on="seq", by=VIEW, check_sortedness=False)
+        .join_asof(lives, on="seq", by="g", check_sortedness=False)
+        .filter(c("truth") >= c("life_seq"))
+        .select("client_no", "ordinal", "truth", "expected", "expected_revision")
+    )
+    return clients.join(there, ["client_no", "ordinal"], how="left")
+
+
+def since(wrong: pl.DataFrame, views: pl.DataFrame) -> pl.Series:
+    """The row with which each node came to show something else than its owner."""
+    wrong = wrong.with_row_index("place")
+    owners = wrong.select("client_no", "owner").unique()
+    true = views.join(owners, left_on=VIEW, right_on=["client_no", "owner"], how="semi")
+    true = true.filter(c("is_native") | c("view").is_null()).select(
+        "client_no", "view", true_seq="seq", true_ms="at_ms", true_next="next_ref"
+    )
+    same = wrong.join(true, ["client_no", "view"], nulls_equal=True)
+    begun = pl.when(c("truth").is_not_null()).then(c("true_seq") <= c("truth")).otherwise(c("true_ms") <= c("at_ms"))
+    now = (
+        same.filter(begun)
+        .sort("true_seq")
+        .group_by("place")
+        .last()
+        .select("place", now="true_seq", now_next="true_next")
+    )
+    earlier = wrong.select("place", *VIEW, "held_seq").join(views, VIEW).filter(c("seq") < c("held_seq"))
+    shared = earlier.join(true, ["client_no", "view"], nulls_equal=True)
+    shared = shared.filter(c("true_ms") < c("next_ms")).sort("true_ms").group_by("place", "seq").last()
+    best = shared.sort("true_seq", "seq").group_by("place").last()
+    best = best.select("place", before="true_seq", before_next="true_next", left="next_ref")
+    both = wrong.join(now, "place", how="left").join(best, "place", how="left").sort("place")
+    is_now = c("now").fill_null(-1) >= c("before").fill_null(-1)
+    agreed = pl.when(is_now).then("now").otherwise("before")
+    following = pl.when(is_now).then("now_next").otherwise("before_next")
+    turned = pl.when(agreed.eq_missing(c("truth"))).then("left").otherwise(following)
+    return both.select(first=pl.coalesce(turned, "held_ref", "mark")).to_series()
+
+
+def with_calls(t: Timeline, told: pl.DataFrame) -> pl.DataFrame:
+    """With what the node was last asked, and what the owner sent it in vain, before the checkpoint."""
+    rows = {
+        "request": t.latest(told, received & is_sync),
+        "reply": t.latest(told, replied & is_sync),
+        "verify": t.latest(told, replied & c("operation").is_not_null() & ~is_sync),
+        "lost": lost(t, told),
+    }
+    told = told.with_columns(**rows)
+    told = t.of(told, "request", last_message="message", last_operation="operation")
+    told = t.of(told, "reply", reply_message="message", outcome="outcome")
+    told = t.of(told, "verify", last_verify="outcome")
+    told = t.of(told, "lost", lost_message="message", lost_operation="operation")
+    has_ended = c("expected").is_null()
+    told = told.with_columns(
+        owner_g="owner",
+        owner=t.name("owner"),
+        expected=c("expected").fill_null("nothing"),
+        actual=c("view").fill_null("nothing"),
+        actual_revision=pl.when(c("view").is_not_null()).then("revision"),
+        last_outcome=pl.when(c("last_message") == c("reply_message")).then(c("outcome").cast(pl.String)),
+        lost_message=pl.when(c("request").is_not_null()).then("lost_message"),
+        signature=pl.when(has_ended & swallowed(t, told)).then(pl.lit("DELETE swallowed")),
+    )
+    asked = pl.concat_str("last_operation", "last_outcome", separator=", ", ignore_nulls=True)
+    lost_it = pl.format("; {} ({}) of {} never reached it", "lost_message", "lost_operation", "owner")
+    others = (
+        pl.when(c("truth").is_null())
+        .then(pl.lit("no live node owns it and others hold nothing"))
+        .when(c("g") == c("owner_g"))
+        .then(pl.lit("its connection there has ended"))
+        .otherwise(pl.format("its owner {} holds {}", "owner", "expected"))
+    )
+    holds = (
+        pl.when(c("actual_revision").is_not_null())
+        .then(pl.format("{} (revision {})", "actual", "actual_revision"))
+        .otherwise("actual")
+    )
+    return told.select(
+        "g",
+        "first",
+        last="mark",
+        after="last_message",
+        owner="owner",
+        checkpoints="checkpoints",
+        expected="expected",
+        expected_revision="expected_revision",
+        actual="actual",
+        actual_revision="actual_revision",
+        last_message="last_message",
+        last_operation="last_operation",
+        last_outcome="last_outcome",
+        last_verify="last_verify",
+        lost_message="lost_message",
+        signature="signature",
+        client_no="client_no",
+        _holds=holds,
+        _others=others,
+        _asked=pl.format("; the last content message that reached it is {} ({})", "last_message", asked).fill_null(""),
+        _lost=lost_it.fill_null(""),
+    )
+
+
+def lost(t: Timeline, told: pl.DataFrame) -> pl.Series:
+    """The last sync that the owner sent there before the checkpoint, where it did not arrive."""
+    syncs = t.rows.filter(sent & is_sync).select("client_no", "message", "at_ms", owner="g", g="to", lost="row")
+    arrived = t.rows.filter(received & is_sync).select("client_no", "g", "message")
+    wanted = told.select("client_no", "g", "owner", check_ms="at_ms").with_row_index("place")
+    last = wanted.join(syncs, ["client_no", "owner", "g"]).filter(c("at_ms") <= c("check_ms")).sort("lost")
+    last = last.group_by("place").last().join(arrived, ["client_no", "g", "message"], how="anti")
+    return wanted.join(last.select("place", "lost"), "place", how="left").sort("place")["lost"]
 
 
 INVARIANT = Invariant(
-    "INV-CONV",
+    NAME,
     "At rest every member's view of every service is the same set of instances.",
-    ("run", "client"),
-    disagreement,
-    tell,
+    diverged,
+    "{node} holds {_holds} of {client} at checkpoint {checkpoints} while {_others}; they differ since "
+    "{first}{_asked}{_lost}",
+    "{node} holds {expected} of {client} at checkpoint {checkpoints}",
     needs=Needs(state=True, owned=True, lossless=True),
     needs_checkpoint=True,
 )

@@ -1,178 +1,106 @@
-"""INV-DELETE: the end of a client is told to everybody who holds it.
+"""INV-DELETE: the end of a client is sent to every member that holds it.
 
-Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: whoever still holds
-a copy, and was in the owner's list from when the client left until a DELETE could be sent, must have answered one with
-SUCCESS (what it is worth then is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25, B28:
-the DELETE was swallowed before it was sent.
+Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: a member that still
+holds a copy, and was in the owner's list from when the client left until a DELETE could be sent, must have answered one
+with SUCCESS (what that is worth is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25,
+B28: the DELETE was swallowed before it was sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-import numpy as np
+from distro_spark.history import REPEATED_WITHIN_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.invariants.swallowed import SWALLOWED, swallowed
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, before, c, is_delete, is_gone, is_left
 
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.encoding import HASHED
-from distro_spark.invariants.conv import swallowed
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    DELETE,
-    DISCONNECTED,
-    ENDED,
-    SUCCESS,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    clients,
-    content_after,
-    faults_of,
-    is_state,
-    latest,
-)
-from distro_spark.story import REPEATED_WITHIN_MS, Finding, Story, Told
-from distro_spark.violations import SIGNATURE
+NAME = "INV-DELETE"
 
 
-@compiled
-def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in clients(rows):
-        if rows.flags[start] & HASHED:
-            continue
-        left = latest(rows, start, end, (DISCONNECTED,))
-        if left < 0 or not decides[rows.node[left]]:
-            continue
-        ordinal = next_ordinal(rows, facts, past, left)
-        if ordinal < 0:
-            continue
-        check_ms = checkpoint_ms(facts, rows.node[left], ordinal)
-        i = start
-        while i < end:
-            stop = i
-            while stop < end and rows.node[stop] == rows.node[i]:
-                stop += 1
-            holding = held_at(rows, facts, past, i, stop, ordinal)
-            may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
-            is_owed = may_have and is_listed(rows, facts, left, rows.node[i], last_try(rows, left, end, rows.node[i]))
-            if is_owed and not is_told(rows, left, end, rows.node[i], check_ms):
-                first[found], last[found] = left, holding
-                found += 1
-            i = stop
-    return found
+def undelivered(t: Timeline) -> pl.DataFrame:
+    judged = c("g").is_in(list(t.cluster.judged[NAME]))
+    left = (
+        t.rows.filter(is_left & c("is_connection"))
+        .sort("at_ms", "row")
+        .unique("client_no", keep="last", maintain_order=True)
+    )
+    left = left.filter(judged & (c("check") < c("end_check")))
+    checks = t.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
+    left = left.join(checks.select("check", "ordinal", check_ms="at_ms", last="mark", number="number"), "check").select(
+        "client_no", "run", "ordinal", "check_ms", "last", "number", owner="g", left="row", left_ms="at_ms"
+    )
+    owed = left.join(checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"]).filter(
+        c("g") != c("owner")
+    )
+    owed = _holding(t, owed)
+    tries = t.calls.filter(~c("is_sent") & is_delete).select(
+        "client_no", "outcome", "row", owner="g", g="to", end_ms="at_ms"
+    )
+    key = ("client_no", "owner", "g")
+    after = owed.join(tries, key).filter(c("row") > c("left"))
+    fine = (c("outcome") == "success") | (c("check_ms") - c("end_ms")).is_between(0, REPEATED_WITHIN_MS)
+    owed = owed.join(after.filter(fine), key, how="anti")
+    last_try = after.sort("row").group_by(key).agg(tried_ms=c("end_ms").last())
+    owed = owed.join(last_try, key, how="left", maintain_order="left")
+    owed = owed.with_columns(due_ms=pl.coalesce("tried_ms", "left_ms") + REPEATED_WITHIN_MS)
+    listed = [t.cluster.is_listed(*link) for link in owed.select("owner", "g", "left_ms", "due_ms").iter_rows()]
+    return _with_calls(t, owed.filter(pl.Series(listed, dtype=pl.Boolean)))
 
 
-@uncounted
-def next_ordinal(rows: Rows, facts: Facts, past: Past, i: int) -> int:
-    """Of the first checkpoint of the row's node after it and before the node's next start or stop; -1: none."""
-    node = rows.node[i]
-    checks = facts.check_seq[facts.check_from[node] : facts.check_from[node + 1]]
-    check = np.searchsorted(checks, rows.seq[i])
-    if check == len(checks):
-        return -1
-    if past.reset[i] < facts.reset_from[node + 1] and facts.reset_seq[past.reset[i]] < checks[check]:
-        return -1
-    return int(facts.check_ordinal[facts.check_from[node] + check])
+def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
+    """Those that hold the client at the checkpoint, with the row `since` which they have held something."""
+    owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=_life_begins(t, owed))
+    states = t.rows.filter("is_state").with_columns(was_gone=before(is_gone))
+    states = states.select("row", "seq", "content", "begin", "was_gone")
+    owed = owed.join(states, left_on="state", right_on="row", suffix="_state")
+    owed = owed.filter(c("content").is_not_null() & (c("seq_state") > c("reset")))
+    begins = t.rows.filter(c("is_state") & c("content").is_not_null()).select("row").sort("row")
+    from_row = pl.coalesce(c("was_gone") + 1, c("begin"))
+    owed = owed.with_columns(from_row=from_row).sort("from_row")
+    found = owed.join_asof(begins.rename({"row": "since"}), left_on="from_row", right_on="since", strategy="forward")
+    return found.drop("content", "begin", "was_gone", "from_row", "seq_state", "reset")
 
 
-@uncounted
-def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal: int) -> int:
-    """The row since which the node holds what it holds at its checkpoint of that ordinal; -1: nothing."""
-    node = rows.node[start]
-    ordinals = facts.check_ordinal[facts.check_from[node] : facts.check_from[node + 1]]
-    at = np.searchsorted(ordinals, ordinal)
-    if at == len(ordinals) or ordinals[at] != ordinal:
-        return -1
-    seq = facts.check_seq[facts.check_from[node] + at]
-    since = -1
-    for i in range(start, end):
-        if rows.seq[i] > seq:
-            break
-        if is_state(rows.kind[i]):
-            if content_after(rows, i) == 0:
-                since = -1
-            elif since < 0 or past.content[i] == 0:
-                since = i
-    if since < 0:
-        return -1
-    reset = past.reset[since]
-    return since if reset == facts.reset_from[node + 1] or facts.reset_seq[reset] > seq else -1
+def _life_begins(t: Timeline, asked: pl.DataFrame) -> pl.Series:
+    lives = t.cluster.lives.select("g", seq="begin_seq", reset="begin_seq").sort("seq")
+    found = (
+        asked.select("g", "seq")
+        .with_row_index("place")
+        .sort("seq")
+        .join_asof(lives, on="seq", by="g", check_sortedness=False)
+    )
+    return found.sort("place")["reset"]
 
 
-@uncounted
-def last_try(rows: Rows, left: int, end: int, peer: int) -> int:
-    """The row in which the last DELETE to the peer ended; that with which the client left where there was none."""
-    last = left
-    for i in range(left + 1, end):
-        if rows.node[i] != rows.node[left]:
-            break
-        if rows.kind[i] == ENDED and rows.operation[i] == DELETE and rows.peer[i] == peer:
-            last = i
-    return last
-
-
-@uncounted
-def is_listed(rows: Rows, facts: Facts, left: int, peer: int, tried: int) -> bool:
-    """Is the peer in the node's list before and after the instant in which the client left, and until the next DELETE
-    was due after the last try? It sends to nobody else, and what waits for who is not listed is dropped."""
-    listed = True
-    due_ms = rows.at_ms[tried] + REPEATED_WITHIN_MS
-    begin, end = faults_of(facts, rows.node[left], peer)
-    for at in range(begin, end):
-        if facts.fault_at_ms[at] > due_ms:
-            break
-        is_back = facts.fault_back[at] and facts.fault_at_ms[at] < rows.at_ms[left]
-        listed = (listed or is_back) and not facts.fault_left[at]
-    return listed
-
-
-@uncounted
-def checkpoint_ms(facts: Facts, node: int, ordinal: int) -> int:
-    """When the node has its checkpoint of that ordinal, which it has."""
-    begin, end = facts.check_from[node], facts.check_from[node + 1]
-    return int(facts.check_at_ms[begin + np.searchsorted(facts.check_ordinal[begin:end], ordinal)])
-
-
-@uncounted
-def is_told(rows: Rows, left: int, end: int, peer: int, check_ms: int) -> bool:
-    """A DELETE succeeded, or the last one failed so lately that it is not due again before the checkpoint."""
-    for i in range(left + 1, end):
-        if rows.node[i] != rows.node[left]:
-            break
-        if rows.kind[i] != ENDED or rows.operation[i] != DELETE or rows.peer[i] != peer:
-            continue
-        if rows.outcome[i] == SUCCESS or 0 <= check_ms - rows.at_ms[i] <= REPEATED_WITHIN_MS:
-            return True
-    return False
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for left, held in found:
-        assert left is not None, "the finder names it"
-        checkpoint = next(row for row in story.checkpoints[left.node] if row.seq > left.seq)
-        calls = [row for row in story.by_node[left.node] if row.peer == held.node and row.operation]
-        after = calls[-1] if calls else None
-        yield Told(
-            node=held.node,
-            first=left,
-            last=checkpoint,
-            after=after.message if after else None,
-            evidence={SIGNATURE: swallowed(story, held.node), "owner": left.node, "held_since": str(held)},
-            message=f"{held.node} still holds {story.client} (since {held}) at checkpoint {checkpoint.detail}: "
-            f"{left.node} lost it in {left}, and {held.node} confirmed no DELETE since"
-            + (f"; the last call to it is {after}" if after else ""),
-            expected=f"{left.node} sends the DELETE of {story.client} to {held.node} until it succeeds",
-        )
+def _with_calls(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
+    calls = t.calls.filter(c("op").is_not_null()).group_by("client_no", "g", "to").agg(call=c("row").max())
+    owed = owed.join(
+        calls, left_on=["client_no", "owner", "g"], right_on=["client_no", "g", "to"], how="left", maintain_order="left"
+    )
+    owed = t.of(owed.with_columns(swallowed=swallowed(t, owed)), "call", after="message")
+    call = pl.format("; the last call to it is {}", t.words(owed, "call")).fill_null("")
+    return owed.select(
+        "g",
+        "last",
+        "after",
+        first="left",
+        signature=pl.when("swallowed").then(pl.lit(SWALLOWED)),
+        owner=t.name("owner"),
+        held_since=t.words(owed, "since"),
+        _number="number",
+        _call=call,
+    )
 
 
 INVARIANT = Invariant(
-    "INV-DELETE",
+    NAME,
     "When a client has left its owner, DELETE is delivered to every member that holds it.",
-    ("run", "client"),
-    untold,
-    tell,
+    undelivered,
+    "{node} still holds {client} (since {held_since}) at checkpoint {_number}: {owner} lost it in {first}, and {node} "
+    "confirmed no DELETE since{_call}",
+    "{owner} sends the DELETE of {client} to {node} until it succeeds",
     needs=Needs(state=True, sent=("DELETE",), lossless=True),
     needs_checkpoint=True,
 )

@@ -7,33 +7,12 @@ that were answered with something else than SUCCESS, and renewed it all the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.encoding import HASHED
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    CHANGE,
-    CHANGED,
-    CONNECTED,
-    OBSERVED,
-    REPLIED,
-    SUCCESS,
-    VERIFY,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    content_after,
-    faults_of,
-    is_seen,
-    is_state,
-    renews,
-    replicas,
-    seen_until_ms,
-)
-from distro_spark.story import LEASE_MS, Finding, Story, Told
+from distro_spark.history import LEASE_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, before, c, is_gone, is_own, is_verify, renews, replied, succeeded
 
 CHECK_MS = 5_000 + 3_000
 """Period of the check of leases, and tolerance."""
@@ -41,111 +20,86 @@ CHECK_MS = 5_000 + 3_000
 LASTS_MS = LEASE_MS + CHECK_MS
 
 
-@compiled
-def overdue(
-    rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers, refused: bool
-) -> int:
-    found = 0
-    for start, end in replicas(rows, decides):
-        renewed, refusals = -1, 0
-        for i in range(start, end):
-            if rows.flags[i] & HASHED:
-                break
-            if past.content[i] == 0:
-                renewed = -1
-            if (
-                renewed >= 0
-                and rows.at_ms[i] - rows.at_ms[renewed] > LASTS_MS  # of few rows; the rest costs more to find out
-                and not past.native[i]
-                and (refusals > 0) == refused
-                and is_seen(rows, facts, i)
-                and is_over(facts, rows.node[i], rows.at_ms[renewed], rows.at_ms[i])
-            ):
-                first[found], last[found] = renewed, i
-                found += 1
-                renewed = -1
-                break
-            if renews(rows, i) or (rows.kind[i] == OBSERVED and past.content[i] == 0 and rows.digest[i] != 0):
-                renewed, refusals = i, 0
-            elif rows.kind[i] == REPLIED and rows.operation[i] in (VERIFY, CHANGE) and rows.outcome[i] != SUCCESS:
-                refusals += 1
-        if renewed < 0 or (refusals > 0) != refused or not holds_copy(rows, past, end - 1):
-            continue
-        if not is_seen(rows, facts, end - 1):
-            continue
-        until_ms = seen_until_ms(rows, facts, past, end - 1, end)
-        if is_over(facts, rows.node[start], rows.at_ms[renewed], until_ms):
-            first[found], last[found] = renewed, end - 1
-            found += 1
-    return found
+def overdue(t: Timeline) -> pl.DataFrame:
+    """Copies that are there a lease and a check after their last renewal: at a row, or at the end of their node's
+    life."""
+    begins = (c("kind") == "observed") & c("held").is_null() & c("digest").is_not_null()
+    renewal = renews | begins
+    refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
+    rows = t.rows.with_columns(renewed=before(renewal), refused=before(refuses))
+    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
+    is_seen = reports | ((c("kind") == "observed") & c("digest").is_not_null())
+    is_last = c("row") + 1 == c("next_begin")
+    still = pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null())
+    still &= is_last & ~c("is_native") & ~is_own & is_seen
+    at_row = c("held").is_not_null() & ~c("is_native") & is_seen & (c("renewed") > c("gone").fill_null(-1))
+    each = t.of(rows.filter(c("is_connection") & at_row), "renewed", renewed_ms="at_ms").with_columns(now_ms="at_ms")
+    ends = rows.filter(c("is_connection") & still).with_columns(
+        renewed=pl.when(renewal).then("row").otherwise("renewed"),
+        refused=pl.when(renewal).then(None).when(refuses).then("row").otherwise("refused"),
+        now_ms=pl.when(reports).then("life_end_ms").otherwise("at_ms"),
+    )
+    ends = ends.filter((c("renewed") > c("gone").fill_null(-1)) | is_gone.not_() & (c("renewed") == c("row")))
+    ends = t.of(ends, "renewed", renewed_ms="at_ms")
+    columns = ("g", "row", "renewed", "renewed_ms", "refused", "now_ms", "copy", "message")
+    found = pl.concat([each.select(columns), ends.select(columns)]).with_columns(due_ms=c("renewed_ms") + LASTS_MS)
+    found = (
+        found.filter(c("now_ms") > c("due_ms"))
+        .sort("row", "now_ms")
+        .unique("renewed", keep="first", maintain_order=True)
+    )
+    calls = found.select("g", "due_ms", "now_ms").iter_rows()
+    over = [t.cluster.is_over(g, due_ms, now_ms, CHECK_MS) for g, due_ms, now_ms in calls]
+    found = found.filter(pl.Series(over, dtype=pl.Boolean))
+    return found.with_columns(is_refused=(c("refused") > c("renewed")).fill_null(value=False))
 
 
-@uncounted
-def is_over(facts: Facts, node: int, renewed_ms: int, now_ms: int) -> bool:
-    """May a copy not be there any more? It lasts for its lease and one check, which a node that is paused makes when it
-    goes on."""
-    due = renewed_ms + LASTS_MS
-    if now_ms <= due:
-        return False
-    is_paused = False
-    begin, end = faults_of(facts, node, node)
-    for at in range(begin, end):
-        if facts.fault_at_ms[at] > due and not is_paused:
-            break
-        is_paused = facts.fault_breaks[at]
-        if not is_paused:
-            due = max(due, facts.fault_at_ms[at] + CHECK_MS)
-    return not is_paused and now_ms > due
+def outlived(t: Timeline) -> pl.DataFrame:
+    found = overdue(t).filter(~c("is_refused"))
+    return _told(t, found.with_columns(refusals=pl.lit(0, pl.UInt32), by=pl.lit(None, pl.String)))
 
 
-@uncounted
-def holds_copy(rows: Rows, past: Past, i: int) -> bool:
-    """After row i."""
-    if past.native[i] or rows.kind[i] in (CONNECTED, CHANGED):
-        return False
-    return bool((content_after(rows, i) if is_state(rows.kind[i]) else past.content[i]) != 0)
+def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
+    found = overdue(t).filter("is_refused")
+    calls = t.rows.filter(replied & ~succeeded).select("copy", refusal="row", by="message")
+    calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("refusal").is_between("renewed", "row"))
+    calls = calls.sort("refusal").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())
+    return _told(t, found.join(calls, "renewed", how="left", maintain_order="left"))
 
 
-@compiled
-def outlived(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    return overdue(rows, facts, past, decides, first, last, False)
+def _told(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
+    found = t.of(t.of(found, "renewed", renewed_by="message"), "row", held_at="at_ms")
+    return found.select(
+        "g",
+        "held_at",
+        "refusals",
+        first="renewed",
+        last="row",
+        after=pl.coalesce("by", "renewed_by"),
+        renewed="renewed_ms",
+    )
 
 
-@compiled
-def renewed_by_refusal(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    return overdue(rows, facts, past, decides, first, last, True)
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for renewed, last in found:
-        assert renewed is not None, "the finder names it"
-        calls = [row for row in story.by_node[last.node] if renewed.seq < row.seq <= last.seq and row.outcome]
-        refused = [row for row in calls if row.outcome != "success"]
-        yield Told(
-            node=last.node,
-            first=renewed,
-            last=last,
-            after=refused[0].message if refused else renewed.message,
-            evidence={"renewed": renewed.at_ms, "held_at": last.at_ms, "refusals": len(refused)},
-            message=f"{last.node} still holds its copy of {story.client} more than {LASTS_MS // 1000} s after it was "
-            f"last renewed in {renewed}; {len(refused)} calls about it were refused since",
-            expected=f"{last.node} removes the copy {LEASE_MS // 1000} s after its last renewal",
-        )
-
-
+SAYS = (
+    f"{{node}} still holds its copy of {{client}} more than {LASTS_MS // 1000} s after it was last renewed in "
+    f"{{first}}; "
+    "{refusals} calls about it were refused since"
+)
+EXPECTS = f"{{node}} removes the copy {LEASE_MS // 1000} s after its last renewal"
+NEEDS = Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True)
 EXPIRE = Invariant(
     "INV-EXPIRE",
     "A copy that nothing has renewed is held nowhere a lease and one check later.",
-    ("run", "client", "node"),
     outlived,
-    tell,
-    needs=Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True),
+    SAYS,
+    EXPECTS,
+    needs=NEEDS,
 )
 RENEW = Invariant(
     "INV-RENEW",
     "A call that is not answered with SUCCESS renews no lease.",
-    ("run", "client", "node"),
     renewed_by_refusal,
-    tell,
-    needs=Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True),
+    SAYS,
+    EXPECTS,
+    needs=NEEDS,
 )

@@ -1,112 +1,91 @@
-"""INV-LIVE: nobody's lease check removes a client that is there.
+"""INV-LIVE: no lease check removes a client that is there.
 
-Judged where a copy, or the client itself, is removed because nobody renewed it. Signatures:
+Judged where a copy, or the client itself, is removed because nothing renewed it. Signatures:
 
 * `native removed`: the client is connected to this very node;
 * `short lease`: a verify renewed the copy less than the lease ago (B31);
 * `sync does not renew`: a CHANGE was applied less than the lease ago, which in a release renews nothing (B17);
-* `verified in vain`: the owner was heard about it three times in the last half minute, and not one of them renewed it,
-  nor did a sync repair it (B10).
+* `verified in vain`: the owner asked about it three times in the last half minute, and not one of these calls renewed
+  it, nor did a sync repair it (B10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-from distro_spark.compiling import compiled
-from distro_spark.encoding import BY_LEASE, HASHED
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    DELETE,
-    RECEIVED,
-    REMOVED,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
+from distro_spark.history import LEASE_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import (
+    Timeline,
+    at,
+    before,
+    by_lease,
+    c,
+    is_applied,
+    is_delete,
+    is_removed,
+    is_verify,
+    received,
     renews,
-    replicas,
+    replied,
+    succeeded,
 )
-from distro_spark.story import LEASE_MS, Finding, Row, Story, Told
-from distro_spark.violations import SIGNATURE
-from distro_traces.event import Kind
 
 TOLERANCE_MS = 1000
-HEARD_WITHIN_MS = 30_000
+ASKED_WITHIN_MS = 30_000
 """Three verify rounds and as much again."""
 
 
-@compiled
-def removed_alive(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in replicas(rows, decides):
-        renewed, heard, heard_before, heard_first = -1, -1, -1, -1
-        for i in range(start, end):
-            if rows.flags[i] & HASHED:
-                break
-            if renews(rows, i):
-                renewed = i
-            elif rows.kind[i] == RECEIVED and rows.operation[i] != DELETE:
-                heard, heard_before, heard_first = i, heard, heard_before
-            elif rows.kind[i] == REMOVED and rows.flags[i] & BY_LEASE:
-                soon = renewed >= 0 and rows.at_ms[i] - rows.at_ms[renewed] < LEASE_MS - TOLERANCE_MS
-                in_vain = heard_first >= 0 and rows.at_ms[i] - rows.at_ms[heard_first] < HEARD_WITHIN_MS
-                if past.native[i] or soon or in_vain:
-                    first[found], last[found] = renewed, i
-                    found += 1
-                    break
-    return found
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for renewed, removed in found:
-        signature = _signature(story, renewed, removed)
-        heard = max(
-            (row for row in _before(story, removed) if row.kind == Kind.REQUEST_RECEIVED),
-            key=lambda row: row.seq,
-            default=None,
-        )
-        since = removed if renewed is None else renewed
-        yield Told(
-            node=removed.node,
-            first=since,
-            last=removed,
-            after=heard.message if heard else None,
-            evidence={SIGNATURE: signature, "renewed": since.at_ms, "removed": removed.at_ms},
-            message=f"{removed.node} removed {story.client} in {removed}, for want of a renewal: {signature}; last "
-            f"renewed in {since}" + (f", last heard of in {heard}" if heard else ""),
-            expected=f"{removed.node} keeps {story.client} while its owner has it",
-        )
-
-
-def _before(story: Story, removed: Row) -> list[Row]:
-    """In this life of its node."""
-    began = max((row.seq for row in story.resets.get(removed.node, ()) if row.seq < removed.seq), default=0)
-    return [row for row in story.by_node[removed.node] if began < row.seq < removed.seq]
-
-
-def _signature(story: Story, renewed: Row | None, removed: Row) -> str:
-    before = _before(story, removed)
-    own = [row for row in before if row.kind in (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.REPLICA_REMOVED)]
-    if own and own[-1].kind != Kind.REPLICA_REMOVED:
-        return "native removed"
-    confirmed = [
-        row for row in before if row.kind == Kind.REPLY_SENT and (row.operation, row.outcome) == ("VERIFY", "success")
-    ]
-    began = [row for row in before if row.kind == Kind.REPLICA_APPLIED]
-    if confirmed and removed.at_ms - confirmed[-1].at_ms < LEASE_MS - TOLERANCE_MS:
-        return "short lease"
-    if renewed is not None and removed.at_ms - renewed.at_ms < LEASE_MS - TOLERANCE_MS:
-        return "short lease" if len(began) == 1 else "sync does not renew"
-    return "verified in vain"
+def removed_alive(t: Timeline) -> pl.DataFrame:
+    is_asked = received & ~is_delete.fill_null(value=False)
+    expired = is_removed & by_lease & c("is_connection")
+    rows = t.rows.with_columns(renewed=before(renews), asked=before(is_asked)).with_columns(
+        asked_2=at("asked", "asked")
+    )
+    rows = rows.with_columns(
+        asked_3=at("asked_2", "asked"),
+        verified=before(replied & is_verify & succeeded),
+        applied=before(is_applied),
+    ).with_columns(applied_2=at("applied", "applied"))
+    found = rows.filter(expired)
+    for name in ("renewed", "verified", "asked_3"):
+        found = t.of(found, name, **{f"{name}_ms": "at_ms"})
+    since = {name: c("at_ms") - c(f"{name}_ms") for name in ("renewed", "verified", "asked_3")}
+    soon = (since["renewed"] < LEASE_MS - TOLERANCE_MS).fill_null(value=False)
+    in_vain = (since["asked_3"] < ASKED_WITHIN_MS).fill_null(value=False)
+    found = found.filter(c("is_native") | soon | in_vain)
+    signature = (
+        pl.when("is_native")
+        .then(pl.lit("native removed"))
+        .when(since["verified"] < LEASE_MS - TOLERANCE_MS)
+        .then(pl.lit("short lease"))
+        .when(soon & c("applied_2").is_null())
+        .then(pl.lit("short lease"))
+        .when(soon)
+        .then(pl.lit("sync does not renew"))
+        .otherwise(pl.lit("verified in vain"))
+    )
+    found = t.of(found.with_columns(heard=t.latest(found, received)), "heard", after="message")
+    heard = pl.format(", last heard of in {}", t.words(found, "heard")).fill_null("")
+    first = pl.coalesce("renewed", "row")
+    return found.select(
+        "g",
+        "after",
+        first=first,
+        last="row",
+        signature=signature,
+        renewed=pl.coalesce("renewed_ms", "at_ms"),
+        removed="at_ms",
+        _heard=heard,
+    )
 
 
 INVARIANT = Invariant(
     "INV-LIVE",
     "No lease check removes a client that is connected, or of which the owner is heard.",
-    ("run", "client", "node"),
     removed_alive,
-    tell,
+    "{node} removed {client} in {last}, for want of a renewal: {signature}; last renewed in {first}{_heard}",
+    "{node} keeps {client} while its owner has it",
     needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY")),
 )

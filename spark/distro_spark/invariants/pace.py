@@ -1,229 +1,150 @@
-"""INV-ROUND and INV-DELAY: what is due is done, whoever else is in trouble.
+"""INV-ROUND and INV-DELAY: what is due is done, whichever other member is in trouble.
 
 An owner verifies each of its clients with every member in every round of 5 s, and sends a change to every member when
 the sync delay is over, whatever retry is queued. Judged only against members about which there is no excuse: no
 start or stop of theirs and no fault of the link to them within the time in which a member report goes round, neither
 stopped nor cut off all that time, and no call to them that found nobody; what was dropped or refused is none. Some
-margin is given for a busy machine.
+margin is given for a busy machine. Clients by ip:port are judged by INV-DELAY as long as no member list has changed,
+since then their owner is another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-import numpy as np
-
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.encoding import HASHED
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    CHANGE,
-    CHANGED,
-    ENDED,
-    SENT,
-    STOPPED,
-    SUCCESS,
-    UNREACHABLE,
-    VERIFY,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    called,
-    faults_of,
-    first_from,
-    held_until_ms,
-    is_new_life,
-    members,
-    replicas,
-)
-from distro_spark.story import END, Finding, Story, Told
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, after, c, call_before, ended, is_change, is_gone, is_verify, succeeded
 
 ROUNDS_MS = 3 * 5_000 + 2_000
 MARGIN_MS = 1_000
-EXCUSED_MS = 45_000
-"""After its start, or the end of a fault, a member may be taken for unreachable so long."""
+BY_PEER = ("native_from", "to")
 
 
-@compiled
-def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    """A member that no round has reached while the client was connected and the node loaded."""
-    found = 0
-    for start, end in replicas(rows, decides):
-        node = rows.node[start]
-        peers = members(facts, node)
-        since = np.full(len(peers), -1, np.int64)  # the row from which on a round is waited for
-        connected, due_ms = -1, 0  # before that no verify is late
-        for i in range(start, end):
-            if rows.flags[i] & HASHED:
-                break
-            if not past.native[i]:
-                connected = -1
-            if connected >= 0 and rows.at_ms[i] > due_ms:
-                late = missed(rows, facts, peers, since, node, rows.at_ms[i])
-                if late >= 0:
-                    first[found], last[found] = since[late], i
-                    found += 1
-                    connected = -1
-                    break
-                due_ms = next_due_ms(rows, peers, since, node)
-            if rows.kind[i] == CHANGED and connected < 0:
-                connected = i
-                since[:] = i
-                due_ms = rows.at_ms[i] + ROUNDS_MS
-            peer = called(rows, peers, i)
-            if peer < 0:
-                continue
-            if rows.kind[i] == SENT and rows.operation[i] == VERIFY:
-                since[peer] = i
-                due_ms = min(due_ms, rows.at_ms[i] + ROUNDS_MS)
-            elif rows.kind[i] == ENDED and rows.outcome[i] == UNREACHABLE:
-                since[peer] = -1
-        if connected >= 0 and past.native[end - 1]:
-            until_ms = held_until_ms(rows, facts, past, end - 1, end)
-            late = missed(rows, facts, peers, since, node, until_ms)
-            if late >= 0:
-                first[found], last[found] = since[late], end - 1
-                found += 1
-    return found
+def skipped(t: Timeline) -> pl.DataFrame:
+    """Members that no round has reached while the client was connected and the node loaded."""
+    spans = _connected(t)
+    starts = spans.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
+    starts = starts.select("native_from", "to", row="connected", at_ms="connected_ms", counts=pl.lit(value=True))
+    calls = t.of(
+        t.calls.filter((c("is_sent") & is_verify) | (c("outcome") == "unreachable")), "row", native_from="native_from"
+    )
+    calls = calls.join(spans.select("native_from", "connected"), "native_from").filter(c("row") > c("connected"))
+    marks = pl.concat([starts, calls.select("native_from", "to", "row", "at_ms", counts="is_sent")]).sort(
+        *BY_PEER, "row"
+    )
+    same = ((c("native_from") == c("native_from").shift(-1)) & (c("to") == c("to").shift(-1))).fill_null(value=False)
+    marks = marks.with_columns(
+        next_row=pl.when(same).then(c("row").shift(-1)), next_ms=pl.when(same).then(c("at_ms").shift(-1))
+    )
+    gaps = marks.filter("counts").join(spans, "native_from")
+    gaps = gaps.with_columns(until=pl.coalesce("next_row", "end"), until_ms=pl.coalesce("next_ms", "end_ms"))
+    gaps = gaps.join(t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_by_ms"), "life", maintain_order="left")
+    gaps = gaps.with_columns(late_ms=pl.max_horizontal("at_ms", "loaded_by_ms") + ROUNDS_MS).filter(
+        c("until_ms") > c("late_ms")
+    )
+    gaps = _first_late(t, gaps)
+    excused = [t.cluster.is_excused(*link) for link in gaps.select("g", "to", "at_ms", "now_ms").iter_rows()]
+    return _skipped(t, gaps.filter(~pl.Series(excused, dtype=pl.Boolean)).sort("row"))
 
 
-@uncounted
-def next_due_ms(rows: Rows, peers: Integers, since: Integers, node: int) -> int:
-    """When one of these is late."""
-    due_ms = END
-    for j in range(len(peers)):
-        if peers[j] != node and since[j] >= 0:
-            due_ms = min(due_ms, rows.at_ms[since[j]] + ROUNDS_MS)
-    return due_ms
+def _connected(t: Timeline) -> pl.DataFrame:
+    """The times in which a node held a client by its own connection, from its first change: native_from, connected, end
+    (the last row), their times, and what is the same in all rows."""
+    rows = t.rows.lazy().filter("is_connection").with_columns(is_gone=is_gone, is_changed=c("kind") == "client_changed")
+    every = rows.group_by("native_from").agg(
+        c("run", "g", "copy", "life", "life_end_ms", "next_begin").first(),
+        connected=c("row").filter("is_changed").min(),
+        end=c("row").max(),
+        end_at_ms=c("at_ms").last(),
+        end_gone=c("is_gone").last(),
+    )
+    lasts = (c("end") + 1 == c("next_begin")) & ~c("end_gone")
+    end_ms = pl.when(lasts).then("life_end_ms").otherwise("end_at_ms")
+    spans = every.filter(c("connected").is_not_null()).with_columns(end_ms=end_ms).collect()
+    return t.of(spans, "connected", connected_ms="at_ms")
 
 
-@uncounted
-def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int, now_ms: int) -> int:
-    for j in range(len(peers)):
-        if peers[j] == node or since[j] < 0:
-            continue
-        since_ms = rows.at_ms[since[j]]
-        if now_ms - since_ms <= ROUNDS_MS or now_ms - surely_loaded_ms(facts, node, now_ms) <= ROUNDS_MS:
-            continue
-        if not is_excused(facts, node, peers[j], since_ms, now_ms):
-            return j
-    return -1
+def _first_late(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
+    """With the first row of the copy that is too late for the verify, `now`, or the end of what it holds."""
+    rows = t.rows.lazy().select("copy", now_ms="at_ms", now="row").sort("now_ms").collect()
+    found = gaps.sort("late_ms").join_asof(
+        rows,
+        left_on="late_ms",
+        right_on="now_ms",
+        by="copy",
+        strategy="forward",
+        allow_exact_matches=False,
+        check_sortedness=False,
+        coalesce=False,
+    )
+    is_row = (c("now") <= c("until")) & (c("now") > c("row"))
+    return found.with_columns(
+        now=pl.when(is_row).then("now").otherwise("until"), now_ms=pl.when(is_row).then("now_ms").otherwise("until_ms")
+    )
 
 
-@uncounted
-def surely_loaded_ms(facts: Facts, node: int, now_ms: int) -> int:
-    """From when on the node was loaded, in the life that it lives now."""
-    begin, end = facts.reset_from[node], facts.reset_from[node + 1]
-    at = first_from(facts.reset_at_ms, begin, end, now_ms + 1)
-    return int(facts.surely_ms[at - 1]) if at > begin else 0
+def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
+    verified = t.calls.filter(c("is_sent") & is_verify).select("copy", verify="row", other="to")
+    others = gaps.select("row", "now", "copy", "to").join(verified, "copy").filter(c("verify").is_between("row", "now"))
+    others = others.filter(c("other") != c("to")).with_columns(other=t.name("other"))
+    others = others.group_by("row", "to").agg(verified_with=c("other").unique().sort().str.join(", "))
+    gaps = t.of(gaps.join(others, ["row", "to"], how="left", maintain_order="left"), "row", message="message")
+    return gaps.select(
+        "g", first="row", last="now", after="message", peer=t.name("to"), verified_with=c("verified_with").fill_null("")
+    )
 
 
-@uncounted
-def is_excused(facts: Facts, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
-    """Is the peer one that need not be up for the node, at some time in between?"""
-    from_ms = since_ms - EXCUSED_MS
-    if facts.check_from[peer + 1] == facts.check_from[peer] or facts.last_at_ms[peer] < until_ms:
-        return True
-    for g in (peer, node):
-        begin, end = facts.reset_from[g], facts.reset_from[g + 1]
-        at = first_from(facts.reset_at_ms, begin, end, from_ms)
-        if at > begin and facts.reset_kind[at - 1] == STOPPED:
-            return True
-        if at < end and facts.reset_at_ms[at] <= until_ms:
-            return True
-    for g, other in ((node, peer), (peer, node), (node, node), (peer, peer)):
-        begin, end = faults_of(facts, g, other)
-        at = first_from(facts.fault_at_ms, begin, end, from_ms)
-        if (at < end and facts.fault_at_ms[at] <= until_ms) or (at > begin and facts.fault_breaks[at - 1]):
-            return True
-    return False
-
-
-@compiled
-def delayed(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    """A change that was sent to a member, but late."""
-    found = 0
-    for start, end in replicas(rows, decides):
-        node = rows.node[start]
-        peers = members(facts, node)
-        since = np.full(len(peers), -1, np.int64)  # the first change that the peer has not been sent
-        for i in range(start, end):
-            if rows.flags[i] & HASHED:
-                break
-            if is_new_life(past, start, i):
-                since[:] = -1
-            if rows.kind[i] == CHANGED and past.content[i] != rows.digest[i]:
-                since[since < 0] = i
-            peer = called(rows, peers, i)
-            if peer < 0:
-                continue
-            if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS:
-                # Its retry replaces what waits, with the delay of a retry; only a fresh change may not wait so long.
-                since[peer] = -1
-            elif rows.kind[i] == SENT and rows.operation[i] == CHANGE:
-                change = since[peer]
-                since[peer] = -1
-                due_ms = facts.sync_delay_ms[facts.run[node]] + MARGIN_MS
-                if change < 0 or rows.at_ms[i] - rows.at_ms[change] <= due_ms:
-                    continue
-                if not is_excused(facts, node, rows.peer[i], rows.at_ms[change], rows.at_ms[i]):
-                    first[found], last[found] = change, i
-                    found += 1
-                    break
-    return found
-
-
-def tell_skipped(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for since, last in found:
-        assert since is not None, "the finder names it"
-        rows = [row for row in story.by_node[last.node] if since.seq <= row.seq <= last.seq]
-        verified = {row.peer or "" for row in rows if row.kind == "request_sent" and row.operation == "VERIFY"}
-        whom = since.peer if since.kind == "request_sent" else "some member"
-        yield Told(
-            node=last.node,
-            first=since,
-            last=last,
-            after=since.message,
-            evidence={"peer": since.peer, "verified_with": ", ".join(sorted(verified - {since.peer}))},
-            message=f"{last.node} did not verify {story.client} with {whom} for more than {ROUNDS_MS // 1000} s after "
-            f"{since}, and nothing kept it from that",
-            expected=f"{last.node} verifies {story.client} with every member that is up every 5 s",
-        )
-
-
-def tell_delayed(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for change, sent in found:
-        assert change is not None, "the finder names it"
-        rows = [row for row in story.by_node[sent.node] if change.seq - 20 <= row.seq < sent.seq]
-        failed = [row for row in rows if row.kind == "reply_received" and row.outcome != "success"]
-        yield Told(
-            node=sent.node,
-            first=change,
-            last=sent,
-            after=failed[-1].message if failed else sent.message,
-            evidence={"peer": sent.peer, "ms": sent.at_ms - change.at_ms},
-            message=f"{sent.node} sent {sent.peer} the change of {story.client} of {change} only in {sent}, "
-            f"{sent.at_ms - change.at_ms} ms later",
-            expected=f"{sent.node} sends a change when the sync delay is over, whatever retry is queued",
-        )
+def delayed(t: Timeline) -> pl.DataFrame:
+    """Changes that were sent to a member, but late. A retry replaces what waits, with a delay of its own."""
+    is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
+    rows = (
+        t.rows.lazy()
+        .select("row", "delay_ms", "moved_ms", "is_connection", is_news=is_news, next_news=after(is_news))
+        .collect()
+    )
+    calls = t.calls.with_columns(reset=call_before((c("is_sent") & is_change) | (ended & ~succeeded)))
+    sends = calls.filter(c("is_sent") & is_change).join(rows.drop("next_news"), "row", maintain_order="left")
+    since = pl.lit(calls["row"]).gather(c("reset"))
+    at_begin = pl.when(pl.lit(rows["is_news"]).gather(c("begin"))).then("begin")
+    begun = pl.when(c("reset").is_null()).then(at_begin)
+    change = pl.coalesce(begun, pl.lit(rows["next_news"]).gather(pl.coalesce(since, "begin")))
+    sends = t.of(sends.with_columns(change=change).filter(c("change") < c("row")), "change", change_ms="at_ms")
+    late = sends.filter(c("at_ms") - c("change_ms") > c("delay_ms") + MARGIN_MS)
+    late = late.filter(c("is_connection") | (c("at_ms") < c("moved_ms")))
+    excused = [t.cluster.is_excused(*link) for link in late.select("g", "to", "change_ms", "at_ms").iter_rows()]
+    late = late.filter(~pl.Series(excused, dtype=pl.Boolean))
+    failed = t.calls.filter(ended & ~succeeded).select("copy", fail="row", by="message")
+    failed = (
+        late.select("row", "change", "copy").join(failed, "copy").filter(c("fail").is_between(c("change") - 20, "row"))
+    )
+    late = late.join(failed.sort("fail").group_by("row").agg(c("by").last()), "row", how="left", maintain_order="left")
+    return late.select(
+        "g",
+        first="change",
+        last="row",
+        after=pl.coalesce("by", "message"),
+        peer=t.name("to"),
+        ms=c("at_ms") - c("change_ms"),
+    )
 
 
 ROUND = Invariant(
     "INV-ROUND",
     "An owner verifies each client with every member that is up in every round.",
-    ("run", "client", "node"),
     skipped,
-    tell_skipped,
+    f"{{node}} did not verify {{client}} with {{peer}} for more than {ROUNDS_MS // 1000} s after {{first}}, and "
+    f"nothing "
+    "kept it from that",
+    "{node} verifies {client} with every member that is up every 5 s",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
     needs_end=True,  # the longer a node holds a client, the more of what happens to its peers is an excuse
 )
 DELAY = Invariant(
     "INV-DELAY",
     "A change is sent to every member when the sync delay is over, whatever retry is queued for it.",
-    ("run", "client", "node"),
     delayed,
-    tell_delayed,
+    "{node} sent {peer} the change of {client} of {first} only in {last}, {ms} ms later",
+    "{node} sends a change when the sync delay is over, whatever retry is queued",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "VERIFY"), lossless=True),
 )

@@ -9,94 +9,60 @@ judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.encoding import HASHED
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    APPLIED,
-    CHANGED,
-    CONNECTED,
-    DISCONNECTED,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    clients,
-    content_after,
-    is_state,
-    latest,
-    seen_until_ms,
-)
-from distro_spark.story import LEASE_MS, Finding, Story, Told
+from distro_spark.history import LEASE_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, after, c, is_applied, is_left, is_own
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
 
 
-@compiled
-def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in clients(rows):
-        if rows.flags[start] & HASHED:
-            continue
-        left = latest(rows, start, end, (DISCONNECTED,))
-        came = latest(rows, start, end, (CONNECTED, CHANGED))
-        if left < 0 or (came >= 0 and rows.at_ms[came] > rows.at_ms[left]):
-            continue
-        reset = past.reset[left]
-        stopped = reset < facts.reset_from[rows.node[left] + 1]
-        if stopped and facts.reset_at_ms[reset] - rows.at_ms[left] < LEASE_MS:
-            continue
-        told = -1
-        for i in range(start, end):
-            if not is_state(rows.kind[i]) or content_after(rows, i) == 0 or rows.node[i] == told:
-                continue
-            if not decides[rows.node[i]] or rows.node[i] == rows.node[left]:
-                continue
-            since_ms = rows.at_ms[left]
-            if may_be_loaded(rows, facts, past, i, left):
-                since_ms = max(since_ms, rows.at_ms[i])
-            if seen_until_ms(rows, facts, past, i, end) - since_ms > WITHIN_MS:
-                first[found], last[found] = left, i
-                found += 1
-                told = rows.node[i]
-    return found
+def lingers(t: Timeline) -> pl.DataFrame:
+    ends = t.rows.filter(c("is_connection") & (is_left | is_own)).sort("at_ms", "row")
+    came = ends.filter(is_own).group_by("client_no").agg(came_ms=c("at_ms").max())
+    left = (
+        ends.filter(is_left)
+        .sort("at_ms", "row", descending=[True, False])
+        .unique("client_no", keep="first", maintain_order=True)
+    )
+    left = left.join(came, "client_no", how="left").filter((c("came_ms") > c("at_ms")).fill_null(value=False).not_())
+    left = left.filter(~(c("is_ended") & (c("life_end_ms") - c("at_ms") < LEASE_MS)))
+    left = left.select("client_no", left="row", left_ms="at_ms", owner="g")
+    states = t.rows.with_columns(next_state=after(c("is_state"))).filter("is_state", c("content").is_not_null())
+    held = states.join(left, "client_no").filter(c("g") != c("owner"))
+    held = t.of(held, "next_state", next_ms="at_ms").join(_loads(t), "life", how="left")
+    loaded_late = (c("loaded_by_ms") == 0) | (c("left_ms") - pl.max_horizontal("begin_ms", "loaded_by_ms") < LEASE_MS)
+    may_be_loaded = (is_applied & c("is_restart") & loaded_late).fill_null(value=False)
+    since_ms = pl.when(may_be_loaded).then(pl.max_horizontal("left_ms", "at_ms")).otherwise("left_ms")
+    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
+    until_ms = pl.when(reports).then(pl.coalesce("next_ms", "life_end_ms")).otherwise("at_ms")
+    found = (
+        held.filter(until_ms - since_ms > WITHIN_MS)
+        .sort("row")
+        .unique(["client_no", "g", "life"], keep="first", maintain_order=True)
+    )
+    return found.select(
+        "g", first="left", last="row", after="message", owner=t.name("owner"), left="left_ms", held_since="at_ms"
+    )
 
 
-@uncounted
-def may_be_loaded(rows: Rows, facts: Facts, past: Past, i: int, left: int) -> bool:
-    """Its node was started again, and that or the snapshot that it then got was after the client had left or not long
-    before. It may be minutes until a load is answered; where the trace tells of none, nobody knows when that was."""
-    started = past.reset[i] - 1
-    if rows.kind[i] != APPLIED or started <= facts.reset_from[rows.node[i]]:
-        return False
-    surely_ms = facts.surely_ms[started]
-    return bool(surely_ms == 0 or rows.at_ms[left] - max(facts.reset_at_ms[started], surely_ms) < LEASE_MS)
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for left, held in found:
-        assert left is not None, "the finder names it"
-        yield Told(
-            node=held.node,
-            first=left,
-            last=held,
-            after=held.message,
-            evidence={"owner": left.node, "left": left.at_ms, "held_since": held.at_ms},
-            message=f"{held.node} still holds {story.client} more than {WITHIN_MS // 1000} s after it has left its "
-            f"owner in {left}; what it holds it has from {held}",
-            expected=f"{held.node} removes {story.client} at the DELETE, or else when its lease ends",
-        )
+def _loads(t: Timeline) -> pl.DataFrame:
+    """By life when its node was started, from when on it was loaded, and whether it had run before."""
+    lives = t.cluster.lives
+    started_before = c("life") > c("life").min().over("g") + 1
+    return lives.select(c("life").cast(pl.Int64), "begin_ms", "loaded_by_ms", is_restart=started_before)
 
 
 INVARIANT = Invariant(
     "INV-RESURRECT",
     "A client that its owner removed exists nowhere any more when a lease has passed.",
-    ("run", "client"),
     lingers,
-    tell,
+    f"{{node}} still holds {{client}} more than {WITHIN_MS // 1000} s after it has left its owner in {{first}}; "
+    f"what it "
+    "holds it has from {last}",
+    "{node} removes {client} at the DELETE, or else when its lease ends",
     needs=Needs(state=True, lossless=True),
 )

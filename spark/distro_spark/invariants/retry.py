@@ -9,143 +9,66 @@ has changed. B37, B42.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-import numpy as np
-
-from distro_spark.compiling import compiled, uncounted
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import (
-    CHANGE,
-    CHANGED,
-    CONNECTED,
-    DELETE,
-    DISCONNECTED,
-    ENDED,
-    SUCCESS,
-    Facts,
-    Flags,
-    Integers,
-    Past,
-    Rows,
-    called,
-    content_after,
-    faults_of,
-    first_from,
-    is_new_life,
-    is_state,
-    members,
-    replicas,
-)
-from distro_spark.story import REPEATED_WITHIN_MS, Finding, Story, Told
+from distro_spark.history import REPEATED_WITHIN_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, c, is_change, is_left, is_own, is_sync, until
 
 
-@compiled
-def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in replicas(rows, decides):
-        node = rows.node[start]
-        peers = members(facts, node)
-        failed = np.full(len(peers), -1, np.int64)
-        asked_ms = np.zeros(len(peers), np.int64)
-        waiting, left = 0, False
-        check, last_check = facts.check_from[node], facts.check_from[node + 1]
-        for i in range(start, end + 1):
-            while waiting and check < last_check and (i == end or facts.check_seq[check] < rows.seq[i]):
-                offender = unanswered(rows, facts, past, failed, asked_ms, peers, check, i - 1, left)
-                if offender >= 0:
-                    first[found] = last[found] = offender
-                    found += 1
-                    break
-                check += 1
-            if i == end or (found and last[found - 1] >= start):
-                break
-            check = first_from(facts.check_seq, check, last_check, rows.seq[i])
-            if is_new_life(past, start, i):
-                failed[:] = -1
-                waiting, left = 0, False
-            left = rows.kind[i] == DISCONNECTED or (left and rows.kind[i] not in (CONNECTED, CHANGED))
-            peer = called(rows, peers, i)
-            if peer < 0 or rows.operation[i] not in (CHANGE, DELETE):
-                continue
-            waiting -= failed[peer] >= 0
-            if rows.kind[i] != ENDED:
-                asked_ms[peer] = rows.at_ms[i]
-            failed[peer] = i if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS else -1
-            waiting += failed[peer] >= 0
-    return found
-
-
-@uncounted
-def unanswered(
-    rows: Rows,
-    facts: Facts,
-    past: Past,
-    failed: Integers,
-    asked_ms: Integers,
-    peers: Integers,
-    check: int,
-    now: int,
-    left: bool,
-) -> int:
-    """The first failure that a peer with the same checkpoint has left behind, or -1. `left`: the client has left the
-    node, which may hold a copy of it all the same."""
-    node = rows.node[now]
-    reset = past.reset[now]
-    if reset < facts.reset_from[node + 1] and facts.reset_seq[reset] < facts.check_seq[check]:
-        return -1
-    holds = not left and (content_after(rows, now) if is_state(rows.kind[now]) else past.content[now]) != 0
-    worst = -1
-    for j in range(len(peers)):
-        i = failed[j]
-        if i < 0 or (rows.operation[i] == CHANGE and not holds):
-            continue
-        if facts.check_at_ms[check] - rows.at_ms[i] <= REPEATED_WITHIN_MS:
-            continue
-        ordinals = facts.check_ordinal[facts.check_from[peers[j]] : facts.check_from[peers[j] + 1]]
-        at = np.searchsorted(ordinals, facts.check_ordinal[check])
-        is_up = at < len(ordinals) and ordinals[at] == facts.check_ordinal[check]
-        stayed = not has_left(facts, node, peers[j], asked_ms[j], facts.check_at_ms[check])
-        if is_up and stayed and (worst < 0 or i < worst):
-            worst = i
-    return worst
-
-
-@uncounted
-def has_left(facts: Facts, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
-    """Did the peer leave the node's list in this time? Then what failed is dropped."""
-    begin, end = faults_of(facts, node, peer)
-    for at in range(first_from(facts.fault_at_ms, begin, end, from_ms), end):
-        if facts.fault_at_ms[at] > until_ms:
-            break
-        if facts.fault_left[at]:
-            return True
-    return False
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for _, failed in found:
-        checkpoint = next(row for row in story.checkpoints[failed.node] if row.seq > failed.seq)
-        if story.may_have_new_owner(checkpoint.at_ms):
-            continue
-        yield Told(
-            node=failed.node,
-            first=failed,
-            last=checkpoint,
-            after=failed.message,
-            evidence={"operation": failed.operation, "outcome": failed.outcome, "peer": failed.peer},
-            message=f"{failed.node} never repeated its {failed.operation} of {story.client} to {failed.peer}, which "
-            f"ended with {failed.outcome} in {failed}, until checkpoint {checkpoint.detail}",
-            expected=f"{failed.node} sends {story.client} to {failed.peer} again until that succeeds",
-        )
+def given_up(t: Timeline) -> pl.DataFrame:
+    rows = t.rows.with_columns(left=until(is_left | is_own))
+    calls = t.of(
+        t.calls.filter(is_sync),
+        "row",
+        check="check",
+        end_check="end_check",
+        moved_ms="moved_ms",
+        is_connection="is_connection",
+    )
+    same = (c("begin") == c("begin").shift(-1)) & (c("to") == c("to").shift(-1))
+    next_check = pl.when(same.fill_null(value=False)).then(c("check").shift(-1)).otherwise("end_check")
+    is_again = (c("begin") == c("begin").shift(1)) & (c("to") == c("to").shift(1)) & c("is_sent").shift(1)
+    asked_ms = pl.when(is_again.fill_null(value=False)).then(c("at_ms").shift(1)).otherwise("at_ms")
+    failed = calls.with_columns(next_check=next_check, asked_ms=asked_ms).filter(
+        ~c("is_sent") & (c("outcome") != "success") & (c("check") < c("next_check"))
+    )
+    failed = failed.with_columns(check=pl.int_ranges("check", "next_check")).explode("check")
+    checks = t.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
+    own = checks.select("check", "run", "ordinal", check_seq="seq", check_ms="at_ms", last="mark", number="number")
+    failed = failed.join(own, "check").filter(c("check_ms") - c("at_ms") > REPEATED_WITHIN_MS)
+    failed = failed.join(checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
+    failed = failed.filter(c("is_connection") | (c("check_ms") < c("moved_ms")))
+    failed = failed.with_columns(now=t.latest(failed.with_columns(seq="check_seq"), pl.lit(value=True)))
+    now = rows.select(
+        now="row", now_begin="begin", is_left="left", held_now=pl.when("is_state").then(c("content")).otherwise("held")
+    )
+    failed = failed.join(now, "now", how="left", maintain_order="left")
+    has_gone = t.rows.filter(is_left).select(is_left="row", gone=pl.lit(value=True))
+    failed = failed.join(has_gone, "is_left", how="left")
+    holds = c("held_now").is_not_null() & c("gone").is_null()
+    failed = failed.filter(~is_change | holds)
+    left = [t.cluster.has_left(*link) for link in failed.select("g", "to", "asked_ms", "check_ms").iter_rows()]
+    failed = (
+        failed.filter(~pl.Series(left, dtype=pl.Boolean))
+        .sort("row", "check")
+        .unique("row", keep="first", maintain_order=True)
+    )
+    failed = t.of(failed, "row", operation="operation")
+    return failed.select(
+        "g", "last", "operation", "outcome", first="row", after="message", peer=t.name("to"), _number="number"
+    )
 
 
 INVARIANT = Invariant(
     "INV-RETRY",
     "A sync that did not succeed is attempted again while its target is a member.",
-    ("run", "client", "node"),
     given_up,
-    tell,
+    "{node} never repeated its {operation} of {client} to {peer}, which ended with {outcome} in {first}, until "
+    "checkpoint "
+    "{_number}",
+    "{node} sends {client} to {peer} again until that succeeds",
     needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
     needs_checkpoint=True,
 )

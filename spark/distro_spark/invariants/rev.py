@@ -15,108 +15,66 @@ Up to 2.1.1 there are no revisions, the field is always 0 (docs/protocol #releas
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+import polars as pl
 
-import numpy as np
-
-from distro_spark.compiling import compiled
-from distro_spark.encoding import NO_REVISION
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients
-from distro_spark.story import Finding, Row, Story, Told
-from distro_spark.violations import SIGNATURE
-from distro_traces.event import STATE_KINDS, Kind
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, c, sent
 from distro_traces.header import WITHOUT_REVISIONS
 
-
-@compiled
-def two_contents(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    """Each revision and content once in a row: what follows another of the same kind says nothing new."""
-    found = 0
-    for start, end in clients(rows):
-        if not decides[rows.node[start]] or not facts.has_revisions[facts.run[rows.node[start]]]:
-            continue
-        carriers = np.empty(end - start, np.int64)
-        size = 0
-        before = -1
-        for i in range(start, end):
-            if rows.revision[i] == NO_REVISION or rows.digest[i] == 0:
-                continue
-            news = before < 0 or rows.revision[i] != rows.revision[before] or rows.digest[i] != rows.digest[before]
-            if news:
-                carriers[size] = i
-                size += 1
-            before = i
-        order = np.argsort(rows.revision[carriers[:size]], kind="mergesort")
-        for j in range(1, size):
-            one, other = carriers[order[j - 1]], carriers[order[j]]
-            if rows.revision[one] == rows.revision[other] and rows.digest[one] != rows.digest[other]:
-                first[found], last[found] = -1, other
-                found += 1
-                break
-    return found
+BY_REVISION = ("client_no", "revision")
 
 
-def tell(story: Story, _: list[Finding]) -> Iterator[Told]:
-    carriers = [row for row in story.rows if row.revision is not None and row.digest is not None]
-    by_revision: defaultdict[int, list[Row]] = defaultdict(list)
-    for row in sorted(carriers, key=lambda row: (_trust(row), row.at_ms, row.node, row.seq)):
-        by_revision[row.revision or 0].append(row)
-    held: defaultdict[str, list[int]] = defaultdict(list)  # content -> revisions that stand for it
-    for revision, rows in by_revision.items():
-        held[rows[0].digest or ""].append(revision)
-    for revision, rows in by_revision.items():
-        offenders: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-        for row in rows:
-            if row.digest != rows[0].digest:
-                offenders[row.node, row.digest or ""].append(row)
-        for (_node, content), offending in offenders.items():
-            yield _told(story, revision, rows[0], content, offending, held[content])
-
-
-def _told(story: Story, revision: int, right: Row, content: str, rows: list[Row], stands_for: list[int]) -> Told:
-    last = min(rows, key=lambda row: row.seq)
-    said = [row.owned for row in rows if row.owned is not None]
-    own = max(said) if said else True  # messages do not say
-    signature = "foreign content"
-    if own and last.node == right.node:
-        signature = "reused revision"
-    elif stands_for and max(stands_for) > revision:
-        signature = "stale stamp"
-    elif stands_for and min(stands_for) < revision:
-        signature = "stale content"
-    return Told(
-        node=last.node,
-        first=right,
-        last=last,
-        after=last.message,
-        evidence={
-            SIGNATURE: signature,
-            "revision": revision,
-            "expected": right.digest,
-            "actual": content,
-            "rows": len(rows),
-        },
-        message=f"{last.node} has content {content} of {story.client} under revision {revision} in {last}, "
-        f"but that revision is {right.digest} since {right}: {signature}",
-        expected=f"{last.node} holds {right.digest} of {story.client} under revision {revision}",
+def two_contents(t: Timeline) -> pl.DataFrame:
+    carried = c("has_revisions") & c("revision").is_not_null() & c("digest").is_not_null()
+    rows = t.rows.lazy().filter(carried).collect()
+    several = rows.group_by(BY_REVISION).agg(c("digest").min().alias("one"), c("digest").max().alias("other"))
+    several = several.filter(c("one") != c("other")).select(BY_REVISION)
+    if several.is_empty():
+        return rows.clear().select("g", first="row", last="row", after="message")
+    rows = rows.join(several.select("client_no").unique(), "client_no", how="semi")
+    trust = pl.when(c("owned") & c("is_state")).then(0).when(sent).then(1).otherwise(2)
+    ordered = rows.with_columns(trust=trust.fill_null(2)).sort("client_no", "trust", "at_ms", "g", "seq")
+    first = ordered.unique(BY_REVISION, keep="first", maintain_order=True)
+    right = first.select(*BY_REVISION, first="row", right="digest", right_g="g")
+    held = first.group_by("client_no", "digest").agg(least=c("revision").min(), most=c("revision").max())
+    found = ordered.join(right, BY_REVISION).filter(c("digest") != c("right"))
+    found = (
+        found.sort("row")
+        .group_by(*BY_REVISION, "g", "digest", maintain_order=True)
+        .agg(c("row", "message", "first", "right", "right_g").first(), rows=pl.len(), own=c("owned").drop_nulls().max())
     )
-
-
-def _trust(row: Row) -> int:
-    """Whose word counts for what a revision holds: the owner's state, then what was sent, then anything."""
-    if row.owned and row.kind in STATE_KINDS:
-        return 0
-    return 1 if row.kind == Kind.REQUEST_SENT else 2
+    found = found.join(held, ["client_no", "digest"], how="left", maintain_order="left")
+    signature = (
+        pl.when(c("own").fill_null(value=True) & (c("g") == c("right_g")))
+        .then(pl.lit("reused revision"))
+        .when(c("most") > c("revision"))
+        .then(pl.lit("stale stamp"))
+        .when(c("least") < c("revision"))
+        .then(pl.lit("stale content"))
+        .otherwise(pl.lit("foreign content"))
+    )
+    return found.select(
+        "g",
+        "first",
+        "revision",
+        "rows",
+        last="row",
+        after="message",
+        signature=signature,
+        expected="right",
+        actual="digest",
+    )
 
 
 INVARIANT = Invariant(
     "INV-REV",
     "A replica stamped with revision r holds the owner's content of r.",
-    ("run", "client"),
     two_contents,
-    tell,
+    "{node} has content {actual} of {client} under revision {revision} in {last}, but that revision is "
+    "{expected} since "
+    "{first}: {signature}",
+    "{node} holds {expected} of {client} under revision {revision}",
     needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # what excuses it is on other nodes
     not_on=WITHOUT_REVISIONS,
 )

@@ -1,19 +1,17 @@
 """INV-SILENT: the connection of a client that has fallen silent is closed.
 
-A row says when whoever played a client let it fall silent, and when it answered again. Its node finds it idle after
-20 s, at the next of its checks, 3 s apart; it asks for a sign of life, waits 5 s for it, and closes the connection
+A row says when the client, as it was played, fell silent, and when it answered again. Its node finds it idle after 20
+s, at the next of its checks, 3 s apart; it asks for a sign of life, waits 5 s for it, and closes the connection
 (docs/protocol #ejector-check). A release without that keeps the client for good (B03).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import polars as pl
 
-from distro_spark.compiling import compiled
-from distro_spark.encoding import SILENT
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import DISCONNECTED, FAULT, Facts, Flags, Integers, Past, Rows, held_until_ms, replicas
-from distro_spark.story import Finding, Story, Told
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import Timeline, before, c, is_gone, until
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 """Idle for so long, then two checks: one that asks, one that looks at the answers."""
@@ -21,49 +19,26 @@ NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 MARGIN_MS = 4_000
 
 
-@compiled
-def kept(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
-    found = 0
-    for start, end in replicas(rows, decides):
-        silent = -1
-        for i in range(start, end):
-            if silent >= 0 and (not past.native[i] or rows.at_ms[i] - rows.at_ms[silent] > NOTICED_MS + MARGIN_MS):
-                if past.native[i]:
-                    first[found], last[found] = silent, i
-                    found += 1
-                    silent = -1
-                    break
-                silent = -1
-            if rows.kind[i] == FAULT:
-                silent = i if rows.flags[i] & SILENT else -1
-        if silent >= 0 and past.native[end - 1] and rows.kind[end - 1] != DISCONNECTED:
-            until_ms = held_until_ms(rows, facts, past, end - 1, end)
-            if until_ms - rows.at_ms[silent] > NOTICED_MS + MARGIN_MS:
-                first[found], last[found] = silent, end - 1
-                found += 1
-    return found
-
-
-def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
-    for silent, last in found:
-        assert silent is not None, "the finder names it"
-        yield Told(
-            node=last.node,
-            first=silent,
-            last=last,
-            after=last.message,
-            evidence={"silent_ms": last.at_ms - silent.at_ms},
-            message=f"{last.node} still has the connection of {story.client} in {last}, which has said nothing since "
-            f"{silent}",
-            expected=f"{last.node} closes the connection of {story.client} within {NOTICED_MS // 1000} s",
-        )
+def kept(t: Timeline) -> pl.DataFrame:
+    is_fault = c("kind") == "link_fault"
+    silences = t.rows.filter(is_fault & (c("detail") == "silent")).select("row", silent_ms="at_ms")
+    columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "message", "copy")
+    rows = t.rows.lazy().select(*columns, fault=before(is_fault), last_fault=until(is_fault), is_gone=is_gone).collect()
+    at_row = rows.filter(c("is_native") & (c("native_from") <= c("fault"))).select(*columns, "fault", now_ms="at_ms")
+    at_end = rows.filter(c("is_native") & ~c("is_gone") & (c("row") + 1 == c("next_begin")))
+    at_end = at_end.filter(c("native_from") <= c("last_fault"))
+    ends = at_end.select(*columns, fault="last_fault", now_ms="life_end_ms")
+    found = pl.concat([at_row, ends]).join(silences, left_on="fault", right_on="row")
+    found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS).sort("row", "now_ms")
+    found = found.unique("fault", keep="first", maintain_order=True)
+    return found.select("g", first="fault", last="row", after="message", silent_ms=c("at_ms") - c("silent_ms"))
 
 
 INVARIANT = Invariant(
     "INV-SILENT",
     "The connection of a client that has fallen silent is closed.",
-    ("run", "client", "node"),
     kept,
-    tell,
+    "{node} still has the connection of {client} in {last}, which has said nothing since {first}",
+    f"{{node}} closes the connection of {{client}} within {NOTICED_MS // 1000} s",
     needs=Needs(state=True, lossless=True),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_spark.story import END, LEASE, Row, Story, Told, succeeded
+from distro_spark.history import END, LEASE, ClientHistory, Row, Violation, succeeded
 from distro_spark.symptoms.look import (
     CHANGES,
     count_before,
@@ -27,7 +27,7 @@ _LOAD_AGAIN_MS = 25_000
 """A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
 
 
-def batch_not_put_over(story: Story, told: Told) -> bool:
+def batch_not_put_over(story: ClientHistory, told: Violation) -> bool:
     """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then. Or it
     holds nothing since the lease of that ended, before which nothing but such batches came."""
     states = [row for row in states_of(story, told.node) if row.at_ms <= told.last.at_ms]
@@ -42,14 +42,14 @@ def batch_not_put_over(story: Story, told: Told) -> bool:
     )
 
 
-def batch_never_put_over(story: Story, told: Told) -> bool:
+def batch_never_put_over(story: ClientHistory, told: Violation) -> bool:
     """B19. Verified in vain: since the copy was renewed for the last time, every CHANGE that should have mended it was
     acknowledged and left out, and each has a batch."""
     is_in_vain = told.evidence["signature"] == "verified in vain"
     return is_in_vain and _only_batches_came(story, told.node, range(told.first.seq, told.last.seq))
 
 
-def _only_batches_came(story: Story, node: str, between: range) -> bool:
+def _only_batches_came(story: ClientHistory, node: str, between: range) -> bool:
     """Some CHANGEs came between these `seq`, each with a batch, and were acknowledged and left out."""
     requests = [row for row, _, _ in handled_requests(story, node) if row.seq in between]
     changes = [row for row in requests if row.operation in CHANGES]
@@ -57,7 +57,7 @@ def _only_batches_came(story: Story, node: str, between: range) -> bool:
     return bool(changes) and all(row.detail == BATCH and row.seq in left_out for row in changes)
 
 
-def uncounted_not_put_over(story: Story, told: Told) -> bool:
+def uncounted_not_put_over(story: ClientHistory, told: Violation) -> bool:
     """B19, where no row says what carries a batch. The node acknowledged a CHANGE, did nothing with it, and holds what
     it held. Since its owner published that, it published something without counting it."""
     held = told.evidence["actual"]
@@ -72,7 +72,7 @@ def uncounted_not_put_over(story: Story, told: Told) -> bool:
 
 
 @remembered
-def _left_out(story: Story, node: str) -> Sequence[Row]:
+def _left_out(story: ClientHistory, node: str) -> Sequence[Row]:
     """The CHANGEs that the node answered, and no row says that it holds anything else by then."""
     states, found = states_of(story, node), []
     for request, begin, end in handled_requests(story, node):
@@ -82,7 +82,7 @@ def _left_out(story: Story, node: str) -> Sequence[Row]:
     return found
 
 
-def owner_never_loaded(story: Story, told: Told) -> bool:
+def owner_never_loaded(story: ClientHistory, told: Violation) -> bool:
     """B19. The copy's lease ended. Its owner, since it was started, has verified nobody: it was given a snapshot and
     asked for one again, since what stands in it raises there."""
     owner = str(told.evidence["owner"])

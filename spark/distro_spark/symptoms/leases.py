@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from distro_spark.story import LEASE, LEASE_MS, Story, Told
+from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Violation
 from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, life_at
 from distro_traces.event import Kind, Outcome
 
@@ -18,12 +18,12 @@ _ROUND_MS = 6_500
 """Of verification and the sync that follows a failure."""
 
 
-def not_renewed_by_sync(_: Story, told: Told) -> bool:
+def not_renewed_by_sync(_: ClientHistory, told: Violation) -> bool:
     """B17. What the invariant's own signature says."""
     return told.evidence["signature"] == "sync does not renew"
 
 
-def about_to_come_back(story: Story, told: Told) -> bool:
+def about_to_come_back(story: ClientHistory, told: Violation) -> bool:
     """B17. As `not_renewed_by_sync`, at a checkpoint before the next round brings the copy back."""
     gone = told.first
     if gone.detail != LEASE or told.last.at_ms - gone.at_ms > _ROUND_MS:
@@ -33,7 +33,7 @@ def about_to_come_back(story: Story, told: Told) -> bool:
     return "VERIFY" not in confirmed and any(operation in CHANGES for operation in confirmed)
 
 
-def half_a_minute(story: Story, told: Told) -> bool:
+def half_a_minute(story: ClientHistory, told: Violation) -> bool:
     """B31. The copy was removed when 30 s and up to one check of 5 s had passed since a verify renewed it, or since it
     was created: in these releases a CHANGE renews nothing."""
     life = life_at(story, told.node, told.last.seq - 1).until(told.last.seq - 1)
@@ -49,6 +49,6 @@ def half_a_minute(story: Story, told: Told) -> bool:
     return told.evidence["signature"] == "short lease" and 30_000 <= lasted_ms <= 35_000 + CLOCK_SLACK_MS
 
 
-def fell_silent(_: Story, told: Told) -> bool:
+def fell_silent(_: ClientHistory, told: Violation) -> bool:
     """B03. What the invariant itself goes by: no connection is ever asked for a sign of life."""
     return told.first.kind == Kind.LINK_FAULT

@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from distro_spark.story import END, GONE, OWN_CONNECTION, RESETS, Row, Story, succeeded
+from distro_spark.history import END, GONE, OWN_CONNECTION, RESETS, ClientHistory, Row, succeeded
 from distro_traces.event import STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
@@ -29,11 +29,11 @@ _SEQ = attrgetter("seq")
 _AT_MS = attrgetter("at_ms")
 
 
-def remembered(look: Callable[Concatenate[Story, _P], _R]) -> Callable[Concatenate[Story, _P], _R]:
+def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[Concatenate[ClientHistory, _P], _R]:
     """Made at the first question, and given again to each later one about the same. Nobody may change it."""
 
     @wraps(look)
-    def asked(story: Story, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
+    def asked(story: ClientHistory, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
         about = (look, *arguments, *named.items())
         if about not in story.memory:
             story.memory[about] = look(story, *arguments, **named)
@@ -47,25 +47,25 @@ def remembered(look: Callable[Concatenate[Story, _P], _R]) -> Callable[Concatena
 
 
 @remembered
-def _by_digest(story: Story) -> Mapping[object, Sequence[Row]]:
+def _by_digest(story: ClientHistory) -> Mapping[object, Sequence[Row]]:
     found: defaultdict[object, list[Row]] = defaultdict(list)
     for row in story.rows:
         found[row.digest].append(row)
     return found
 
 
-def having(story: Story, content: object) -> Sequence[Row]:
+def having(story: ClientHistory, content: object) -> Sequence[Row]:
     """The rows with that content, in the order of the story."""
     return _by_digest(story).get(content, ())
 
 
 @remembered
-def states_of(story: Story, node: str) -> Sequence[Row]:
+def states_of(story: ClientHistory, node: str) -> Sequence[Row]:
     """What the node held of the client, one after the other."""
     return [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
 
 
-def due_after_ms(story: Story) -> tuple[int, int]:
+def due_after_ms(story: ClientHistory) -> tuple[int, int]:
     """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
     (docs/protocol #sync-merge, #sync-retry)."""
     is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
@@ -73,12 +73,12 @@ def due_after_ms(story: Story) -> tuple[int, int]:
 
 
 @remembered
-def own_of(story: Story, node: str) -> Sequence[Row]:
+def own_of(story: ClientHistory, node: str) -> Sequence[Row]:
     """What the client's own connection to that node was and did."""
     return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
 
 
-def lacked(story: Story, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
+def lacked(story: ClientHistory, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
     """Whether the node's list of members lacked the peer at some time between these."""
     lists = _lists_of(story, node)
     first = bisect_left(lists, from_ms, key=_AT_MS)
@@ -87,7 +87,7 @@ def lacked(story: Story, node: str, peer: str, from_ms: int, until_ms: int) -> b
 
 
 @remembered
-def _lists_of(story: Story, node: str) -> Sequence[Row]:
+def _lists_of(story: ClientHistory, node: str) -> Sequence[Row]:
     """The node's lists of members, one after the other."""
     marks = (row for rows in (story.resets.get(node, ()), story.faults.get(node, ())) for row in rows)
     lists = (row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail)
@@ -100,7 +100,7 @@ def count_before(rows: Sequence[Row], seq: int) -> int:
 
 
 @remembered
-def sent_messages(story: Story) -> Mapping[str, Row]:
+def sent_messages(story: ClientHistory) -> Mapping[str, Row]:
     """The first row in which each message leaves."""
     sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message is not None]
     return {str(row.message): row for row in reversed(sent)}
@@ -130,7 +130,7 @@ class Life(NamedTuple):
 
 
 @remembered
-def lives(story: Story, node: str) -> Sequence[Life]:
+def lives(story: ClientHistory, node: str) -> Sequence[Life]:
     """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
     rows = sorted([*states_of(story, node), *story.resets.get(node, ())], key=lambda row: row.seq)
     begins = [place for place, row in enumerate(rows) if row.kind in (*RESETS, *GONE) or row.digest is None]
@@ -145,7 +145,7 @@ def _life(rows: Sequence[Row]) -> Life:
     return Life(rows, stamped, since)
 
 
-def life_at(story: Story, node: str, seq: int) -> Life:
+def life_at(story: ClientHistory, node: str, seq: int) -> Life:
     """The one that the node was in at that row; an empty one where it had none yet."""
     found = lives(story, node)
     later = bisect_right(found, seq, lo=1, key=lambda life: life.rows[0].seq)
@@ -156,7 +156,7 @@ def life_at(story: Story, node: str, seq: int) -> Life:
 
 
 @remembered
-def handled_requests(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
+def handled_requests(story: ClientHistory, node: str) -> Sequence[tuple[Row, int, int]]:
     """The requests about the client that arrived at a node, with when (`seq`), and when they were answered, or the node
     stopped or started."""
     rows = story.by_node.get(node, [])
@@ -170,7 +170,7 @@ def handled_requests(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
 
 
 @remembered
-def came_with_a_load(story: Story, came: Row) -> bool:
+def came_with_a_load(story: ClientHistory, came: Row) -> bool:
     """Whether a snapshot brought it. Where the row does not say with which message (embedded nodes), the node was given
     one at that instant, and was not told this content since."""
     loads = [row for row in story.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
@@ -186,7 +186,7 @@ def came_with_a_load(story: Story, came: Row) -> bool:
 
 
 @remembered
-def _told_of(story: Story, node: str) -> Sequence[Row]:
+def _told_of(story: ClientHistory, node: str) -> Sequence[Row]:
     """The changes of the client that a node was told."""
     return [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from distro_spark.story import END, GONE, LEASE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, Story, Told
+from distro_spark.history import END, GONE, LEASE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, ClientHistory, Violation
 from distro_spark.symptoms.look import (
     CHANGES,
     came_with_a_load,
@@ -28,13 +28,13 @@ from distro_spark.symptoms.look import (
 from distro_traces.event import Kind, Outcome
 
 
-def native_overwritten(story: Story, told: Told) -> bool:
+def native_overwritten(story: ClientHistory, told: Violation) -> bool:
     """B01. A node holds the client's connection, and between two starts applied to it what was sent for a copy."""
     return _first_overwritten_ms(story) <= told.last.at_ms
 
 
 @remembered
-def _first_overwritten_ms(story: Story) -> int:
+def _first_overwritten_ms(story: ClientHistory) -> int:
     found = [END]
     for node in story.by_node:
         for life in lives(story, node):
@@ -43,7 +43,7 @@ def _first_overwritten_ms(story: Story) -> int:
     return min(found)
 
 
-def confirmed_as_before(story: Story, told: Told) -> bool:
+def confirmed_as_before(story: ClientHistory, told: Violation) -> bool:
     """B01. What was sent for a copy replaced the content at the node that holds the client's connection, and left the
     revision that others have the content of before under: a verify confirms them, and nothing repairs who missed what
     was sent of it."""
@@ -58,7 +58,7 @@ def confirmed_as_before(story: Story, told: Told) -> bool:
     )
 
 
-def confirmed_unread(story: Story, told: Told) -> bool:
+def confirmed_unread(story: ClientHistory, told: Violation) -> bool:
     """B02. What a client publishes that is still there is missing or old, and a verify confirmed the copy all the same:
     what carried it was acknowledged, or was for nobody who is no member. Who should hold something of it has not left,
     whatever it does in that millisecond; that its owner was another by then, and the old one let it go when nobody
@@ -77,14 +77,14 @@ def confirmed_unread(story: Story, told: Told) -> bool:
     )
 
 
-def _was_for_no_member(story: Story, told: Told) -> bool:
+def _was_for_no_member(story: ClientHistory, told: Violation) -> bool:
     """The owner changed the client, and its list lacked the node until that was due."""
     changed, owner = told.first, str(told.evidence["owner"])
     is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
     return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + due_after_ms(story)[0])
 
 
-def came_back(story: Story, told: Told) -> bool:
+def came_back(story: ClientHistory, told: Violation) -> bool:
     """B27. Whoever gave the snapshot had not heard by then that the client's connection has ended, and whoever took it
     had, or never held the client: nobody tells it again, and the copy ends with its lease."""
     states = states_of(story, told.node)
@@ -96,6 +96,6 @@ def came_back(story: Story, told: Told) -> bool:
     return has_left and came_with_a_load(story, came) and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 
-def gave_a_snapshot(_: Story, told: Told) -> bool:
+def gave_a_snapshot(_: ClientHistory, told: Violation) -> bool:
     """B33. It is the node's answer to another one's load; that it verifies before it is loaded is no known failure."""
     return told.last.kind == Kind.REPLY_SENT and told.last.operation == "SNAPSHOT"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
+from distro_spark.history import GONE, OWN_CONNECTION, ClientHistory, Row, Violation
 from distro_spark.symptoms.look import (
     CHANGES,
     Life,
@@ -35,7 +35,7 @@ from distro_traces.event import BATCH, EXPIRED, STATE_KINDS, Kind
 _EMPTY = digest(())
 
 
-def creation_stamp(story: Story, told: Told) -> bool:
+def creation_stamp(story: ClientHistory, told: Violation) -> bool:
     """B10. The node's copy has the revision that it was created with, or that came with a batch, and the content is
     that of a later one: its owner had published it so by then, or held it when it sent it with a later revision.
     Or it was sent by a member that has no more of the client than such a copy."""
@@ -53,13 +53,13 @@ def creation_stamp(story: Story, told: Told) -> bool:
     return sender in stamped and any(_kept_its_stamp(story, told, row) for row in stamped)
 
 
-def _carried(story: Story, about: Row) -> set[int]:
+def _carried(story: ClientHistory, about: Row) -> set[int]:
     """The revisions that the message of this row is said to carry, where it leaves or where it arrives."""
     return _carried_by_message(story).get(about.message or "", set())
 
 
 @remembered
-def _carried_by_message(story: Story) -> Mapping[str, set[int]]:
+def _carried_by_message(story: ClientHistory) -> Mapping[str, set[int]]:
     carried: defaultdict[str, set[int]] = defaultdict(set)
     for row in story.rows:
         is_request = row.kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED)
@@ -68,7 +68,7 @@ def _carried_by_message(story: Story) -> Mapping[str, set[int]]:
     return carried
 
 
-def _sender_of(story: Story, message: Row) -> Row | None:
+def _sender_of(story: ClientHistory, message: Row) -> Row | None:
     """What the sender of this message held of the client when it sent it."""
     sent = sent_messages(story).get(message.message or "")
     if sent is None:
@@ -78,7 +78,7 @@ def _sender_of(story: Story, message: Row) -> Row | None:
     return states[count - 1] if count else None
 
 
-def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
+def _kept_its_stamp(story: ClientHistory, told: Violation, offence: Row) -> bool:
     stamp = int(str(told.evidence["revision"]))
     life = life_at(story, offence.node, offence.seq)
     if not _is_of_creation_or_batch(story, life, offence.seq, stamp):
@@ -100,19 +100,19 @@ def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
     )
 
 
-def _is_later(story: Story, revision: int, than: int) -> bool:
+def _is_later(story: ClientHistory, revision: int, than: int) -> bool:
     """That of a client of the HTTP API is a hash, and tells no order."""
     return revision > than if story.has_connection else revision != than
 
 
-def _is_of_creation_or_batch(story: Story, life: Life, seq: int, stamp: int) -> bool:
+def _is_of_creation_or_batch(story: ClientHistory, life: Life, seq: int, stamp: int) -> bool:
     """The copy was created with this stamp, or has it since a batch came."""
     there, brought_by = life.stamp_at(seq)
     return there == stamp and (brought_by is None or _came_with_a_batch(story, brought_by))
 
 
 @remembered
-def _came_with_a_batch(story: Story, taken: Row) -> bool:
+def _came_with_a_batch(story: ClientHistory, taken: Row) -> bool:
     """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of a client whose
     owner published something without counting it, and that was sent under this revision."""
     own = [row for node in story.by_node for row in own_of(story, node) if row.at_ms <= taken.at_ms]
@@ -121,7 +121,7 @@ def _came_with_a_batch(story: Story, taken: Row) -> bool:
     )
 
 
-def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
+def stamp_over_a_snapshot(story: ClientHistory, told: Violation) -> bool:
     """B10. Content of an earlier revision came with a snapshot; the copy was newer already, and its stamp is the one
     that it was created with, or that came with a batch. Or the copy came with a snapshot, and who could give it had one
     like that."""
@@ -142,7 +142,7 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
     return any(_is_over_a_newer_one(story, row) for row in (loaded, *givers))
 
 
-def _is_over_a_newer_one(story: Story, loaded: Row) -> bool:
+def _is_over_a_newer_one(story: ClientHistory, loaded: Row) -> bool:
     """The copy was there, with the stamp of its creation or of a batch, and its owner had this content before."""
     life, stamp = life_at(story, loaded.node, loaded.seq), loaded.revision
     return (
@@ -156,7 +156,7 @@ def _is_over_a_newer_one(story: Story, loaded: Row) -> bool:
     )
 
 
-def health_not_counted(story: Story, told: Told) -> bool:
+def health_not_counted(story: ClientHistory, told: Violation) -> bool:
     """B06. Neither health nor expiry moves the revision of a client without a connection on, and it is a sum: its owner
     published both contents under one, at that time or before."""
     published = {
@@ -168,7 +168,7 @@ def health_not_counted(story: Story, told: Told) -> bool:
     return not story.has_connection and published == {told.evidence["expected"], told.evidence["actual"]}
 
 
-def expired_at_its_owner(story: Story, told: Told) -> bool:
+def expired_at_its_owner(story: ClientHistory, told: Violation) -> bool:
     """B06, where owners do not say their revisions. What the copy has came under this very revision, and its owner held
     it then; the last that happened there is that something expired, and nothing else did since it held the other."""
     sender = _sender_of(story, told.last)
@@ -190,7 +190,7 @@ def _is_by_beats(row: Row, *how: str) -> bool:
     return row.kind == Kind.CLIENT_CHANGED and (row.detail or "").endswith(how)
 
 
-def not_counted(story: Story, told: Told) -> bool:
+def not_counted(story: ClientHistory, told: Violation) -> bool:
     """B18. A batch does not move the revision on: the client's own connection published two contents under one, and no
     message shows that the later one holds none. Of a copy that differs it has to be these two."""
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
@@ -207,27 +207,27 @@ def not_counted(story: Story, told: Told) -> bool:
     )
 
 
-def _may_be_batches(story: Story, contents: Iterable[str | None]) -> bool:
+def _may_be_batches(story: ClientHistory, contents: Iterable[str | None]) -> bool:
     """One of the contents after the first may hold a batch: a message says so, or no message has it."""
     carried, batches = _carried_contents(story)
     return any(content in batches or content not in carried for content in [*contents][1:])
 
 
 @remembered
-def _carried_contents(story: Story) -> tuple[frozenset[str | None], frozenset[str | None]]:
+def _carried_contents(story: ClientHistory) -> tuple[frozenset[str | None], frozenset[str | None]]:
     """Those of all changes that a message has, and of those that hold a batch."""
     carriers = [row for row in story.rows if row.operation in CHANGES]
     return frozenset(row.digest for row in carriers), frozenset(row.digest for row in carriers if row.detail == BATCH)
 
 
-def _holds_empty(story: Story, node: str) -> bool:
+def _holds_empty(story: ClientHistory, node: str) -> bool:
     """The client is there, and publishes nothing."""
     states = states_of(story, node)
     return bool(states) and states[-1].kind not in GONE and states[-1].digest == _EMPTY
 
 
 @remembered
-def _published(story: Story, node: str) -> Mapping[object, Mapping[str | None, None]]:
+def _published(story: ClientHistory, node: str) -> Mapping[object, Mapping[str | None, None]]:
     """By revision, what the node itself held of the client and had from nobody, the first before the next."""
     published: defaultdict[object, dict[str | None, None]] = defaultdict(dict)
     for row in own_of(story, node):

@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-from distro_spark.story import OWN_CONNECTION, Row, Story, Told, succeeded
+from distro_spark.history import OWN_CONNECTION, ClientHistory, Row, Violation, succeeded
 from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, due_after_ms
 from distro_traces.event import Kind, Outcome
 
 _CALL_TIMEOUT_MS = 3000
 
 
-def swallowed_delete(story: Story, told: Told) -> bool:
+def swallowed_delete(story: ClientHistory, told: Violation) -> bool:
     """B24. The DELETE is due one sync delay and a tick of the engine after the client left, or a retry and a tick after
     it failed; that the owner sends any is seen of whatever client, peer and run of the same target and profile."""
     sync_ms, retry_ms = due_after_ms(story)
@@ -41,7 +41,7 @@ def swallowed_delete(story: Story, told: Told) -> bool:
     )
 
 
-def _owed_over_a_cut(story: Story, node: str, queued: Row, until_ms: int) -> bool:
+def _owed_over_a_cut(story: ClientHistory, node: str, queued: Row, until_ms: int) -> bool:
     """The node has not confirmed what the client published last, and between the last moment before the DELETE was
     queued at which a call that times out meanwhile can have begun, and when the DELETE was due, the link was cut or
     held."""
@@ -54,7 +54,7 @@ def _owed_over_a_cut(story: Story, node: str, queued: Row, until_ms: int) -> boo
     return is_owed and any(cut_ms <= until_ms and healed_ms >= from_ms for cut_ms, healed_ms in cuts)
 
 
-def not_passed_on(story: Story, told: Told) -> bool:
+def not_passed_on(story: ClientHistory, told: Violation) -> bool:
     """D7. A client of the HTTP API was changed at a node that has said nothing of it to anybody: a request by version 2
     is not passed on. (That an owner is silent, INV-DELAY finds.)"""
     changed = told.first

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from distro_spark.story import SYNCS, Row, Story, Told
+from distro_spark.history import SYNCS, ClientHistory, Row, Violation
 from distro_spark.symptoms.look import (
     CHANGES,
     CLOCK_SLACK_MS,
@@ -29,7 +29,7 @@ _ANSWERED_WITHIN_MS = 2000
 """Who plays a client of a real server reads what its node holds when the request has been answered."""
 
 
-def applied_among_others(story: Story, told: Told) -> bool:
+def applied_among_others(story: ClientHistory, told: Violation) -> bool:
     """B05. Another sync of the client was being applied at the same time as the one that the violation goes by, and
     what came of it is not what that one carried: the two were put together service by service."""
     message = told.last.message or told.after
@@ -39,12 +39,12 @@ def applied_among_others(story: Story, told: Told) -> bool:
 
 
 @remembered
-def _arrived(story: Story, node: str) -> Mapping[str | None, Row]:
+def _arrived(story: ClientHistory, node: str) -> Mapping[str | None, Row]:
     """The first request with each message."""
     return {row.message: row for row, _, _ in reversed(handled_requests(story, node))}
 
 
-def given_while_applied(story: Story, told: Told) -> bool:
+def given_while_applied(story: ClientHistory, told: Violation) -> bool:
     """B05, at the giver of a snapshot: it was made while a CHANGE about the client was being applied there, and has the
     revision of that already."""
     given = [
@@ -60,7 +60,7 @@ def given_while_applied(story: Story, told: Told) -> bool:
     )
 
 
-def read_while_it_changed(story: Story, told: Told) -> bool:
+def read_while_it_changed(story: ClientHistory, told: Violation) -> bool:
     """B05, at the sender. A message that the owner made in the moment of a change has the content of before, under the
     revision of after; it is the one that the violation goes by."""
     message = told.last.message or told.after
@@ -76,7 +76,7 @@ def read_while_it_changed(story: Story, told: Told) -> bool:
     )
 
 
-def sent_before_it_was_counted(story: Story, told: Told) -> bool:
+def sent_before_it_was_counted(story: ClientHistory, told: Violation) -> bool:
     """B05, at the sender. A message that the owner made in the midst of a change: of the content of after, which it is
     known to hold a moment later, under the revision of before. The violation is about that content and revision."""
     for sent in having(story, told.evidence["actual"]):
@@ -92,14 +92,14 @@ def sent_before_it_was_counted(story: Story, told: Told) -> bool:
     return False
 
 
-def removed_while_applied(story: Story, told: Told) -> bool:
+def removed_while_applied(story: ClientHistory, told: Violation) -> bool:
     """B05. A DELETE came between two steps of the CHANGE, whose further ones went into a client that was gone."""
     return told.first.operation in CHANGES and any(
         row.operation == "DELETE" for row in _meanwhile(story, told.node, told.after)
     )
 
 
-def verified_while_applied(story: Story, told: Told) -> bool:
+def verified_while_applied(story: ClientHistory, told: Violation) -> bool:
     """B05. A CHANGE with the revision that the verify asked for was being applied: its revision stood before its end,
     or the verify read a copy that was just being made."""
     return any(
@@ -108,7 +108,7 @@ def verified_while_applied(story: Story, told: Told) -> bool:
     )
 
 
-def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
+def _meanwhile(story: ClientHistory, node: str, message: str | None) -> list[Row]:
     """The other requests about the client that the node was handling while it handled this one."""
     handled = _handled(story, node)
     own = next(((begin, end) for row, begin, end in handled if row.message == message), None)
@@ -118,7 +118,7 @@ def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
 
 
 @remembered
-def _handled(story: Story, node: str) -> Sequence[tuple[Row, int, int]]:
+def _handled(story: ClientHistory, node: str) -> Sequence[tuple[Row, int, int]]:
     """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing tells that a
     request was still being handled when the next one came: of each only the moment is known."""
     answers = any(row.kind == Kind.REPLY_SENT and row.operation in SYNCS for row in story.by_node.get(node, []))

@@ -19,7 +19,7 @@ from distro_spark.validation.verdict import Rejection
 from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
-from distro_traces.spoiled import doubled, missing, spoiled
+from distro_traces.invalid import doubled, invalid, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Validated:
 def validate(header: Header, events: Sequence[Event], profile: Profile, *, shorten: bool = True) -> Validated:
     """Whether every row is a step that the model allows. `shorten` finds the minimal rows of a rejection.
 
-    Where rows are missing, nothing is rejected for want of one; a run that is spoiled is not judged.
+    Where rows are missing, nothing is rejected for want of one; an invalid recording is not judged.
     """
     began = time.perf_counter()
     once = {(event.node, event.seq): event for event in events}
     gaps = sum(dict(sorted(once)).values()) - len(once)  # the last number of each node
-    fault = spoiled(header, events, has_gaps=gaps > 0)
+    fault = invalid(header, events, has_gaps=gaps > 0)
     if fault is not None:
         doubt = f"run {header.run} is not judged: {fault}"
         return Validated(True, len(events), len(events), time.perf_counter() - began, None, (doubt,))

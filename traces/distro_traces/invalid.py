@@ -1,8 +1,8 @@
-"""What no run can have recorded, however wrong its nodes are: rows that say nothing of the protocol.
+"""Invalid recordings: rows that no run can have produced, however wrong its nodes are.
 
 Two nodes that were recorded under one name, and a virtual clock that goes back. Such a run is not judged: whatever
-does not fit in it may be the recording's fault. `validate` looks through the rows in memory here; `check` finds the
-same at any size (`distro_spark.spoiled`), and both say it in the same words.
+does not fit in it may be the recording's fault. `validate` looks through the rows in memory here; the engines of
+`check` find the same in frames, and all say it in the same words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Placed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Spoiled:
+class InvalidRecording:
     """The first row of a run that shows it. `text` is a clause without the row's place."""
 
     node: str
@@ -41,20 +41,20 @@ class Spoiled:
         return f"{self.text}, at row {self.seq} of {self.node}"
 
 
-def told_twice(node: str, seq: int) -> Spoiled:
-    return Spoiled(node, seq, f"two nodes are called {node}: one number stands for two different rows")
+def two_rows(node: str, seq: int) -> InvalidRecording:
+    return InvalidRecording(node, seq, f"two nodes are called {node}: one number stands for two different rows")
 
 
-def clock_went_back(node: str, seq: int, before_ms: int, at_ms: int) -> Spoiled:
-    return Spoiled(node, seq, f"the virtual clock of {node} goes back from {before_ms} ms to {at_ms} ms")
+def clock_went_back(node: str, seq: int, before_ms: int, at_ms: int) -> InvalidRecording:
+    return InvalidRecording(node, seq, f"the virtual clock of {node} goes back from {before_ms} ms to {at_ms} ms")
 
 
-def started_while_up(rows: Iterable[Placed]) -> Spoiled | None:
+def started_while_up(rows: Iterable[Placed]) -> InvalidRecording | None:
     """The first start of a node that is up already. `rows` of one node, in their order, where none is missing."""
     is_up = False
     for row in rows:
         if row.kind == Kind.NODE_STARTED and is_up:
-            return Spoiled(row.node, row.seq, f"two nodes are called {row.node}: it is started while it is up")
+            return InvalidRecording(row.node, row.seq, f"two nodes are called {row.node}: it is started while it is up")
         if row.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
             is_up = row.kind == Kind.NODE_STARTED
     return None
@@ -70,7 +70,7 @@ def doubled(rows: int) -> str:
     )
 
 
-def spoiled(header: Header, events: Iterable[Event], *, has_gaps: bool) -> Spoiled | None:
+def invalid(header: Header, events: Iterable[Event], *, has_gaps: bool) -> InvalidRecording | None:
     """Why the rows of a run are not to be judged, or None."""
     by_node: dict[str, list[Event]] = {}
     for event in sorted(events, key=lambda event: (event.node, event.seq)):
@@ -79,10 +79,10 @@ def spoiled(header: Header, events: Iterable[Event], *, has_gaps: bool) -> Spoil
     return next(found, None)
 
 
-def _of_node(header: Header, rows: Sequence[Event], *, has_gaps: bool) -> Iterable[Spoiled]:
+def _of_node(header: Header, rows: Sequence[Event], *, has_gaps: bool) -> Iterable[InvalidRecording]:
     for one, other in pairwise(rows):
         if one.seq == other.seq and one != other:
-            yield told_twice(other.node, other.seq)
+            yield two_rows(other.node, other.seq)
     rows = list({row.seq: row for row in rows}.values())
     if header.observed.lossless and not has_gaps and (start := started_while_up(rows)):
         yield start

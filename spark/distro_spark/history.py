@@ -1,7 +1,7 @@
-"""A client's whole history with its texts, for whoever has to say what went wrong with it.
+"""The rows of one client on all nodes, for whoever has to tell a known defect from a new one.
 
-Made only of clients in which a finder found something. `Finding` is what it found, as rows of the story; `Told` is the
-sentence about it. What travels between processes is in `violations.py`.
+Made only of clients with a violation, of a release that has known defects. `Violation` is what an invariant found; what
+travels between processes is in `violations.py`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Story:
+class ClientHistory:
     """`rows` sorted by node and sequence number; likewise, by node: `resets`, `checkpoints`, `faults` of links with
     changes of member lists, and calls for a snapshot, `loads`.
 
@@ -87,13 +87,14 @@ class Story:
 
     @property
     def has_connection(self) -> bool:
-        """Is it a client of a connection, or one of the HTTP API?"""
+        """Whether it is a client of a connection; else one of the HTTP API."""
         return "#" not in self.client
 
     def may_have_new_owner(self, at_ms: int) -> bool:
-        """Had a member list changed by then, or might somebody take a member for dead? A client of the HTTP API belongs
-        to whom the hash names among the living of the list, and each node sees its own: who stops being its owner hands
-        it over unasked, and drops what waits to be sent (docs/protocol #owner-handover)."""
+        """Whether by then a member list had changed, or a member might be taken for dead. A client of the HTTP API
+        belongs to the member that the hash names among the living of the list, and each node has its own list: a node
+        that stops being the owner hands the client over, and drops what waits to be sent (docs/protocol
+        #owner-handover)."""
         if self.has_connection:
             return False
         marks = (row for rows in (*self.faults.values(), *self.resets.values()) for row in rows if row.at_ms <= at_ms)
@@ -158,15 +159,8 @@ def succeeded(row: Row) -> bool:
     return (row.kind, row.outcome) == (Kind.REPLY_RECEIVED, Outcome.SUCCESS)
 
 
-class Finding(NamedTuple):
-    """Rows of the story: with which it begins (None: the teller knows), and which shows it."""
-
-    first: Row | None
-    last: Row
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Violation:
     """A violation, without what is the same for all of its client. `after`: the message after which it happened.
 
     `expected`: what should have happened instead, in a sentence.

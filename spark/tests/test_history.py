@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from distro_spark.story import END, Row, Story
+from distro_spark.history import END, ClientHistory, Row
 from distro_traces.event import Kind
 
 
-def story_of(*faults: tuple[int, str, str]) -> Story:
+def story_of(*faults: tuple[int, str, str]) -> ClientHistory:
     rows = [
         Row("a", seq, at_ms, Kind.LINK_FAULT, peer=peer, detail=what) for seq, (at_ms, peer, what) in enumerate(faults)
     ]
-    return Story("run", "strict", "c1", (), {}, {}, faults={"a": rows})
+    return ClientHistory("run", "strict", "c1", (), {}, {}, faults={"a": rows})
 
 
 def test_a_link_that_is_cut_while_it_is_held_is_whole_after_both_have_ended() -> None:

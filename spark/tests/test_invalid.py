@@ -10,15 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from engines import on_both
 from pyspark.sql import SparkSession
 
 from distro_model.profiles import profile_named
-from distro_spark.check import check
 from distro_spark.follow import follow
 from distro_spark.sinks import ParquetSink
-from distro_spark.spoiled import _spans
 from distro_spark.validation.validate import validate
 from distro_traces.compact import compact
 from distro_traces.content import digest
@@ -86,7 +84,7 @@ SPOILED: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
 
 
 def test_what_is_spoiled_here_has_a_violation_otherwise(spark: SparkSession, tmp_path: Path) -> None:
-    assert check(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
+    assert on_both(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
 
 
 @pytest.mark.parametrize("name", SPOILED)
@@ -102,11 +100,11 @@ def test_a_spoiled_run_is_not_judged_and_the_others_are(
     if is_at_rest:
         (path,) = compact([path], tmp_path / "rest")
         place = str(path)
-    result = check(spark, path, replay=True, convergence=True, responsibility=True)
+    result = on_both(spark, path, replay=True, convergence=True, responsibility=True)
     assert (result.verdict, result.violations) == ("inconclusive", ())
     assert result.reasons == (f"run r1 is not judged: {text} ({place})",)
     assert {each.verdict for each in result.invariants} == {"not-judged"}
-    beside = check(spark, [path, record(tmp_path / "other", "r2")], invariants=["INV-CONV"])
+    beside = on_both(spark, [path, record(tmp_path / "other", "r2")], invariants=["INV-CONV"])
     assert ({each.run for each in beside.violations}, beside.reasons) == ({"r2"}, result.reasons)
 
 
@@ -121,7 +119,7 @@ def test_validate_says_the_same_and_rejects_nothing(tmp_path: Path, name: str) -
 
 def test_a_wall_clock_may_go_back(spark: SparkSession, tmp_path: Path) -> None:
     path = rewritten(record(tmp_path, clock="wall"), clock_back)
-    assert check(spark, path, invariants=["INV-CONV"]).verdict == "violates"
+    assert on_both(spark, path, invariants=["INV-CONV"]).verdict == "violates"
     trace = read_ndjson(path)
     assert validate(trace.header, trace.events, profile_named("strict")).doubts == ()
 
@@ -135,30 +133,29 @@ def test_a_node_that_was_stopped_may_be_started_and_where_rows_are_missing_that_
     )
     gap = rewritten(record(tmp_path / "gap", "r2"), lambda rows: [row for row in another_start(rows) if row != rows[3]])
     for path in (stopped, gap):
-        reasons = check(spark, path, invariants=["INV-OWNER"]).reasons
+        reasons = on_both(spark, path, invariants=["INV-OWNER"]).reasons
         assert not any("is not judged" in reason for reason in reasons), reasons
 
 
 def test_of_many_spoiled_runs_some_are_named(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(5):
         rewritten(record(tmp_path / "traces", f"r{number}"), clock_back)
-    found = check(spark, tmp_path / "traces", invariants=["INV-CONV"])
+    found = on_both(spark, tmp_path / "traces", invariants=["INV-CONV"])
     assert [reason[:7] for reason in found.reasons] == ["run r0 ", "run r1 ", "run r2 ", "2 furth"]
     assert found.violations == ()
 
 
-def test_a_spoiled_run_that_is_followed_is_not_judged_either(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> None:
     rewritten(record(tmp_path / "traces", "r1"), another_process)
     record(tmp_path / "traces", "r2")
     told: list[str] = []
+    sinks = [ParquetSink(tmp_path / "found")]
     follow(
-        spark,
         tmp_path / "traces",
-        tmp_path / "out",
         invariants=["INV-CONV"],
-        on_news=lambda rows: told.extend(row["run"] for row in rows),
-        sinks=[ParquetSink(str(tmp_path / "found"))],
-        idle_s=1,
+        on_news=lambda rows: told.extend(rows["run"]),
+        sinks=sinks,
+        idle_s=0,
     )
     assert set(told) == {"r2"}
 
@@ -175,13 +172,8 @@ def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSes
         for batch_rows in ("7", "10000"):
             spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
             try:
-                (reason, *_) = check(spark, recorder.path, invariants=["INV-OWNER"]).reasons
+                (reason, *_) = on_both(spark, recorder.path, invariants=["INV-OWNER"]).reasons
             finally:
                 spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
             assert f"goes back from {back - 1} ms to {back - 2} ms, at row {back} of b" in reason
             assert f"line {1 + 2 * back}" in reason
-
-
-def test_an_empty_batch_has_no_rows_to_compare() -> None:
-    empty = pa.RecordBatch.from_pydict({name: pa.array([], pa.int64()) for name in ("node", "seq", "at_ms")})
-    assert list(_spans(iter([empty]))) == []

@@ -1,0 +1,346 @@
+"""What is known of the nodes of all runs before any client is looked at: their lives, checkpoints, loads and faults.
+
+It is little for each node, so one process holds it and every task of Spark gets it with its function. Frames hold what
+rows are joined with; dictionaries what a candidate for a violation asks about one link. A node is known by its number
+`g`; a *life* is what lies between two starts or stops of a node, and has a number of its own over all nodes:
+
+    node a   ──┬─ life 0 ─┬──── life 1 ────┬─ life 2 ─…      rows with the same (client, node, life) are one copy
+             begin     node_started     node_stopped
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import polars as pl
+
+from distro_spark.history import CALLS, RESETS, Row
+from distro_spark.needs import Needs
+from distro_traces.event import Kind, Outcome
+from distro_traces.header import Header
+
+NEVER = 2**62
+SEQ_MAX = 2**40
+"""Sequence numbers are below: a node's number and a sequence number make one sortable number."""
+
+EXCUSED_MS = 45_000
+"""After its start, or the end of a fault, a member may be taken for unreachable so long."""
+
+BREAKS = ("cut", "held", "paused")
+MENDS = {"healed": "cut", "released": "held", "resumed": "paused"}
+LINK_FAULTS = (*BREAKS, *MENDS)
+"""Those that say of a link, or of the node itself, whether it works; the others meet single calls."""
+
+MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
+MEASURES = ("rows", "last_seq", "distinct", "last_ms", "client_rows", "deletes")
+"""Of a node: rows, the highest sequence number, how many different ones, the last time, rows about clients, DELETEs
+sent."""
+
+
+def is_mark() -> pl.Expr:
+    """Rows about a node that the judgement of clients needs."""
+    kind = pl.col("kind")
+    of_node = kind.is_in([Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT, Kind.MEMBERS_CHANGED])
+    load = kind.is_in([kind.value for kind in CALLS]) & (pl.col("operation") == "SNAPSHOT")
+    fault = (kind == Kind.LINK_FAULT) & pl.col("detail").is_in(LINK_FAULTS)
+    return pl.col("client").is_null() & (of_node | load | fault)
+
+
+def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
+    return (pl.col(node) if isinstance(node, str) else node).cast(pl.Int64) * SEQ_MAX + pl.col(seq)
+
+
+class Fault(NamedTuple):
+    """From `at_ms` on the peer is broken off or not; `left`: it has just left the node's list; `back`: it is there
+    again."""
+
+    at_ms: int
+    is_broken: bool
+    left: bool = False
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`nodes`: run, node, g and `MEASURES`. `marks`: `MARK_COLUMNS` and g, by g and seq; a reference to one is
+    -1 - its place."""
+
+    nodes: pl.DataFrame
+    marks: pl.DataFrame
+    headers: Mapping[str, Header]
+    needs: Mapping[str, Needs]
+    """By invariant, and by name of a measure."""
+
+    @cached_property
+    def judged(self) -> Mapping[str, frozenset[int]]:
+        """By what is in `needs`, the nodes of which enough was observed."""
+        found: dict[str, set[int]] = {name: set() for name in self.needs}
+        for run, members in self.of_run.items():
+            header, names = self.headers[run], {g: self.names[g] for g in members}
+            if not header.names_release:
+                continue  # which failures are known of it cannot be said
+            is_blind = header.observed.covered and not {*header.nodes} <= {*names.values()}
+            for name, needs in self.needs.items():
+                others = {g: tuple(other for other in names.values() if other != names[g]) for g in members}
+                met = {g for g in members if needs.met(header.observed, names[g], others[g])}
+                if not (needs.everywhere and (is_blind or len(met) < len(members))):
+                    found[name] |= met
+        return {name: frozenset(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def names(self) -> list[str]:
+        return self.nodes["node"].to_list()
+
+    @cached_property
+    def runs(self) -> list[str]:
+        """By node."""
+        return self.nodes["run"].to_list()
+
+    @cached_property
+    def of_run(self) -> Mapping[str, Sequence[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for g, run in enumerate(self.runs):
+            found[run].append(g)
+        return found
+
+    @cached_property
+    def last_ms(self) -> list[int]:
+        return self.nodes["last_ms"].to_list()
+
+    @cached_property
+    def reports(self) -> list[bool]:
+        """By node: it says every change of its state itself, so also when a lease has ended."""
+        return [self.headers[run].observed.reports(node) for run, node in zip(self.runs, self.names, strict=True)]
+
+    @cached_property
+    def by_run(self) -> pl.DataFrame:
+        """run, has_revisions, delay_ms (after which a change is sent), moved_ms (the first time at which ownership by
+        hash may have moved: a member list changed, or a member might be taken for dead)."""
+        moves = pl.col("kind").is_in([Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED]) | pl.col("detail").is_in(BREAKS)
+        moved = dict(self.marks.filter(moves).group_by("run").agg(pl.col("at_ms").min()).iter_rows())
+        runs = list(self.of_run)
+        headers = [self.headers[run] for run in runs]
+        return pl.DataFrame(
+            {
+                "run": pl.Series(runs, dtype=pl.String),
+                "has_revisions": pl.Series([header.has_revisions for header in headers], dtype=pl.Boolean),
+                "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
+                "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
+            }
+        )
+
+    @cached_property
+    def lives(self) -> pl.DataFrame:
+        """life, g, begin_seq, begin_ms, begin_kind, begin_mark, end_ms, is_ended, loaded_seq, loaded_by_ms, of all
+        nodes in order. `loaded_seq`: from which row on the node may have been loaded, `loaded_by_ms`: from when on it
+        certainly was; 0 where nothing was asked, so that the trace does not say."""
+        begin = self.nodes.select("g", begin_seq=pl.lit(0, pl.Int64), begin_ms=pl.lit(0, pl.Int64))
+        resets = self.marks.with_row_index("place").filter(pl.col("kind").is_in(RESETS))
+        resets = resets.select(
+            "g",
+            begin_seq="seq",
+            begin_ms="at_ms",
+            begin_kind="kind",
+            begin_mark=-1 - pl.col("place").cast(pl.Int64),
+        )
+        lives = pl.concat([begin, resets], how="diagonal").sort("g", "begin_seq")
+        later = pl.col("begin_ms").shift(-1).over("g")
+        last = pl.Series("last_ms", self.last_ms, dtype=pl.Int64).gather(lives["g"])
+        loads = [load for g in range(len(self.names)) for load in _loads(self.rows_of_node[g], self._profile(g))]
+        return lives.with_columns(
+            is_ended=later.is_not_null(),
+            end_ms=pl.coalesce(later, last),
+            loaded_seq=pl.Series([load.seq for load in loads], dtype=pl.Int64),
+            loaded_by_ms=pl.Series([load.by_ms for load in loads], dtype=pl.Int64),
+        ).with_row_index("life")
+
+    @cached_property
+    def checks(self) -> pl.DataFrame:
+        """g, run, seq, at_ms, number (detail), ordinal (of the run, in order of time), mark."""
+        checks = self.marks.with_row_index("place").filter(kind="checkpoint")
+        by_run = checks.group_by("run", "detail").agg(pl.col("at_ms").min()).sort("run", "at_ms", "detail")
+        by_run = by_run.with_columns(ordinal=pl.int_range(pl.len()).over("run")).drop("at_ms")
+        found = checks.join(by_run, ["run", "detail"], nulls_equal=True, maintain_order="left")
+        number, mark = pl.col("detail").fill_null(""), -1 - pl.col("place").cast(pl.Int64)
+        return found.select("g", "run", "seq", "at_ms", "ordinal", number=number, mark=mark)
+
+    @cached_property
+    def faults(self) -> Mapping[tuple[int, int], Sequence[Fault]]:
+        """By node and peer, in order of time; of a node with itself its pauses."""
+        found: defaultdict[tuple[int, int], list[Fault]] = defaultdict(list)
+        for g, marks in self.rows_of_node.items():
+            for peer, fault in _faults(g, marks, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
+                found[g, peer].append(fault)
+        return {link: sorted(faults, key=lambda fault: fault.at_ms) for link, faults in found.items()}
+
+    @cached_property
+    def rows_of_node(self) -> Mapping[int, Sequence[Row]]:
+        found: dict[int, list[Row]] = {g: [] for g in range(len(self.names))}
+        for g, row in zip(self.marks["g"], self.mark_rows, strict=True):
+            found[g].append(row)
+        return found
+
+    @cached_property
+    def mark_rows(self) -> list[Row]:
+        names = MARK_COLUMNS[1:]
+        return [Row(**dict(zip(names, values, strict=True))) for values in self.marks.select(names).iter_rows()]
+
+    def marks_of(self, run: str, kinds: Collection[str]) -> dict[str, list[Row]]:
+        """By node, in order."""
+        return {self.names[g]: [row for row in self.rows_of_node[g] if row.kind in kinds] for g in self.of_run[run]}
+
+    @cached_property
+    def deleters(self) -> Mapping[str, frozenset[str]]:
+        """By run the nodes that send DELETEs: in this run, or in another one of the same target and profile.
+
+        A short run may hold no DELETE but those that a known defect swallows."""
+        builds = {run: (self.headers[run].target, self.headers[run].profile) for run in self.of_run}
+        found = defaultdict[tuple[str, str], set[str]](set)
+        for run, node, deletes in self.nodes.select("run", "node", "deletes").iter_rows():
+            if deletes:
+                found[builds[run]].add(node)
+        return {run: frozenset(found[build]) for run, build in builds.items()}
+
+    def without(self, runs: Collection[str]) -> Cluster:
+        """Of the other runs alone."""
+        if not runs:
+            return self
+        nodes = self.nodes.filter(~pl.col("run").is_in(list(runs)))
+        marks = self.marks.filter(~pl.col("run").is_in(list(runs)))
+        return cluster_of(nodes.drop("g"), marks.drop("g"), self.headers, self.needs)
+
+    def _profile(self, g: int) -> str:
+        return self.headers[self.runs[g]].profile
+
+    # About one link: of few candidates
+
+    def is_excused(self, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
+        """Need the peer not be up for the node, at some time in between?"""
+        from_ms = since_ms - EXCUSED_MS
+        if not self._has_checks[peer] or self.last_ms[peer] < until_ms:
+            return True
+        for g in (node, peer):
+            times, kinds = self._resets[g]
+            at = bisect_left(times, from_ms)
+            if (at and kinds[at - 1] == Kind.NODE_STOPPED) or (at < len(times) and times[at] <= until_ms):
+                return True
+        for link in ((node, peer), (peer, node), (node, node), (peer, peer)):
+            faults = self.faults.get(link, ())
+            at = bisect_left(faults, from_ms, key=lambda fault: fault.at_ms)
+            if (at < len(faults) and faults[at].at_ms <= until_ms) or (at and faults[at - 1].is_broken):
+                return True
+        return False
+
+    def has_left(self, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
+        """Did the peer leave the node's list in this time? Then what failed is dropped."""
+        return any(fault.left and from_ms <= fault.at_ms <= until_ms for fault in self.faults.get((node, peer), ()))
+
+    def is_listed(self, node: int, peer: int, left_ms: int, due_ms: int) -> bool:
+        """Is the peer in the node's list before and after that instant, and until then?"""
+        listed = True
+        for fault in self.faults.get((node, peer), ()):
+            if fault.at_ms > due_ms:
+                break
+            listed = (listed or (fault.back and fault.at_ms < left_ms)) and not fault.left
+        return listed
+
+    def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int) -> bool:
+        """Has the node done by now what was due then? One that is paused does it a check after it goes on."""
+        is_paused = False
+        for fault in self.faults.get((node, node), ()):
+            if fault.at_ms > due_ms and not is_paused:
+                break
+            is_paused = fault.is_broken
+            if not is_paused:
+                due_ms = max(due_ms, fault.at_ms + check_ms)
+        return not is_paused and now_ms > due_ms
+
+    def loaded_by_ms(self, node: int, now_ms: int) -> int:
+        """From when on the node was loaded, in the life that it lives then."""
+        times = self._resets[node][0]
+        at = bisect_right(times, now_ms)
+        return self._loaded_by[node][at] if at else 0
+
+    @cached_property
+    def _resets(self) -> Sequence[tuple[list[int], list[str]]]:
+        of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESETS] for g in range(len(self.names))]
+        return [([row.at_ms for row in rows], [row.kind for row in rows]) for rows in of_nodes]
+
+    @cached_property
+    def _loaded_by(self) -> Sequence[Sequence[int]]:
+        by_node = self.lives.group_by("g", maintain_order=True).agg("loaded_by_ms")
+        return by_node["loaded_by_ms"].to_list()
+
+    @cached_property
+    def _has_checks(self) -> Sequence[bool]:
+        return [any(row.kind == Kind.CHECKPOINT for row in self.rows_of_node[g]) for g in range(len(self.names))]
+
+
+def cluster_of(
+    nodes: pl.DataFrame, marks: pl.DataFrame, headers: Mapping[str, Header], needs: Mapping[str, Needs]
+) -> Cluster:
+    """`nodes`: run, node and `MEASURES`; `marks`: `MARK_COLUMNS`, each row once."""
+    nodes = nodes.sort("run", "node").with_columns(g=pl.int_range(pl.len(), dtype=pl.Int64))
+    marks = marks.select(MARK_COLUMNS).join(nodes.select("run", "node", "g"), ["run", "node"], maintain_order="left")
+    return Cluster(nodes, marks.sort("g", "seq"), headers, needs)
+
+
+def sync_delay_ms(profile: str) -> int:
+    """Two seconds up to 2.1 (docs/protocol #sync-announce)."""
+    return 2000 if profile.startswith(("nacos-2.0.", "nacos-2.1.")) else 1000
+
+
+def _faults(g: int, marks: Sequence[Row], members: Mapping[str, int]) -> Iterator[tuple[int, Fault]]:
+    """Of links, of the node itself, and for each member that has left its list or is back there. What is mended in one
+    way may still be broken in another."""
+    gone: set[str] = set()
+    broken: defaultdict[int, set[str]] = defaultdict(set)
+    for row in marks:
+        if row.kind == Kind.LINK_FAULT:
+            peer, fault = members.get(row.peer, -1) if row.peer else g, row.detail or ""
+            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer] - {MENDS[fault]}
+            yield peer, Fault(row.at_ms, bool(broken[peer]))
+        elif row.kind == Kind.MEMBERS_CHANGED:
+            listed = set((row.detail or "").split(","))
+            for name, peer in members.items():
+                if (name not in listed) != (name in gone):
+                    left = name not in listed
+                    broken[peer] = broken[peer] | {"left"} if left else broken[peer] - {"left"}
+                    yield peer, Fault(row.at_ms, bool(broken[peer]), left, not left)
+            gone = set(members) - listed
+
+
+class _Load(NamedTuple):
+    seq: int = 0
+    by_ms: int = 0
+
+
+def _loads(marks: Sequence[Row], profile: str) -> list[_Load]:
+    """For each life of a node, the one before its first start or stop included.
+
+    An answer to a load completes it. A refusal may do so too: in `strict`, where nothing but refusals came.
+    """
+    found = [_Load()]
+    refused = True
+    for row in marks:
+        if row.kind in RESETS:
+            found.append(_Load())
+            refused = profile == "strict"
+        elif len(found) == 1 or row.operation != "SNAPSHOT":
+            continue
+        elif row.kind == Kind.REQUEST_SENT and found[-1] == _Load():
+            found[-1] = _Load(NEVER, NEVER)
+        elif row.kind == Kind.REPLY_RECEIVED:
+            refused = refused and row.outcome == Outcome.FAIL
+            seq, by_ms = found[-1]
+            if row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
+                seq = min(seq, row.seq)
+            if refused or row.outcome == Outcome.SUCCESS:
+                by_ms = min(by_ms, row.at_ms)
+            found[-1] = _Load(seq, by_ms)
+    return found

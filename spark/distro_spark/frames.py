@@ -1,0 +1,227 @@
+"""Recordings of this machine's disk as one frame in memory: every line an event, or set aside with the reason.
+
+Arrow parses NDJSON, and refuses what is not of the schema's types. A file that it does not take to the last line, or
+with a row that is no event, is read line by line by `distro_traces.ndjson`, whose reasons these are. So a damaged file
+costs more than a whole one, and two readers cannot disagree on it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.json as pj
+
+from distro_spark.result import CutFile
+from distro_traces import ndjson, parquet
+from distro_traces.errors import DamagedTraceError, EmptyTraceError, TooLongLineError, TraceError, UnreadableTraceError
+from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
+from distro_traces.header import Header
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, TOO_LONG, Cut, Rejected, parse_event
+from distro_traces.places import traces_at
+
+EVENT_TYPES: Mapping[str, pl.DataType] = {
+    name: pl.Int64() if name in INTEGER_COLUMNS else pl.Boolean() if name in BOOLEAN_COLUMNS else pl.String()
+    for name in COLUMNS
+}
+_ARROW = pa.schema([pa.field(field.name, field.type) for field in parquet.SCHEMA])
+_BLOCK_BYTES = 4 * LINE_BYTES_MAX
+
+
+class SameRunTwiceError(TraceError):
+    """Two files tell of one run: their rows would be taken for one history."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row that is no event: where it is (no line in Parquet), and why it is none."""
+
+    reason: str
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """`events` has the columns of `Event`; `files` says of which recording each run is."""
+
+    headers: Mapping[str, Header]
+    events: pl.DataFrame
+    set_aside: Sequence[SetAside]
+    cuts: Sequence[CutFile]
+
+
+@dataclass
+class _File:
+    """What one file holds."""
+
+    events: pl.DataFrame
+    set_aside: list[SetAside]
+    cut: CutFile | None = None
+
+
+def files_at(paths: Iterable[Path | str]) -> list[Path]:
+    """The files of traces at these paths. Raises the TraceError family."""
+    places = dict.fromkeys(Path(os.path.abspath(path)) for path in paths)
+    return list(dict.fromkeys(file for place in places for file in traces_at(place)))
+
+
+def headed(files: Iterable[Path]) -> list[tuple[Path, Header, Cut | None]]:
+    """Each file with its header. Raises the TraceError family."""
+    found: list[tuple[Path, Header, Cut | None]] = []
+    by_run: dict[tuple[str, int], Path] = {}
+    for file in files:
+        is_ndjson = file.suffix == ndjson.SUFFIX
+        header, cut = (ndjson.read_header(file), None) if is_ndjson else parquet.read_footer(file)
+        other = by_run.setdefault((header.run, header.segment), file)
+        if other is not file:
+            raise SameRunTwiceError(f"run {header.run} is in two files, {other} and {file}; check one of them")
+        found.append((file, header, cut))
+    return found
+
+
+def read(files: Sequence[tuple[Path, Header, Cut | None]]) -> Recorded:
+    """Raises the TraceError family."""
+    parts = [
+        _ndjson(file, header) if file.suffix == ndjson.SUFFIX else _parquet(file, header, cut)
+        for file, header, cut in files
+    ]
+    return Recorded(
+        {header.run: header for _, header, _ in files},
+        pl.concat([part.events for part in parts]) if parts else pl.DataFrame(schema=EVENT_TYPES),
+        [each for part in parts for each in part.set_aside],
+        [part.cut for part in parts if part.cut is not None],
+    )
+
+
+def _ndjson(path: Path, header: Header) -> _File:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error
+    except OSError as error:
+        raise UnreadableTraceError(path, error) from error
+    lengths = [len(line) for line in data.split(b"\n")]
+    whole = _parsed(data, lengths, header.run)
+    if whole is None:
+        return _line_by_line(path)
+    file = _File(whole, [])
+    tail = data[len(data) - lengths[-1] :]
+    if tail.strip():
+        _add_last(file, path, len(lengths), tail, header.run)
+    return file
+
+
+def _parsed(data: bytes, lengths: Sequence[int], run: str) -> pl.DataFrame | None:
+    """The events of all lines but the first and the last, which no line feed ends; None: not every line is one."""
+    if len(lengths) < 2 or not data.isascii() or max(lengths) > LINE_BYTES_MAX:
+        return None
+    begin, end = lengths[0] + 1, len(data) - lengths[-1]
+    if begin == end:
+        return pl.DataFrame(schema=EVENT_TYPES)
+    options = pj.ParseOptions(explicit_schema=_ARROW, unexpected_field_behavior="ignore")
+    try:
+        table = pj.read_json(
+            pa.py_buffer(memoryview(data)[begin:end]), pj.ReadOptions(block_size=_BLOCK_BYTES), options
+        )
+    except pa.ArrowException:
+        return None
+    events = pl.DataFrame(pl.from_arrow(table.select(COLUMNS)))
+    is_whole = events.height == len(lengths) - 2 and events.select(fits(run).all()).item()
+    return events if is_whole else None
+
+
+def fits(run: str) -> pl.Expr:
+    """Whether a row of these types is an event of the run."""
+    present = pl.all_horizontal(pl.col(name).is_not_null() for name in REQUIRED_COLUMNS)
+    outcome = pl.col("outcome").is_null() | pl.col("outcome").is_in(list(OUTCOMES))
+    values = pl.col("kind").is_in(list(KINDS)) & (pl.col("seq") >= 1) & (pl.col("run") == run)
+    return (present & outcome & values).fill_null(value=False)
+
+
+def _add_last(file: _File, path: Path, number: int, line: bytes, run: str) -> None:
+    """A last line without an end: an event all the same, or what the recorder was writing when it died."""
+    try:
+        file.events = pl.concat([file.events, frame_of([parse_event(line, run)])])
+    except ValueError as reason:
+        if str(reason) == NOT_JSON:
+            file.cut = CutFile(str(path), number)
+        else:
+            file.set_aside.append(SetAside(str(reason), str(path), number))
+
+
+def _line_by_line(path: Path) -> _File:
+    events: list[Event] = []
+    file = _File(pl.DataFrame(schema=EVENT_TYPES), [])
+    for row in ndjson.stream_ndjson(path):
+        match row:
+            case Event():
+                events.append(row)
+            case Rejected(line, reason, _):
+                if reason == TOO_LONG:
+                    raise TooLongLineError(path, line, LINE_BYTES_MAX)
+                file.set_aside.append(SetAside(reason, str(path), line))
+            case Cut(line, _):
+                file.cut = CutFile(str(path), line)
+    file.events = frame_of(events)
+    return file
+
+
+def frame_of(events: Sequence[Event]) -> pl.DataFrame:
+    return pl.DataFrame({name: [_value(event, name) for event in events] for name in COLUMNS}, EVENT_TYPES)
+
+
+def _value(event: Event, name: str) -> object:
+    value = getattr(event, name)
+    # A lone surrogate, which JSON can say, is no text of any other system.
+    return str(value).encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _parquet(path: Path, header: Header, cut: Cut | None) -> _File:
+    try:
+        rows = pl.read_parquet(path, columns=list(COLUMNS), hive_partitioning=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DamagedTraceError(path, error) from error
+    good = rows.select(fits(header.run)).to_series()
+    file = _File(rows, [], None if cut is None else CutFile(str(path), cut.line))
+    if not good.all():
+        file.events = rows.filter(good)
+        file.set_aside = list(_misfits(rows.filter(~good), path, header.run))
+    return file
+
+
+def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[SetAside]:
+    for row in rows.iter_rows(named=True):
+        try:
+            ndjson.event_in(row, run)
+        except ValueError as reason:
+            yield SetAside(str(reason), str(path), None)
+
+
+def place_of(files: Iterable[Path], node: str, seq: int) -> str:
+    """The file and line of the last row of that number, or the file."""
+    place = ""
+    for path in files:
+        if path.suffix == ndjson.SUFFIX:
+            with path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    if number > 1 and node.encode() in line and _is_row(line, node, seq):
+                        place = f"{path} line {number}"
+        elif (
+            pl.scan_parquet(path, hive_partitioning=False).filter(node=node, seq=seq).select(pl.len()).collect().item()
+        ):
+            place = str(path)
+    return place
+
+
+def _is_row(line: bytes, node: str, seq: int) -> bool:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and (row.get("node"), row.get("seq")) == (node, seq)

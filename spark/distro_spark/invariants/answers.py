@@ -1,0 +1,148 @@
+"""INV-ACK, INV-VERIFY, INV-GONE: what a node answers agrees with what it holds.
+
+All three are seen at the receiver: what it held when the request arrived, and when it answered.
+
+* INV-ACK: a node that answers a CHANGE with SUCCESS has come to hold what the CHANGE carries since it was asked, or
+  held it before; after a DELETE it does not hold the client any more (B16, B19).
+* INV-VERIFY: the verify carries the owner's revision when it was sent, and the rows about the copy carry its own. A
+  copy that is missing, or older than what was asked for, cannot have had the owner's content between send and answer
+  (B02); a newer one may, for the owner moves on. Before 2.1.2 no revision travels: those verifies are not judged.
+  Revision 0 asks for any copy (docs/protocol #defect-d11), but for one.
+* INV-GONE: a DELETE of a client that is not held succeeds, since what it asks for is so. One that fails is retried for
+  ever (`m-unknown-delete-fails`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import (
+    Timeline,
+    c,
+    is_applied,
+    is_delete,
+    is_removed,
+    is_sync,
+    is_verify,
+    received,
+    replied,
+    succeeded,
+)
+from distro_traces.header import WITHOUT_REVISIONS
+
+
+def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
+    """The answers for which that holds, each with its request: `asked` (row), asked_revision, wanted (digest), peer,
+    and what was held then (`asked_held`)."""
+    answers = t.rows.filter(replied & condition)
+    asked = (
+        t.rows.lazy()
+        .filter(received)
+        .select(
+            "copy",
+            "message",
+            "peer",
+            "operation",
+            asked="row",
+            asked_revision="revision",
+            wanted="digest",
+            asked_held="held",
+        )
+    )
+    columns = ("copy", "message", "g", "client_no", "seq", "row", "op", "held", "held_revision", "is_connection")
+    both = answers.lazy().select(columns).join(asked, ["copy", "message"]).filter(c("asked") < c("row"))
+    return both.sort("row", "asked").unique("row", keep="last", maintain_order=True).collect()
+
+
+def unapplied(t: Timeline) -> pl.DataFrame:
+    found = answered(t, succeeded & is_sync)
+    kept = is_delete & c("held").is_not_null()
+    has_wanted = (c("asked_held") == c("wanted")).fill_null(value=False) | (c("held") == c("wanted")).fill_null(
+        value=False
+    )
+    found = found.filter(kept | (~is_delete & c("wanted").is_not_null() & ~has_wanted))
+    states = t.rows.lazy().filter("is_state").select("copy", "kind", "content", state="row", by="message")
+    between = found.lazy().join(states, "copy").filter(c("state").is_between("asked", "row"))
+    came = (c("content") == c("wanted")) | (is_applied & (c("by") == c("message")))
+    done = between.filter(pl.when(is_delete).then(is_removed).otherwise(came)).collect()
+    found = found.join(done, "row", how="anti")
+    holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
+    found = t.of(found.with_columns(holds=holds), "holds", actual="digest")
+    return found.select(
+        "g",
+        "operation",
+        first="asked",
+        last="row",
+        after="message",
+        expected="wanted",
+        actual=c("actual").fill_null("nothing"),
+        _wanted=pl.coalesce(
+            pl.format("content {} (revision {})", "wanted", c("asked_revision").cast(pl.String).fill_null("None")),
+            pl.lit("no such client"),
+        ),
+    )
+
+
+def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
+    found = answered(t, succeeded & is_verify & c("has_revisions")).filter(c("asked_revision").is_not_null())
+    absent = c("held").is_null() & c("asked_held").is_null()
+    older = (
+        pl.when("is_connection")
+        .then(c("held_revision") < c("asked_revision"))
+        .otherwise(c("held_revision") != c("asked_revision"))
+    )
+    older &= c("held").is_not_null() & c("asked_held").is_not_null() & (c("asked_revision") != 0)
+    found = found.filter(absent | older.fill_null(value=False))
+    state = t.latest(found, is_applied | is_removed)
+    found = t.of(found.with_columns(state=state), "state", state_digest="digest", state_revision="revision")
+    held = c("state_digest").is_not_null()
+    holds = pl.format(
+        "revision {} since {}", c("state_revision").cast(pl.String).fill_null("None"), t.words(found, "state")
+    )
+    return found.select(
+        "g",
+        "asked_revision",
+        first=pl.coalesce("state", "asked"),
+        last="row",
+        after="message",
+        held_revision=pl.when(held).then("state_revision"),
+        _held=pl.when(held).then(holds).otherwise(pl.lit("nothing")),
+        _peer="peer",
+    )
+
+
+def refused(t: Timeline) -> pl.DataFrame:
+    found = answered(t, (c("outcome") == "fail") & is_delete)
+    return found.filter(c("held").is_null() & c("asked_held").is_null()).select(
+        "g", first="asked", last="row", after="message"
+    )
+
+
+ACK = Invariant(
+    "INV-ACK",
+    "A CHANGE or DELETE that is answered with SUCCESS has been applied.",
+    unapplied,
+    "{node} answered the {operation} of {client} from {first.peer} with SUCCESS in {last}, and did not apply it: it "
+    "holds {actual}",
+    "{node} holds {_wanted} before it answers {after} with SUCCESS",
+    needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
+)
+VERIFY = Invariant(
+    "INV-VERIFY",
+    "A confirmed verify means that the copy had the owner's content between send and answer.",
+    confirmed_wrongly,
+    "{node} confirmed in {last} that it has revision {asked_revision} of {client}, as {_peer} asked; it holds {_held}",
+    "{node} answers {after} with FAIL, and {_peer} sends the client anew",
+    needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
+    not_on=WITHOUT_REVISIONS,
+)
+GONE = Invariant(
+    "INV-GONE",
+    "A DELETE of a client that is not held succeeds.",
+    refused,
+    "{node} answered the DELETE of {client} from {first.peer} with FAIL in {last}, and does not hold that client",
+    "{node} answers a DELETE of a client that it does not hold with SUCCESS",
+    needs=Needs(state=True, reported=True, received=("DELETE",)),
+)

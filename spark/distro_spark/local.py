@@ -1,0 +1,126 @@
+"""The engine in this process: recordings of a local disk, as large as memory, without Spark and without Java.
+
+A part of the clients is judged at a time, so that what is derived from rows is never all in memory at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from distro_spark import frames
+from distro_spark.check import Set
+from distro_spark.cluster import MARK_COLUMNS, Cluster, is_mark
+from distro_spark.convergence import COLUMNS as LAGS
+from distro_spark.convergence import distribution, lags
+from distro_spark.replay import in_process
+from distro_spark.responsibility import COLUMNS as INTERVALS
+from distro_spark.responsibility import intervals, responsibility
+from distro_spark.result import ChangeTime, Convergence, Misfit, Replay, Responsibility
+from distro_spark.timeline import SORTED, Timeline, parts, timeline
+from distro_spark.violations import violations_in
+from distro_traces.event import COLUMNS, Kind
+from distro_traces.header import Header
+from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
+
+PART_ROWS = 250_000
+"""Rows of clients that are judged at a time; more where they are of one client."""
+
+
+class Local:
+    """The traces at some paths. Raises the TraceError family."""
+
+    def __init__(self, paths: Path | str | Iterable[Path | str]) -> None:
+        files = frames.files_at([paths] if isinstance(paths, Path | str) else paths)
+        self._files = frames.headed(files)
+        self._recorded = frames.read(self._files)
+        self.headers: Mapping[str, Header] = self._recorded.headers
+        self._events = self._recorded.events
+
+    def set_aside(self) -> Set:
+        by_reason: defaultdict[str, list[frames.SetAside]] = defaultdict(list)
+        for each in self._recorded.set_aside:
+            by_reason[each.reason].append(each)
+        misfits = [Misfit(reason, len(rows), rows[0].file, rows[0].line) for reason, rows in by_reason.items()]
+        ordered = sorted(misfits, key=lambda misfit: (-misfit.rows, misfit.reason))
+        return Set(tuple(ordered), tuple(self._recorded.cuts))
+
+    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        return measured(self._events)
+
+    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
+        virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
+        return {**clocks_back(self._events.filter(pl.col("run").is_in(virtual))), **self._names(cluster)}
+
+    def _names(self, cluster: Cluster) -> dict[str, InvalidRecording]:
+        """Nodes of which one number stands for two rows that differ."""
+        doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct")).select("run", "node")
+        rows = self._events.join(doubled, ["run", "node"], how="semi").unique(COLUMNS)
+        several = rows.filter(pl.len().over("run", "node", "seq") > 1).sort("seq", "node")
+        first = several.group_by("run", maintain_order=True).first()
+        return {run: two_rows(node, seq) for run, node, seq in first.select("run", "node", "seq").iter_rows()}
+
+    def place_of(self, run: str, node: str, seq: int) -> str:
+        return frames.place_of([file for file, header, _ in self._files if header.run == run], node, seq)
+
+    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
+        found = [violations_in(part, cluster, chosen, seconds) for part in self._parts(cluster)]
+        return pl.concat([violations_in(self._events.clear(), cluster, (), seconds), *found])
+
+    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]:
+        return distribution(self._of_all(cluster, lags, pl.DataFrame(schema=LAGS)))
+
+    def responsibility(self, cluster: Cluster) -> Responsibility:
+        return responsibility(self._of_all(cluster, intervals, pl.DataFrame(schema=INTERVALS)))
+
+    def replay(self, cluster: Cluster) -> Replay:
+        return in_process(self._events, cluster)
+
+    def _of_all(
+        self, cluster: Cluster, measure: Callable[[Timeline], pl.DataFrame], none: pl.DataFrame
+    ) -> pl.DataFrame:
+        return pl.concat([none, *(measure(timeline(part, cluster)) for part in self._parts(cluster))])
+
+    def _parts(self, cluster: Cluster) -> Sequence[pl.DataFrame]:
+        rows = self._events.lazy().filter(pl.col("client").is_not_null())
+        if len(cluster.of_run) < len(self.headers):
+            rows = rows.filter(pl.col("run").is_in(list(cluster.of_run)))
+        found = rows.sort(SORTED).collect()
+        return parts(found, PART_ROWS) if found.height else ()
+
+
+def measured(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Of each node its measures, and the rows that are marks, each once."""
+    is_deletion = (pl.col("kind") == Kind.REQUEST_SENT) & (pl.col("operation") == "DELETE")
+    nodes = (
+        events.lazy()
+        .group_by("run", "node")
+        .agg(
+            rows=pl.len().cast(pl.Int64),
+            last_seq=pl.col("seq").max(),
+            distinct=pl.col("seq").n_unique().cast(pl.Int64),
+            last_ms=pl.col("at_ms").max(),
+            client_rows=pl.col("client").count().cast(pl.Int64),
+            deletes=is_deletion.sum().cast(pl.Int64),
+        )
+    )
+    marks = events.lazy().filter(is_mark()).select(MARK_COLUMNS).unique(["run", "node", "seq"], keep="first")
+    return nodes.collect(), marks.collect()
+
+
+def clocks_back(events: pl.DataFrame) -> dict[str, InvalidRecording]:
+    """Virtual clocks that go back, in the order of sequence numbers; files hold the rows of a node in that order."""
+    odd = (
+        events.lazy()
+        .group_by("run", "node")
+        .agg(((pl.col("at_ms").diff() < 0) | (pl.col("seq").diff() < 0)).any().alias("odd"))
+    )
+    nodes = odd.filter("odd").select("run", "node").collect()
+    rows = events.join(nodes, ["run", "node"], how="semi").sort("run", "node", "seq")
+    before = pl.col("at_ms").shift(1).over("run", "node")
+    back = rows.with_columns(before_ms=before).filter(pl.col("at_ms") < pl.col("before_ms"))
+    first = back.group_by("run", maintain_order=True).first().select("run", "node", "seq", "before_ms", "at_ms")
+    return {run: clock_went_back(node, seq, before_ms, at_ms) for run, node, seq, before_ms, at_ms in first.iter_rows()}

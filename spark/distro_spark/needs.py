@@ -1,0 +1,62 @@
+"""What must have been observed of a node, so that something can be said of its part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from distro_traces.observed import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must have been observed of a node, so that its part in an invariant can be judged.
+
+    state: what it holds, known from it (`reported`) or by inference too; owned, revision: rows about state say that as
+    well; sent, received: its end of the calls of these operations to and from all others; lossless: the absence of a
+    row is proof; everywhere: of every member of the run, or of none, and where spans are listed (`Observed.covered`),
+    the state of each too.
+    """
+
+    state: bool = False
+    reported: bool = False
+    owned: bool = False
+    sent: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
+    revision: bool = False
+    lossless: bool = False
+    everywhere: bool = False
+
+    def met(self, observed: Observed, node: str, others: tuple[str, ...]) -> bool:
+        return all(
+            (
+                not self.state or observed.contents_of(node),
+                not self.reported or observed.reports(node),
+                not self.owned or observed.covers(node, "owned"),
+                not self.sent or all(observed.sending(node, other) for other in others),
+                not self.received or all(observed.receiving(other, node) for other in others),
+                {*self.sent, *self.received} <= {*observed.operations},
+                not self.revision or observed.covers(node, "revision"),
+                not self.lossless or observed.lossless,
+                not (self.everywhere and observed.covered) or observed.covers(node, "state"),
+            )
+        )
+
+    def __str__(self) -> str:
+        return ", ".join(
+            words.format(" and ".join(value) if isinstance(value, tuple) else "")
+            for name, words in _WORDS.items()
+            if (value := getattr(self, name))
+        )
+
+
+_WORDS: Mapping[str, str] = {
+    "state": "state",
+    "reported": "reported state",
+    "owned": "whose each client is",
+    "sent": "{} as sent",
+    "received": "{} as received",
+    "revision": "revisions",
+    "lossless": "no lost rows",
+    "everywhere": "from every member",
+}

@@ -1,0 +1,327 @@
+"""The engine on Spark: the same functions over the same rows, as many as there are, on as many machines.
+
+All rows of a client come to one task, sorted, by one exchange; there they become a Polars frame, and what `local` does
+in one process is done to it. Only DataFrames are used, so that a session of Spark Connect will do. What is known of the
+nodes goes along with the function; it is little for each node.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from distro_spark import replay as replaying
+from distro_spark.check import Set
+from distro_spark.cluster import LINK_FAULTS, MARK_COLUMNS, MEASURES, Cluster
+from distro_spark.convergence import COLUMNS as LAGS
+from distro_spark.convergence import distribution, lags
+from distro_spark.history import CALLS
+from distro_spark.load import CUT, Loaded, load
+from distro_spark.local import PART_ROWS, clocks_back
+from distro_spark.responsibility import COLUMNS as INTERVALS
+from distro_spark.responsibility import intervals, responsibility
+from distro_spark.result import ChangeTime, Convergence, CutFile, Misfit, Replay, Responsibility
+from distro_spark.timeline import COLUMNS, SORTED, timeline
+from distro_spark.violations import VIOLATION_COLUMNS, violations_in
+from distro_traces import event
+from distro_traces.errors import TraceError
+from distro_traces.event import Kind
+from distro_traces.header import Header
+from distro_traces.invalid import InvalidRecording, two_rows
+from distro_traces.ndjson import LINE_BYTES_MAX
+
+PARTITION_ROWS = 500_000
+REPLAY_ROWS = 100_000
+"""So many rows of a task are in memory at once, some 50 MB; more when they are of one client."""
+
+Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Judge = Callable[[pl.DataFrame], pl.DataFrame]
+"""Over the rows of some whole clients."""
+
+
+class OnSpark:
+    """The traces at some paths, or in tables; a context, within which lines are parsed once. Raises the TraceError
+    family."""
+
+    def __init__(
+        self, session: SparkSession, paths: Path | str | Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX
+    ) -> None:
+        self._loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
+        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in self._loaded.sources}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(one_line_errors())
+        self._open.enter_context(self._loaded.parsed_once())
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._open.__exit__(*error)
+
+    def set_aside(self) -> Set:
+        return _set_aside(self._loaded)
+
+    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        nodes, text_bytes = measures(self._loaded.rows)
+        self._loaded.refuse_too_long(text_bytes)
+        return nodes, frame(self._loaded.events.where(is_mark()).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
+
+    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
+        virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
+        events = self._loaded.events
+        return {**_clocks(events.where(F.col("run").isin(virtual))), **_names(events, cluster)}
+
+    def place_of(self, run: str, node: str, seq: int) -> str:
+        return self._loaded.place_of(run, node, seq)
+
+    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
+        began = time.perf_counter()
+        found = frame(violations(self._events(cluster), cluster, chosen))
+        seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
+        return found
+
+    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]:
+        found = client_by_client(self._events(cluster), cluster, lambda part: lags(timeline(part, cluster)), LAGS)
+        return distribution(frame(found))
+
+    def responsibility(self, cluster: Cluster) -> Responsibility:
+        events = self._events(cluster)
+        return responsibility(
+            frame(client_by_client(events, cluster, lambda part: intervals(timeline(part, cluster)), INTERVALS))
+        )
+
+    def replay(self, cluster: Cluster) -> Replay:
+        return _replay(self._events(cluster), cluster)
+
+    def _events(self, cluster: Cluster) -> DataFrame:
+        if len(cluster.of_run) == len(self.headers):
+            return self._loaded.events
+        return self._loaded.events.where(F.col("run").isin(list(cluster.of_run)))
+
+
+def violations(events: DataFrame, cluster: Cluster, chosen: Sequence[str]) -> DataFrame:
+    """Those that rows about clients show, lazy, in `VIOLATION_COLUMNS`."""
+    judge: Judge = lambda part: violations_in(part, cluster, chosen, dict.fromkeys(chosen, 0.0))  # noqa: E731
+    return client_by_client(events, cluster, judge, VIOLATION_COLUMNS)
+
+
+def client_by_client(
+    events: DataFrame, cluster: Cluster, judge: Judge, columns: Mapping[str, pl.DataType]
+) -> DataFrame:
+    """What `judge` makes of the rows of whole clients; one exchange."""
+    rows = events.where("client is not null").select(*COLUMNS)
+    rows = rows.repartition(partitions_of(cluster), "run", "client").sortWithinPartitions(*SORTED)
+    return rows.mapInArrow(in_parts(judge, columns), ddl(columns))
+
+
+def partitions_of(cluster: Cluster) -> int:
+    count = int(cluster.nodes["client_rows"].sum())
+    return 1 if count <= PART_ROWS else max(2, -(-count // PARTITION_ROWS))
+
+
+def in_parts(judge: Judge, columns: Mapping[str, pl.DataType]) -> Batches:
+    schema = arrow_schema(columns)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part in whole_clients(batches):
+            found = judge(part).select(list(columns))
+            yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
+
+    return run
+
+
+def whole_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
+    """Sorted batches, cut anew where a client ends."""
+    waiting: list[pl.DataFrame] = []
+    size = 0
+    for batch in batches:
+        part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
+        waiting.append(part)
+        size += part.height
+        if size < PART_ROWS:
+            continue
+        rows = pl.concat(waiting)
+        last = rows.select("run", "client").row(-1)
+        is_last = (pl.col("run") == last[0]) & (pl.col("client") == last[1])
+        begin = rows.height - int(rows.select(is_last.sum()).item())
+        if begin:
+            yield rows[:begin]
+        waiting, size = [rows[begin:]], rows.height - begin if begin else 0
+    if size:
+        yield pl.concat(waiting)
+
+
+def ddl(columns: Mapping[str, pl.DataType]) -> str:
+    names = {pl.Int64(): "long", pl.String(): "string", pl.Boolean(): "boolean"}
+    return ", ".join(f"{name} {names[kind]}" for name, kind in columns.items())
+
+
+def arrow_schema(columns: Mapping[str, pl.DataType]) -> pa.Schema:
+    types = {pl.Int64(): pa.int64(), pl.String(): pa.string(), pl.Boolean(): pa.bool_()}
+    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
+
+
+def frame(rows: DataFrame) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(rows.toArrow()))
+
+
+def is_mark() -> Column:
+    """As `cluster.is_mark`."""
+    kind = F.col("kind")
+    of_node = kind.isin(*map(str, (Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT, Kind.MEMBERS_CHANGED)))
+    load = kind.isin(*map(str, CALLS)) & (F.col("operation") == "SNAPSHOT")
+    fault = (kind == str(Kind.LINK_FAULT)) & F.col("detail").isin(*LINK_FAULTS)
+    return F.col("client").isNull() & (of_node | load | fault)
+
+
+def measures(rows: DataFrame) -> tuple[pl.DataFrame, int]:
+    """Of each node its `MEASURES`; and the bytes of the text that was read. `rows` as in `Loaded`.
+
+    How many sequence numbers are different is counted exactly: a bitmap for each 32,768 of them.
+    """
+    fits = F.col("reason").isNull()
+    is_deletion = (F.col("kind") == str(Kind.REQUEST_SENT)) & (F.col("operation") == "DELETE")
+    run, node = (F.when(fits, F.col(name)).alias(name) for name in ("run", "node"))
+    found = (
+        rows.groupBy(run, node, F.when(fits, F.bitmap_bucket_number("seq")).alias("bucket"))
+        .agg(
+            F.count("*").alias("rows"),
+            F.max("seq").alias("last_seq"),
+            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq"))).alias("distinct"),
+            F.max("at_ms").alias("last_ms"),
+            F.count("client").alias("client_rows"),
+            F.count_if(is_deletion).alias("deletes"),
+            F.sum("bytes").alias("bytes"),
+        )
+        .groupBy("run", "node")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("rows", "distinct", "client_rows", "deletes", "bytes")),
+            *(F.max(name).alias(name) for name in ("last_seq", "last_ms")),
+        )
+    )
+    nodes = frame(found)
+    return nodes.filter(pl.col("run").is_not_null()).select("run", "node", *MEASURES), int(nodes["bytes"].sum())
+
+
+def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:
+    """Nodes of which one number stands for two rows that differ."""
+    doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct")).select("run", "node")
+    if doubled.is_empty():
+        return {}
+    nodes = events.sparkSession.createDataFrame(
+        doubled.to_arrow().cast(arrow_schema({"run": pl.String(), "node": pl.String()}))
+    )
+    row = F.struct(*event.COLUMNS)
+    different = (
+        events.join(F.broadcast(nodes), ["run", "node"], "left_semi")
+        .groupBy("run", "node", "seq")
+        .agg(F.min(row).alias("least"), F.max(row).alias("most"))
+        .where("least != most")
+    )
+    first = different.groupBy("run").agg(F.min(F.struct("seq", "node")).alias("first")).collect()
+    return {row["run"]: two_rows(row["first"]["node"], row["first"]["seq"]) for row in first}
+
+
+def _clocks(events: DataFrame) -> dict[str, InvalidRecording]:
+    """Virtual clocks that go back. A recording and a trace at rest have the rows of a node in their order, so a batch
+    of rows says where it begins and ends, and whether the clock goes back within; only nodes of which that leaves a
+    doubt are sorted. Of a table, whose rows have no order, that may be all."""
+    rows = events.select("run", "node", "seq", "at_ms")
+    columns = {
+        **dict.fromkeys(("run", "node"), pl.String()),
+        **dict.fromkeys(("first", "first_ms", "last", "last_ms", "odd"), pl.Int64()),
+    }
+
+    def spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
+            odd = ((pl.col("at_ms").diff() < 0) | (pl.col("seq").diff() < 0)).any().cast(pl.Int64)
+            found = part.group_by("run", "node", maintain_order=True).agg(
+                first=pl.col("seq").first(),
+                first_ms=pl.col("at_ms").first(),
+                last=pl.col("seq").last(),
+                last_ms=pl.col("at_ms").last(),
+                odd=odd,
+            )
+            yield from (
+                found.select(list(columns))
+                .to_arrow(compat_level=pl.CompatLevel.oldest())
+                .cast(arrow_schema(columns))
+                .to_batches()
+            )
+
+    found = frame(rows.mapInArrow(spans, ddl(columns))).sort("run", "node", "first")
+    after = (pl.col("last").shift(1) >= pl.col("first")) | (pl.col("last_ms").shift(1) > pl.col("first_ms"))
+    doubt = found.with_columns(after=after.over("run", "node").fill_null(value=False))
+    doubt = doubt.filter((pl.col("odd") > 0) | pl.col("after")).select("run", "node").unique()
+    if doubt.is_empty():
+        return {}
+    nodes = events.sparkSession.createDataFrame(
+        doubt.to_arrow().cast(arrow_schema({"run": pl.String(), "node": pl.String()}))
+    )
+    return clocks_back(frame(rows.join(F.broadcast(nodes), ["run", "node"], "left_semi")))
+
+
+def _set_aside(loaded: Loaded) -> Set:
+    """Reasons with their counts, and the cut recordings."""
+    at_rest = tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
+    if (
+        not loaded.headers
+        or not loaded.rows.where("reason is not null").limit(loaded.headers + 1).count() > loaded.headers
+    ):
+        return Set((), at_rest)
+    place = F.struct("file", "line")
+    found = loaded.quarantine.groupBy("reason", F.when(F.col("reason") == CUT, F.col("file")).alias("cut")).agg(
+        F.count("*").alias("rows"), F.min(place).alias("first")
+    )
+    rows = found.orderBy(F.desc("rows"), "reason").collect()
+    misfits = tuple(
+        Misfit(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
+        for row in rows
+        if row["cut"] is None
+    )
+    cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
+    return Set(misfits, cuts + at_rest)
+
+
+def _replay(events: DataFrame, cluster: Cluster) -> Replay:
+    runs = replaying.runs_of(cluster)
+    of_nodes = frame(events.where("client is null").select(*event.COLUMNS))
+    schema = arrow_schema(replaying.COLUMNS)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pl.DataFrame] = []
+        for batch in batches:
+            waiting.append(pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]))))
+        if waiting:
+            for part in pl.concat(waiting).partition_by("run", maintain_order=True):
+                run = part["run"][0]
+                rows = pl.concat([of_nodes.filter(pl.col("run") == run), part])
+                yield pa.RecordBatch.from_pylist(runs.lines(run, replaying.events_in(rows)), schema=schema)
+
+    rows = events.where("client is not null").select(*event.COLUMNS)
+    rows = rows.repartition(max(1, -(-int(cluster.nodes["client_rows"].sum()) // REPLAY_ROWS)), "run", "client")
+    return replaying.replayed(rows.mapInArrow(judge, ddl(replaying.COLUMNS)).toArrow().to_pylist())
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """A file that is whole at its ends and not in its midst: the user's matter, not ours."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = next((line for line in str(error).splitlines() if "FAILED_READ_FILE" in line), None)
+        if said is None:
+            raise
+        said = said.partition("FAILED_READ_FILE")[2].partition("] ")[2]
+        raise TraceError(f"a trace cannot be read to its end ({said}); record or compact it again") from error

@@ -1,0 +1,297 @@
+"""What all invariants read: the rows of whole clients in order, each with what its node held just before it.
+
+A *copy* is what one node has of one client between two starts or stops of the node. Rows lie by client, node and
+sequence number, so the rows of a copy stand together, and `row` numbers all of them. What was so "before" a row is the
+number of an earlier row of the same copy; its columns are fetched by that number:
+
+    row kind              digest   begin state held  is_native     `begin`   first row of the copy
+      0 client_connected  (empty)      0     -  -    no            `state`   latest row before that says what is held
+      1 client_changed    X            0     0  empty yes          `held`    what that is; null: nothing
+      2 request_sent                   0     1  X    yes           `is_native`  held by the client's own connection
+      3 client_changed    Y            0     1  X    yes
+    ─── node_stopped ─────────────────────────────────────────
+      4 replica_applied   Y            4     -  -    no            a new copy: nothing is held
+      5 observed          Y            4     4  Y    no
+
+Columns of `rows`: run, client, node, seq, at_ms, kind, peer, message, owned, revision, digest, outcome, detail as in
+the trace, `operation` as written there, and
+
+    row, client_no          numbers of the row and of its (run, client)
+    g, to                   numbers of the node and of the peer (null: not a node of the run)
+    op                      the operation, ADD as CHANGE
+    copy, begin             number of (client, node), whatever the life; first row of the same life
+    life, life_end_ms, is_ended   the node's life (`Cluster.lives`), when it ends, and whether by a stop or start
+    check                   place in `Cluster.checks` of the node's next checkpoint; `end_check`: of the first one after
+                            this life
+    is_state, content       says what is held from here on; and what that is
+    state, held, held_revision, is_native     as above
+    native_from             the latest row before which the copy was not native (then this row is the first of it)
+    is_connection           a client of a connection, and not an ip:port client of the HTTP API
+    has_revisions, delay_ms, moved_ms   of the run (`Cluster.by_run`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import polars as pl
+
+from distro_spark.cluster import SEQ_MAX, Cluster, key
+from distro_spark.history import GONE, LEASE, OWN_CONNECTION, Row
+from distro_traces.content import digest
+from distro_traces.event import STATE_KINDS, Kind, Outcome
+
+c = pl.col
+EMPTY = digest(())
+"""The digest of a client that publishes nothing."""
+
+KIND = pl.Enum([kind.value for kind in Kind])
+OUTCOME = pl.Enum([outcome.value for outcome in Outcome])
+OPERATION = pl.Enum(["CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY"])
+COLUMNS = ("run", "client", *Row._fields)
+SORTED = ("run", "client", "node", "seq")
+
+sent, received = c("kind") == "request_sent", c("kind") == "request_received"
+replied, ended = c("kind") == "reply_sent", c("kind") == "reply_received"
+succeeded = c("outcome") == "success"
+is_sync = c("op").is_in(["CHANGE", "DELETE"])
+is_change, is_delete, is_verify = c("op") == "CHANGE", c("op") == "DELETE", c("op") == "VERIFY"
+is_applied, is_removed = c("kind") == "replica_applied", c("kind") == "replica_removed"
+is_own = c("kind").is_in([kind.value for kind in OWN_CONNECTION])
+is_left = c("kind") == "client_disconnected"
+by_lease = c("detail") == LEASE
+is_gone = c("is_state") & c("content").is_null()
+claims = pl.when("is_state").then(c("owned").fill_null(value=False)).otherwise(sent & (is_sync | is_verify))
+"""A node acts as the owner: it holds the client as its own, or sends what only an owner sends."""
+renews = is_applied | (replied & is_verify & succeeded)
+"""A copy was applied, or a verify of it confirmed."""
+
+
+def before(condition: pl.Expr) -> pl.Expr:
+    """The number of the latest earlier row of the copy for which the condition holds; null: none."""
+    return _in_copy(_latest(condition).shift(1))
+
+
+def until(condition: pl.Expr) -> pl.Expr:
+    """As `before`, this row included."""
+    return _in_copy(_latest(condition))
+
+
+def after(condition: pl.Expr) -> pl.Expr:
+    """The number of the next later row of the copy for which the condition holds; null: none."""
+    later = pl.when(condition).then("row").backward_fill().shift(-1)
+    return pl.when(later < c("next_begin")).then(later)
+
+
+def call_before(condition: pl.Expr) -> pl.Expr:
+    """Of `Timeline.calls`: the place of the latest earlier one of this copy to this peer for which that holds."""
+    place = pl.when(condition).then("place").forward_fill().shift(1)
+    return pl.when(place >= c("first")).then(place)
+
+
+def call_after(condition: pl.Expr) -> pl.Expr:
+    """The place of the next later one."""
+    place = pl.when(condition).then("place").backward_fill().shift(-1)
+    return pl.when(c("first").gather(place) == c("first")).then(place)
+
+
+def _latest(condition: pl.Expr) -> pl.Expr:
+    return pl.when(condition).then("row").forward_fill()
+
+
+def _in_copy(row: pl.Expr) -> pl.Expr:
+    return pl.when(row >= c("begin")).then(row)
+
+
+def at(row: str | pl.Expr, column: str) -> pl.Expr:
+    """The value that a column has in the row of that number; only where `rows` are whole."""
+    return c(column).gather(c(row) if isinstance(row, str) else row)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    rows: pl.DataFrame
+    cluster: Cluster
+
+    def of(self, frame: pl.DataFrame, row: str, **columns: str) -> pl.DataFrame:
+        """Add columns of the rows whose numbers are in `row`: name=column."""
+        found = {name: self.rows[column].gather(frame[row]) for name, column in columns.items()}
+        return frame.with_columns(**found)
+
+    @cached_property
+    def calls(self) -> pl.DataFrame:
+        """Rows of callers, by copy and peer: row, copy, begin, client_no, g, to, seq, at_ms, op, kind, outcome,
+        message, is_sent; `first`: the place here of the first one of this copy to this peer."""
+        columns = ("row", "client_no", "copy", "begin", "g", "to", "seq", "at_ms", "op", "kind", "outcome", "message")
+        calls = self.rows.lazy().filter((sent | ended) & c("to").is_not_null()).select(columns).collect()
+        calls = calls.sort("copy", "to", "row").with_row_index("place").with_columns(c("place").cast(pl.Int64))
+        new = (c("begin") != c("begin").shift()) | (c("to") != c("to").shift())
+        first = pl.when(new.fill_null(value=True)).then("place").forward_fill()
+        return calls.with_columns(first=first, is_sent=sent)
+
+    @cached_property
+    def stretches(self) -> pl.DataFrame:
+        """From when until when a node's view of a client stayed the same: client_no, copy, g, life, view (null: nothing
+        that a subscriber gets), row, seq, at_ms, revision, next_seq and next_ms; between them lie its checkpoints from
+        `check` until before `next_check`."""
+        states = self.rows.filter("is_state").with_columns(view=pl.when(c("content") != EMPTY).then("content"))
+        same = (c("begin") == c("begin").shift()) & c("view").eq_missing(c("view").shift())
+        first = (c("begin") != c("begin").shift()).fill_null(value=True) & c("view").is_null()
+        states = states.filter(~(same.fill_null(value=False) | first))
+        following = c("begin") == c("begin").shift(-1)
+        return states.select(
+            "client_no",
+            "copy",
+            "g",
+            "life",
+            "view",
+            "row",
+            "seq",
+            "at_ms",
+            "revision",
+            "check",
+            next_check=pl.when(following).then(c("check").shift(-1)).otherwise("end_check"),
+            next_row=pl.when(following).then(c("row").shift(-1)),
+        )
+
+    @cached_property
+    def owners(self) -> pl.DataFrame:
+        """For each client who acts as its owner, the owner first: client_no, g, claim (its first), claims, rank."""
+        by_node = self.rows.lazy().filter(claims).group_by("client_no", "g")
+        claimed = by_node.agg(
+            c("row").min().alias("claim"),
+            pl.len().alias("claims"),
+            is_own.any().alias("is_own"),
+            c("at_ms").first().alias("since_ms"),
+        )
+        order = claimed.collect().sort("client_no", c("is_own").not_(), "since_ms", "g")
+        return order.with_columns(rank=pl.int_range(pl.len()).over("client_no"))
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """By client_no where its rows begin and end."""
+        begins = self.rows.select(pl.arg_where((c("client_no") != c("client_no").shift()).fill_null(value=True)))
+        places = [*begins.to_series(), self.rows.height]
+        return list(pairwise(places))
+
+    @cached_property
+    def clients(self) -> list[str]:
+        """By client_no."""
+        return self.rows["client"].gather([begin for begin, _ in self.spans]).to_list()
+
+    def latest(self, asked: pl.DataFrame, condition: pl.Expr) -> pl.Series:
+        """For each (client_no, g, seq) the latest row of that node before it for which the condition holds."""
+        rows = self.rows.lazy().filter(condition).select("client_no", "g", "seq", "row").sort("seq")
+        wanted = asked.lazy().select("client_no", "g", "seq").with_row_index("place").sort("seq")
+        found = wanted.join_asof(
+            rows, on="seq", by=["client_no", "g"], check_sortedness=False, allow_exact_matches=False
+        )
+        return found.sort("place").collect()["row"]
+
+    def words(self, frame: pl.DataFrame, row: str) -> pl.Series:
+        """The rows of those numbers in words, as `Row` has them."""
+        found = self.rows.select("kind", "node", "at_ms", "seq", "message").lazy()
+        found = (
+            frame.lazy()
+            .select(row)
+            .join(
+                found.with_row_index("row").with_columns(c("row").cast(pl.Int64)),
+                left_on=row,
+                right_on="row",
+                how="left",
+                maintain_order="left",
+            )
+        )
+        message = pl.format(", message {}", "message").fill_null("")
+        words = pl.format("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq", message)
+        return found.select(words).collect().to_series()
+
+    def name(self, node: str) -> pl.Expr:
+        """The name of the node whose number is in that column."""
+        return pl.lit(self.cluster.nodes["node"]).gather(c(node))
+
+
+def timeline(rows: pl.DataFrame, cluster: Cluster) -> Timeline:
+    """`rows` of whole clients with `COLUMNS`, `SORTED`."""
+    return Timeline(_with_past(_numbered(rows, cluster)), cluster)
+
+
+def _numbered(rows: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
+    numbers = cluster.nodes.lazy().select("run", "node", "g")
+    frame = (
+        rows.lazy()
+        .select(COLUMNS)
+        .join(numbers, ["run", "node"], maintain_order="left")
+        .join(numbers.select("run", peer="node", to="g"), ["run", "peer"], how="left", maintain_order="left")
+        .join(cluster.by_run.lazy(), "run", maintain_order="left")
+        .with_columns(
+            c("kind").cast(KIND),
+            c("outcome").cast(OUTCOME),
+            op=c("operation").replace({"ADD": "CHANGE"}).cast(OPERATION, strict=False),
+            new=((c("client") != c("client").shift()) | (c("run") != c("run").shift())).fill_null(value=True),
+        )
+        .with_columns(client_no=c("new").cum_sum().cast(pl.Int64) - 1)
+        .filter(~((c("seq") == c("seq").shift()) & (c("g") == c("g").shift()) & ~c("new")).fill_null(value=False))
+        .collect()
+    )
+    lives, checks = cluster.lives, cluster.checks
+    check_keys = checks.select(key()).to_series()
+    place = frame.select(key()).to_series()
+    life = lives.select(key("g", "begin_seq")).to_series().search_sorted(place, side="left").cast(pl.Int64) - 1
+    next_life = lives.select(key("g", "begin_seq").shift(-1).fill_null(len(cluster.names) * SEQ_MAX)).to_series()
+    ends = check_keys.search_sorted(next_life, side="left")
+    return frame.with_columns(
+        life=life,
+        life_end_ms=lives["end_ms"].gather(life),
+        is_ended=lives["is_ended"].gather(life),
+        check=check_keys.search_sorted(place, side="left").cast(pl.Int64),
+        end_check=ends.cast(pl.Int64).gather(life),
+    )
+
+
+def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
+    new_copy = ((c("client_no") != c("client_no").shift()) | (c("g") != c("g").shift())).fill_null(value=True)
+    new_life = new_copy | (c("life") != c("life").shift()).fill_null(value=True)
+    is_state = c("kind").is_in([kind.value for kind in STATE_KINDS])
+    return (
+        rows.lazy()
+        .with_columns(
+            row=pl.int_range(pl.len()),
+            is_state=is_state,
+            content=pl.when(is_state & ~c("kind").is_in([kind.value for kind in GONE])).then("digest"),
+            copy=new_copy.cum_sum().cast(pl.Int64) - 1,
+            new_life=new_life,
+            is_connection=~c("client").str.contains("#", literal=True),
+        )
+        .with_columns(begin=pl.when("new_life").then("row").forward_fill())
+        .with_columns(
+            next_begin=pl.when("new_life").then("row").shift(-1).backward_fill().fill_null(pl.len()),
+            state=before(c("is_state")),
+            own=before(is_own & c("content").is_not_null()),
+            gone=before(is_gone),
+        )
+        .with_columns(
+            held=at("state", "content"),
+            held_revision=pl.when(at("state", "content").is_not_null()).then(at("state", "revision")),
+            is_native=c("own").is_not_null() & (c("own") > c("gone").fill_null(-1)),
+        )
+        .with_columns(native_from=until(~c("is_native")))
+        .drop("new", "new_life")
+        .collect()
+    )
+
+
+def parts(rows: pl.DataFrame, size: int) -> Sequence[pl.DataFrame]:
+    """`SORTED` rows cut where a client ends, into parts of about that size."""
+    if rows.height <= size:
+        return [rows]
+    new = (c("client") != c("client").shift()) | (c("run") != c("run").shift())
+    begins = rows.select(pl.arg_where(new)).to_series()
+    cuts = [0]
+    for begin in begins.to_list():
+        if begin - cuts[-1] >= size:
+            cuts.append(begin)
+    return [rows.slice(one, end - one) for one, end in zip(cuts, [*cuts[1:], rows.height], strict=True)]

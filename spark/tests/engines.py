@@ -1,0 +1,36 @@
+"""The engines of a check, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from distro_spark.check import check
+from distro_spark.local import Local
+from distro_spark.on_spark import OnSpark
+from distro_spark.result import CheckResult
+
+
+def in_process(paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
+    return check(Local(paths), **options)
+
+
+def on_spark(session: SparkSession, paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
+    loading = {"line_bytes_max": options.pop("line_bytes_max")} if "line_bytes_max" in options else {}
+    with OnSpark(session, paths, **loading) as engine:
+        return check(engine, **options)
+
+
+def on_both(session: SparkSession, paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
+    """What both find, which must be the same in every field but the time that it took."""
+    local, spark = (timeless(found) for found in (in_process(paths, **options), on_spark(session, paths, **options)))
+    assert local == spark
+    return local
+
+
+def timeless(found: CheckResult) -> CheckResult:
+    return replace(found, seconds=0.0, invariants=tuple(replace(each, seconds=0.0) for each in found.invariants))
