@@ -13,6 +13,7 @@ from distro_model.bounded.cluster import bounded_cluster
 from distro_model.cluster import nodes
 from distro_model.explorer import LIVENESS_STATES
 from distro_model.profiles import PROFILES, STRICT
+from distro_model.rules import sync
 from distro_model.search.graph import StateGraph, state_graph
 
 ONE_STAYS_DOWN = Bounds(nodes=3, changes=1, crashes=1, drops=0, swallows=1, in_flight=1, stays_down=1)
@@ -57,6 +58,13 @@ def test_fairness_of_a_node_as_a_whole_is_not_enough(monkeypatch):
     assert [each for each in looped if "executes" in each] == [
         "a executes its CHANGE task of c1 for b"
     ]  # which is down
+
+
+@pytest.mark.slow
+def test_a_verify_round_is_not_held_up_for_ever_by_a_link_that_is_full_now_and_then():
+    """A node that sends to members that are DOWN too (2.0.x) retries a refused call on the link of its next round."""
+    profile = STRICT.with_rules(sync.reaches_everybody)
+    assert explore(ONE_STAYS_DOWN, profile, LASTING[:1]).holds
 
 
 MAY_CHOOSE = {

@@ -25,6 +25,7 @@ from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 from distro_traces.observed import Observed
 from pages.commands import commands_page
+from pages.faults import faults_page
 from pages.fidelity import fidelity_page
 from pages.markdown import Block, page, table
 from pages.track_record import track_record_page
@@ -47,6 +48,7 @@ def pages() -> dict[str, str]:
         "callers": _callers_page,
         "commands": commands_page,
         "deviations": _deviations_page,
+        "faults": faults_page,
         "fidelity": fidelity_page,
         "modes": _modes_page,
         "scenarios": _scenarios_page,

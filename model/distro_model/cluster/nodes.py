@@ -100,9 +100,10 @@ VERIFY_ROUND = Transition(
     (tells("node", verify_rounds, "not loaded, or nothing to verify"),),
     of(VerifyRuns, "node_name"),
     once="verified",
-    fair=Fairness.WEAK,
+    fair=Fairness.STRONG,
     due=next_round,
 )
+"""Strongly fair, though it is a timer: in a bounded cluster a full link makes it impossible now and then."""
 
 
 # Leases and beats
@@ -259,7 +260,7 @@ LOAD = Transition(
     (tells("node", load, "no load is due"),),
     of(LoadRuns, "node_name"),
     once="loaded",  # time presses here too: a load that is due is tried in every period
-    fair=Fairness.WEAK,
+    fair=Fairness.STRONG,  # as a verify round
     due=next_load,
 )
 
