@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
+from distro_conformance.language.expectations import Expect
+from distro_conformance.language.holding import hold
+from distro_conformance.verdict import Verdict
 from distro_conformance.waiting import (
     MAX_SLACK_MS,
     Came,
@@ -130,3 +135,36 @@ def test_of_those_that_fail_the_first_in_order_is_raised_not_the_fastest() -> No
 
     with pytest.raises(ValueError, match="a"):
         asyncio.run(in_order([after(5, "a"), after(0, "b")]))
+
+
+@dataclass
+class Shown:
+    """A cluster of which a condition holds from some time on, and the clock by which that is looked at."""
+
+    clock: Busy
+    from_ms: int
+
+    async def unmet(self, _: object) -> list[str | None]:
+        return [None if self.clock.at_ms >= self.from_ms else "a does not have c1"]
+
+    def last_event(self) -> str | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("takes", "from_ms", "verdict", "says"),
+    [
+        (0, 1_400, Verdict.CONFORMS, "^holds$"),
+        (0, 9_000, Verdict.VIOLATES, "^a does not have c1; it never held"),
+        (50, 2_000, Verdict.INCONCLUSIVE, r"^cannot be told: this machine took \d+ ms of the time; it holds too late"),
+        (50, 9_000, Verdict.VIOLATES, "^a does not have c1; it never held"),
+    ],
+)
+def test_an_expectation_of_a_scenario_is_open_where_the_machine_may_be_why(
+    takes: int, from_ms: int, verdict: Verdict, says: str
+) -> None:
+    """So it is in the fixture of the pytest plugin, which takes nothing but `conforms` for a pass."""
+    shown = Shown(Busy(takes=takes), from_ms)
+    held = asyncio.run(hold(cast("Any", shown), Expect(cast("Any", shown), within_ms=1_000)))
+    assert held.verdict is verdict, held.outcome
+    assert re.search(says, held.outcome), held.outcome
