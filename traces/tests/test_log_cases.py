@@ -229,6 +229,10 @@ def logstash(line: str, number: int) -> str:
     return json.dumps({"@timestamp": f"2023-11-15T09:00:{number:02d}.000Z", "message": line, "tags": ["x"]})
 
 
+def nested(line: str, number: int) -> str:
+    return json.dumps({"at": f"2023-11-15T09:00:{number:02d}.000Z", "values": [[str(number), {"entry": line}]]})
+
+
 def kubectl(line: str, number: int) -> str:
     return f"2023-11-15T09:00:00.{number:09d}Z {line}"
 
@@ -321,3 +325,16 @@ def test_what_is_kept_of_a_log_does_not_depend_on_the_order_of_its_files(tmp_pat
     _, whole = imported(CASES / "23", tmp_path / "whole")
     _, again = imported(tmp_path / "logs", tmp_path / "again")
     assert rows(again) == rows(whole)
+
+
+def test_a_record_in_a_field_of_any_name_is_found(tmp_path: Path) -> None:
+    """Where exceptions, whose lines have no stamp of their own, are left out."""
+    for path in (CASES / "23").glob("*/*.log"):
+        lines = [line for line in path.read_text().splitlines() if line.startswith("2024")]
+        for kept, text in (("plain", lines), ("nested", [nested(line, i % 60) for i, line in enumerate(lines)])):
+            target = tmp_path / kept / path.relative_to(CASES / "23")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("\n".join(text))
+    _, plain = imported(tmp_path / "plain", tmp_path / "a")
+    _, other = imported(tmp_path / "nested", tmp_path / "b")
+    assert rows(other) == rows(plain)

@@ -12,7 +12,7 @@ import csv
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
@@ -114,6 +114,9 @@ class LineReader:
 
     def _of_json(self, found: Mapping[str, Any]) -> Line | None:
         message = next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
+        if message is None:  # in a field of another name: the longest text in which a server's stamp stands
+            texts = (text for text in _texts_in(found) if self._stamps_ms(text)[0] is not None)
+            message = max(texts, key=len, default=None)
         if message is None:
             return None
         times = (found[name] for name in _TIMES if isinstance(found.get(name), str))
@@ -168,6 +171,14 @@ def _at(found: Mapping[str, Any], path: tuple[str, ...]) -> str:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, str) else ""
+
+
+def _texts_in(found: object) -> Iterator[str]:
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, Mapping | list):
+        for value in found.values() if isinstance(found, Mapping) else found:
+            yield from _texts_in(value)
 
 
 def _offset(text: str) -> tzinfo:

@@ -298,8 +298,8 @@ _TEXTS = {
     "reports": "reports to {subject} failed: {said}",
     "link": "calls to {subject} fail: {said}",
     "flapping": "its copy of {subject} goes and comes: {said}",
-    "redirect": "refused requests that {subject} passed on, since that peer takes this node for responsible and it "
-    "does not: their member lists differ ({said})",
+    "redirect": "refused {count} of the requests that {subject} passed on: that peer takes this node for responsible "
+    "and it does not, so their member lists differ",
     "dropped": "a registration of {subject} was answered with success and dropped, its client is gone: {said}",
     "ejected": "closed the connection of {subject}: {said}",
     "push": "pushes to the subscriber {subject} failed: {said}",
