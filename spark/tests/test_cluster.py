@@ -83,3 +83,21 @@ def test_numbers_that_come_twice_in_place_of_as_many_with_the_same_sums_are_seen
     recorder.path.write_text(header + "".join(rows))
     found = on_both(spark, recorder.path, invariants=["INV-OWNER"])
     assert (found.events, found.missing, found.doubled) == (8, 3, 3)
+
+
+@pytest.mark.spark
+def test_contents_are_compared_and_not_sums_of_their_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    """Two nodes that hold one content and two that hold another one are four that differ, whatever their hashes are."""
+    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a", "b", "c", "d"]) as recorder:
+        for node in "abcd":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c,d")
+        for node, content in zip("abcd", ("X", "X", "Y", "Y"), strict=True):
+            kind = Kind.CLIENT_CHANGED if node == "a" else Kind.REPLICA_APPLIED
+            recorder.record(node, kind, at_ms=10, client="c1", owned=node == "a", revision=1, digest=content)
+        for node in "abcd":
+            recorder.record(node, Kind.CHECKPOINT, at_ms=9000, detail="1")
+    found = on_both(spark, recorder.path, invariants=["INV-CONV"]).violations
+    assert [(each.node, each.evidence["actual"], each.evidence["expected"]) for each in found] == [
+        ("c", "Y", "X"),
+        ("d", "Y", "X"),
+    ]

@@ -765,6 +765,12 @@ def what_a_node_tells_others_of_and_one_never_hears(run: Told) -> None:
     changed_at_who_is_not_the_owner(run, tells=True)
 
 
+@case("nacos-3.0.3", INV_CONV=[None])
+def what_its_own_owner_by_hash_sends_to_no_node(run: Told) -> None:
+    """Of the members a, b and c the hash names b."""
+    changed_at_who_is_not_the_owner(run, client="10.0.0.2:80#true")
+
+
 @case("nacos-2.2.4", INV_CONV=[None])
 def the_same_of_a_client_with_a_connection(run: Told) -> None:
     changed_at_who_is_not_the_owner(run, client="c1")
@@ -887,6 +893,17 @@ def an_owner_that_does_not_say_that_it_loads_what_has_left_it(run: Told) -> None
 @case("nacos-2.2.4", INV_CONV=[None])
 def an_owner_that_has_what_has_left_it_later_than_its_load(run: Told) -> None:
     has_what_has_left_it(run, after_ms=100)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_snapshot_from_a_node_that_had_confirmed_the_delete(run: Told) -> None:
+    run.registered()
+    run.leave()
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+    run.after(60_000)
+    run.apply("a", 1, "A", loads(run, "a", "b"))
 
 
 def has_what_has_left_it(run: Told, after_ms: int) -> None:

@@ -80,14 +80,14 @@ def own_of(story: ClientHistory, node: str) -> Sequence[Row]:
 
 def lacked(story: ClientHistory, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
     """Whether the node's list of members lacked the peer at some time between these."""
-    lists = _lists_of(story, node)
+    lists = lists_of(story, node)
     first = bisect_left(lists, from_ms, key=_AT_MS)
     then = lists[max(first - 1, 0) : bisect_right(lists, until_ms, key=_AT_MS)]
     return any(peer not in str(row.detail).split(",") for row in then)
 
 
 @remembered
-def _lists_of(story: ClientHistory, node: str) -> Sequence[Row]:
+def lists_of(story: ClientHistory, node: str) -> Sequence[Row]:
     """The node's lists of members, one after the other."""
     marks = (row for rows in (story.resets.get(node, ()), story.faults.get(node, ())) for row in rows)
     lists = (row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail)

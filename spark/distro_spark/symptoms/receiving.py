@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from distro_spark.history import END, GONE, LEASE, LEASE_CHECK_MS, LEASE_MS, OWN_CONNECTION, ClientHistory, Violation
+from distro_spark.history import (
+    END,
+    GONE,
+    LEASE,
+    LEASE_CHECK_MS,
+    LEASE_MS,
+    OWN_CONNECTION,
+    ClientHistory,
+    Row,
+    Violation,
+    succeeded,
+)
 from distro_spark.symptoms.look import (
     CHANGES,
     came_with_a_load,
@@ -25,7 +36,7 @@ from distro_spark.symptoms.look import (
     remembered,
     states_of,
 )
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import STATE_KINDS, Kind, Outcome
 
 
 def native_overwritten(story: ClientHistory, told: Violation) -> bool:
@@ -84,16 +95,32 @@ def _was_for_no_member(story: ClientHistory, told: Violation) -> bool:
     return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + due_after_ms(story)[0])
 
 
-def came_back(story: ClientHistory, told: Violation) -> bool:
-    """B27. Whoever gave the snapshot had not heard by then that the client's connection has ended, and whoever took it
-    had, or never held the client: nobody tells it again, and the copy ends with its lease."""
-    states = states_of(story, told.node)
-    count = count_before(states, told.last.seq)
-    if told.evidence["expected"] != "nothing" or not count or states[count - 1].kind != Kind.REPLICA_APPLIED:
+def came_back(history: ClientHistory, violation: Violation) -> bool:
+    """B27. The node that gave the snapshot held the client still and had confirmed no DELETE of it, and the node that
+    took it had, or never held the client: no DELETE is sent to it again, and the copy ends with its lease."""
+    states = states_of(history, violation.node)
+    count = count_before(states, violation.last.seq)
+    if violation.evidence["expected"] != "nothing" or not count or states[count - 1].kind != Kind.REPLICA_APPLIED:
         return False
     came = states[count - 1]
-    has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in story.rows)
-    return has_left and came_with_a_load(story, came) and told.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+    has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in history.rows)
+    is_leased = violation.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+    return has_left and came_with_a_load(history, came) and is_leased and _giver_held_it(history, came)
+
+
+def _giver_held_it(history: ClientHistory, came: Row) -> bool:
+    """Whether the node that gave the snapshot had not removed the client by then, nor confirmed a DELETE of it."""
+    loads = [row for row in history.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
+    given = [row for row in loads if came.message is None or row.message == came.message]
+    if not given:
+        return False
+    giver = given[-1].peer or ""
+    earlier = [row for row in history.by_node.get(giver, ()) if row.at_ms <= given[-1].at_ms]
+    held = [row for row in earlier if row.kind in STATE_KINDS]
+    confirmed = any(
+        (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "DELETE", Outcome.SUCCESS) for row in earlier
+    )
+    return bool(held) and held[-1].kind not in GONE and held[-1].digest is not None and not confirmed
 
 
 def gave_a_snapshot(_: ClientHistory, told: Violation) -> bool:

@@ -4,13 +4,14 @@
 |---|---|
 | B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
 | B24 | or one was owed while the link to that node was cut or held: what cannot be sent fails where none sees it |
-| D7 | a client of the HTTP API changed at a node that has said nothing of it to anybody since |
+| D7 | a client of the HTTP API changed at a node that the hash does not name, and that sent nothing about it since |
 """
 
 from __future__ import annotations
 
+from distro_model.rules.owners import place, tag_of
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Row, Violation, succeeded
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, due_after_ms
+from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, due_after_ms, lists_of
 from distro_traces.event import Kind, Outcome
 
 _CALL_TIMEOUT_MS = 3000
@@ -54,10 +55,21 @@ def _owed_over_a_cut(story: ClientHistory, node: str, queued: Row, until_ms: int
     return is_owed and any(cut_ms <= until_ms and healed_ms >= from_ms for cut_ms, healed_ms in cuts)
 
 
-def not_passed_on(story: ClientHistory, told: Violation) -> bool:
-    """D7. A client of the HTTP API was changed at a node that has said nothing of it to anybody: a request by version 2
-    is not passed on. (That an owner is silent, INV-DELAY finds.)"""
-    changed = told.first
-    rows = story.by_node.get(changed.node, [])
+def not_passed_on(history: ClientHistory, violation: Violation) -> bool:
+    """D7. A client of the HTTP API was changed at a node that is not its owner, by the hash over the list of members
+    that this node had then, and that sends nothing about it afterwards: a request by version 2 is not passed on. An
+    owner that sends nothing has another defect."""
+    changed = violation.first
+    rows = history.by_node.get(changed.node, [])
     acts = any(row.kind == Kind.REQUEST_SENT and row.seq > changed.seq for row in rows)
-    return not story.has_connection and changed.kind in OWN_CONNECTION and not acts
+    owner = hash_owner(history, changed.node, changed.at_ms)
+    is_elsewhere = owner is not None and owner != changed.node
+    return not history.has_connection and changed.kind in OWN_CONNECTION and is_elsewhere and not acts
+
+
+def hash_owner(history: ClientHistory, node: str, at_ms: int) -> str | None:
+    """Whom the hash of the client names among the members of the list that a node had then; None: it is not
+    recorded."""
+    lists = [row for row in lists_of(history, node) if row.at_ms <= at_ms]
+    members = sorted(str(lists[-1].detail).split(",")) if lists else []
+    return members[place(tag_of(history.client), len(members))] if members else None
