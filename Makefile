@@ -13,9 +13,11 @@ gate: $(READY)
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test: $(READY)
+	@sh tools/preflight.sh java
 	@$(PYTEST) -m "not slow"
 
 test-all: $(READY)
+	@sh tools/preflight.sh java
 	@$(PYTEST)
 
 # Folders in plain English, held to the spelling of codespell and to the words of tools/plain-words.txt.
@@ -71,7 +73,7 @@ docs: proto
 	@echo "distrocheck-out/site/index.html"
 
 $(READY): pyproject.toml tools/preflight.sh
-	@sh tools/preflight.sh "$(PYTHON)"
+	@sh tools/preflight.sh python "$(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@

@@ -118,7 +118,7 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
     result = hunt(IN_MEMORY_ON_2_2_4)
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     assert 0 < result.runs_lost <= result.runs
-    assert lost_runs(result) == f"; in {result.runs_lost} runs the end had too many outcomes to be followed"
+    assert lost_runs(result) == f"; model state limit exceeded in {result.runs_lost} runs"
 
 
 def test_what_was_not_judged_is_counted() -> None:

@@ -126,7 +126,7 @@ def hunt(
 def lost_runs(result: Hunt) -> str:
     """What is to be said of what was not judged to its end, if anything."""
     counted = (
-        (result.runs_lost, "in {} runs the end had too many outcomes to be followed"),
+        (result.runs_lost, "model state limit exceeded in {} runs"),
         (result.clients_lost, "{} clients could not be followed to their end"),
         (result.clients_left_out, "{} clients are in no comparison: not every node can know their last change or end"),
         (result.runs_open, "in {} runs the machine took too much of the time in which the nodes have to agree"),
