@@ -101,6 +101,7 @@ _ENTRY = "what a request of a client may look like; the model begins with what w
 NODE_ALONE: Mapping[str, str] = {
     "verify_tests_revision": "in the model a part of revision_matches, whose counterpart is zero_is_a_revision",
     **dict.fromkeys(("http_report_answers_member", "waits_for_upgraded_members", "member_shows_grpc_report"), _REPORTS),
+    "address_from_ip_and_port": _REPORTS,
     **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),
     "reply_bytes_max": _SIZES,
     "member_starts_down": "the model's timed runs begin when all members have heard of each other",

@@ -7,6 +7,7 @@ requirements (`distrocheck mutants run --level node`); here each requirement is 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_impl import MUTANTS
+from distro_impl import MUTANTS, PROFILES
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
 
@@ -28,8 +29,21 @@ def test_a_requirement_notices_a_mutant(requirement: str) -> None:
     assert finding.expected
 
 
+OF_EARLIER_RELEASES = {
+    "DISTRO-MEMBER-003": replace(PROFILES["nacos-2.5.1"], address_from_ip_and_port=True),
+}
+"""Requirements that `strict` need not meet, each with a release that has been changed to violate it."""
+
+
+@pytest.mark.parametrize("requirement", OF_EARLIER_RELEASES)
+def test_a_requirement_of_earlier_releases_notices_a_changed_one(requirement: str) -> None:
+    (finding,) = asyncio.run(run_requirements(EmbeddedTarget(OF_EARLIER_RELEASES[requirement]), [requirement]))
+
+    assert finding.judgement is Judgement.VIOLATES, finding.message
+
+
 def test_every_requirement_has_been_seen_to_fail() -> None:
-    assert {each.id for each in all_requirements()} == NOTICED.keys()
+    assert {each.id for each in all_requirements()} == NOTICED.keys() | OF_EARLIER_RELEASES.keys()
 
 
 ONLY_IN_LOCKSTEP = {"B36", "m-load-waits-for-down"}

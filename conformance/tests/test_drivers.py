@@ -251,7 +251,7 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         "DISTRO-REGISTER-002": Judgement.CONFORMS,
         "DISTRO-LIST-001": Judgement.CONFORMS,
         "DISTRO-SNAPSHOT-003": Judgement.CONFORMS,
-        "DISTRO-BATCH-002": Judgement.KNOWN,
+        "DISTRO-BATCH-002": Judgement.VIOLATES,  # which release it speaks excuses nothing
         "DISTRO-SYNC-001": Judgement.NOT_JUDGED,  # it has no member of ours on its list
         "DISTRO-MEMBER-001": Judgement.NOT_JUDGED,
         "DISTRO-MEMBER-002": Judgement.NOT_JUDGED,  # it would be told of a member

@@ -88,6 +88,7 @@ WORKS = (
     ("ui", "--help"),
     ("serve", "--help"),
     ("audit", "--help"),
+    ("fetch-nacos", "--help"),
 )
 NEEDS = {
     ("gate",): "explore,spark",

@@ -134,7 +134,11 @@ def test_what_was_written_over_in_a_log_is_no_known_failure(
         (("query", "SELECT 1", str(LOGS)), 2, "no *.ndjson and no *.parquet below"),
         (("simulate", "--duration-s", "5", "--out", "/proc/x"), 2, "cannot be written"),
         (("audit", "--member", "127.0.0.1:1"), 2, "name at least two members"),
-        (("audit", "--member", "here", "--member", "there"), 2, "--member here: 'here' has no usable port; write HOST:PORT"),
+        (
+            ("audit", "--member", "here", "--member", "there"),
+            2,
+            "--member here: 'here' has no usable port; write HOST:PORT",
+        ),
         (("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2"), 4, "fewer than two members can be read"),
     ],
 )

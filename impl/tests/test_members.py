@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from impl_lab import STRICT, Lab
+from impl_lab import NACOS_2_2_4, STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig, SystemClock
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
@@ -182,8 +182,8 @@ async def test_a_report_is_answered_with_our_own_member(lab: Lab) -> None:
 
 
 @pytest.mark.wire
-async def test_a_report_without_address_is_refused(lab: Lab) -> None:
-    run = await lab.cluster(size=1)
+async def test_a_report_without_address_is_refused_before_3_0(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
     peer = await lab.member(run.cluster.nodes[0])
     reply = await peer.ask("MemberReportRequest", {"node": {"ip": "10.0.0.2", "port": 8848}})
     assert (reply.type, reply.body["resultCode"], reply.body["errorCode"]) == ("MemberReportResponse", 500, 400)

@@ -275,10 +275,7 @@ def _clocks(events: DataFrame) -> dict[str, InvalidRecording]:
 def _set_aside(loaded: Loaded) -> Set:
     """Reasons with their counts, and the cut recordings."""
     at_rest = tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
-    if (
-        not loaded.headers
-        or not loaded.rows.where("reason is not null").limit(loaded.headers + 1).count() > loaded.headers
-    ):
+    if loaded.rows.where("reason is not null").limit(loaded.headers + 1).count() <= loaded.headers:
         return Set((), at_rest)
     place = F.struct("file", "line")
     found = loaded.quarantine.groupBy("reason", F.when(F.col("reason") == CUT, F.col("file")).alias("cut")).agg(

@@ -59,6 +59,11 @@ def another_start(rows: Lines) -> Lines:
     return [*rows[:4], {**rows[0], "seq": 3, "at_ms": 7}, *later]
 
 
+def stop_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A stop of its node, at its place."""
+    return {**{name: row[name] for name in ("run", "node", "seq", "at_ms")}, "kind": "node_stopped"}
+
+
 def clock_back(rows: Lines) -> Lines:
     return [{**row, "at_ms": 3} if row["client" if "client" in row else "node"] == "c1" and row["seq"] == 3 else row
             for row in rows]  # fmt: skip
@@ -129,7 +134,7 @@ def test_a_node_that_was_stopped_may_be_started_and_where_rows_are_missing_that_
 ) -> None:
     stopped = rewritten(
         record(tmp_path / "stopped", "r1"),
-        lambda rows: another_start([{**row, "kind": "node_stopped"} if row == rows[3] else row for row in rows]),
+        lambda rows: another_start([stop_of(row) if row == rows[3] else row for row in rows]),
     )
     gap = rewritten(record(tmp_path / "gap", "r2"), lambda rows: [row for row in another_start(rows) if row != rows[3]])
     for path in (stopped, gap):

@@ -39,9 +39,7 @@ def audit(
         bool,
         typer.Option("--follow", help="Go on until interrupted: a live table; with --json, a line a change."),
     ] = False,
-    for_s: Annotated[
-        float | None, typer.Option("--for-s", help="With --follow: end after so many seconds.", min=0.0)
-    ] = None,
+    for_s: Annotated[float | None, measure("With --follow: end after so many seconds.", least=0.0)] = None,
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the state for Prometheus (text file) after each reading.")
     ] = None,
