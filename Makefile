@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: gate test test-all lint bench gate-nacos nightly proto docs clean
+.PHONY: gate test test-all test-tables lint bench gate-nacos nightly proto docs clean
 
 gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
@@ -22,6 +22,10 @@ test-all: $(READY)
 
 # Folders in plain English, held to the spelling of codespell and to the words of tools/plain-words.txt.
 PLAIN := impl/distro_impl protos tools/generate.py tools/nightly.py tools/results.py tools/blocks.py tools/busy.py tools/preflight.sh scenarios docs/explanation docs/tests.md README.md CONTRIBUTING.md SECURITY.md Makefile
+
+# Tables of which the other targets test a sample; hours.
+test-tables: $(READY)
+	@DISTROCHECK_WHOLE_TABLES=1 $(PYTEST) model/tests/test_under_faults.py
 
 lint: $(READY)
 	@$(BIN)/codespell -D - -D tools/plain-words.txt $(PLAIN)

@@ -81,6 +81,7 @@ def _hour(kind: str, target: str) -> Job:
 JOBS: tuple[Job, ...] = (
     *(_python(version) for version in ("3.12", "3.13")),
     _mutants("model", 60),
+    Job("tables", "each property after each fault, as docs/reference/faults.md says", ("make", "test-tables"), 240),
     _mutants("node", 120),
     *(_mutants("real", 180, "--target", f"nacos:{release}") for release in ("2.2.4", "2.3.2")),
     _mutants("trace", 60),

@@ -5,9 +5,11 @@ What is not judged has its reason in `NOT_JUDGED`, and is found by no witness he
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from zlib import crc32
 
 import pytest
 
@@ -160,10 +162,14 @@ def test_a_property_is_judged_after_a_fault(property_id, fault):
     assert is_found(property_id, fault)
 
 
+EVERY_CELL = [(each.id, fault) for each in JUDGED for fault in FAULTS]
+SAMPLED = [cell for cell in EVERY_CELL if is_judged(*cell) and crc32(" ".join(cell).encode()) % 12 == 0]
+"""A cell that is not judged is searched whole, so `make test-tables` does that, at night."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("property_id", [each.id for each in JUDGED])
-def test_every_cell_says_what_the_search_says(property_id, fault):
+@pytest.mark.parametrize(("property_id", "fault"), EVERY_CELL if "DISTROCHECK_WHOLE_TABLES" in os.environ else SAMPLED)
+def test_a_cell_says_what_the_search_says(property_id, fault):
     assert is_found(property_id, fault) is is_judged(property_id, fault)
 
 

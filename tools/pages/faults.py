@@ -10,7 +10,8 @@ from pages.markdown import page, table
 _HEAD = (
     "After which fault a property of the model is still judged. `yes`: a rule that breaks the property is found to",
     "break it in a state, or by a transition, that comes after the fault. A number is the reason why it is not;",
-    "`?` stands where neither is known yet. A test searches each cell, and fails where the table says anything else.",
+    "`?` stands where neither is known yet. `make test-tables` searches each cell, and fails where the table is wrong;",
+    "`make test-all` searches a sample.",
 )
 
 
