@@ -590,7 +590,7 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path: Path) -> None
         pass
     # A shell lets what it starts in the background ignore interrupts, these tests too.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [*COMMAND[:-1], heeding + COMMAND[-1], "check", str(tmp_path)]
+    command = [*COMMAND[:-1], heeding + COMMAND[-1], "check", str(tmp_path), "--engine", "spark"]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as checking:
         try:
             assert within(120, lambda: bool(jvms(checking.pid)))

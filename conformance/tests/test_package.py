@@ -91,8 +91,8 @@ WORKS = (
     ("fetch-nacos", "--help"),
 )
 NEEDS = {
-    ("gate",): "explore,spark",
-    ("check", "."): "spark",
+    ("gate",): "explore,report,traces",
+    ("check", "."): "traces",
     ("explore",): "explore",
     ("test", "cluster"): "explore",
     ("mutants", "run", "--mutant", "B02"): "explore,traces",

@@ -19,7 +19,7 @@ import pytest
 
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets import leash, nacos
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.maven import class_path, jars_of
 from distro_conformance.targets.nacos import NacosServer, reason_in
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import RELEASES
@@ -164,7 +164,7 @@ def test_a_server_laid_out_as_it_is_distributed_is_a_node_under_test(
     runnable = tmp_path / "nacos" / "target" / "nacos-server.jar"
     runnable.parent.mkdir(parents=True)
     with zipfile.ZipFile(runnable, "w") as archive:
-        for jar in jars.iterdir():
+        for jar in map(Path, class_path(jars).split(os.pathsep)):  # its order is that of the class path
             archive.write(jar, f"BOOT-INF/lib/{jar.name}")
     monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
 

@@ -17,7 +17,7 @@ from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, REAL_TIMEOUT_S, Lab, Run
 
 from distro_impl import NotSettledError, VirtualClock, free_main_ports
 from distro_impl.naming.push import PushRecord
-from distro_impl.naming.udp_push import ACK_TIMEOUT_MS, UdpPushService
+from distro_impl.naming.udp_push import ACK_TIMEOUT_MS, UdpPushService, can_be_pushed_to
 from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json
 
@@ -174,7 +174,6 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
         ({"User-Agent": "nacos-java-client:v1.4.8"}, {}),
         (JAVA, {"clientIP": "localhost"}),
         (JAVA, {"clientIP": ""}),
-        (JAVA, {"clientIP": "127.0.0.9"}),  # another machine, which a push would be sent to on behalf of this one
         (JAVA, {"udpPort": 0}),
         (JAVA, {"udpPort": 70_000}),
     ],
@@ -189,6 +188,19 @@ async def test_who_does_not_listen_is_no_subscriber(
         await web.put(run.cluster.nodes[0], "/v1/ns/operator/switches", entry="pushEnabled", value="false")
         await ask_for_list(web, run, listener)
         assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("ip", "caller_ip", "is_pushed_to"),
+    [
+        ("10.0.0.9", "10.0.0.9", True),
+        ("10.0.0.9", "10.0.0.8", False),  # a third party would get the pushes
+        ("10.0.0.9", "127.0.0.1", True),  # a client on this machine that names its own address in the network
+        ("10.0.0.9", "", False),
+    ],
+)
+def test_only_a_caller_on_this_machine_names_another_address(ip: str, caller_ip: str, is_pushed_to: bool) -> None:
+    assert can_be_pushed_to(JAVA["User-Agent"], ip, 9_999, caller_ip) is is_pushed_to
 
 
 @pytest.mark.parametrize("agent", ["Nacos-C-Client:v1.0.12", "Nacos-Go-Client:v1.0", "Nacos-DNS"])

@@ -90,6 +90,7 @@ import sys
 from distro_spark import tables
 from distro_spark.check import check
 from distro_spark.load import load
+from distro_spark.on_spark import OnSpark
 from distro_spark.session import local_session
 
 recording, warehouse, jars = sys.argv[1:]
@@ -103,7 +104,8 @@ session = local_session("local[1]", small=True, settings={
 loaded = load(session, [recording])
 tables.add(session, "table:traces", loaded.events, [source.header for source in loaded.sources])
 print(session.sql("DESCRIBE DETAIL traces").collect()[0]["format"])
-found = on_spark(session, "table:traces", invariants=["INV-OWNER"])
+with OnSpark(session, "table:traces") as engine:
+    found = check(engine, invariants=["INV-OWNER"])
 print(found.events, *(violation.run for violation in found.violations))
 session.stop()
 """

@@ -94,12 +94,11 @@ class InstanceOperations:
         """ServiceInfo under the grouped name, which old clients take for the key of their cache.
 
         A client that names the port where it listens for pushes subscribes by asking; `listens_at` are the names of
-        those two parameters. Pushes go to `caller_ip` alone: releases push to any address that is named, so a caller
-        can have them sent to a third party.
+        those two parameters.
         """
         service = service_of(parameters)
         ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
-        if ip == caller_ip and can_be_pushed_to(agent, ip, port):
+        if can_be_pushed_to(agent, ip, port, caller_ip):
             seen = Agent(agent, parameters.text("app"))
             self._operator.subscribe(service, ip, port, clusters, seen)
         info = self._operator.instances(

@@ -47,16 +47,19 @@ Address = tuple[str, int]
 log = logger(__name__)
 
 
-def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
-    """Whether a client that calls itself so listens there.
+def can_be_pushed_to(agent: str, ip: str, port: int, caller_ip: str) -> bool:
+    """Whether a client that calls itself so, and whose request comes from `caller_ip`, gets pushes there.
 
-    Servers take any text for an address, and look it up; only where an address is one does a push arrive.
+    Servers take any text for an address, and look it up; only where an address is one does a push arrive. They also
+    push to any address that is named, so a caller can have pushes sent to a third party; here only a program on this
+    machine may name another address than the one it calls from.
     """
     try:
         ipaddress.IPv4Address(ip)
+        is_own = ip == caller_ip or ipaddress.ip_address(caller_ip).is_loopback
     except ValueError:
         return False
-    return 0 < port <= MAX_PORT and _listens(agent)
+    return is_own and 0 < port <= MAX_PORT and _listens(agent)
 
 
 def _listens(agent: str) -> bool:

@@ -109,6 +109,7 @@ OPEN: Mapping[str, str] = MappingProxyType(
         "INV-DELAY": "joins",
         "INV-ISOLATE": "joins",
         "INV-INIT": "stays_down joins lapses",
+        "EVENTUALLY-SILENT": "stays_down leaves",
         "EVENTUALLY-LOAD": "delays flips leaves joins lost_events lapses",
         "EVENTUALLY-CONV": "silences",
         "EVENTUALLY-DELETE": "stays_down pauses lapses",
