@@ -176,6 +176,34 @@ def a_copy_that_takes_over_revisions_and_then_one_not(run: Told) -> None:
     a_copy_that_took_over_one_revision_of_two(run, batch=False)
 
 
+def a_batch_and_a_change_that_are_applied_at_once(run: Told, detail: str | None) -> None:
+    """The copy has the revision of the one, the content of the other (B05), and later CHANGEs keep the revision."""
+    run.registered()
+    run.change(2, "B")
+    batch = run.arrives("CHANGE", revision=2, digest="B", detail=detail)
+    run.change(3, "C")
+    change = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 1, "C", message=change)
+    run.apply("b", 2, "C", message=batch)
+    run.answers("CHANGE", change)
+    run.answers("CHANGE", batch)
+    run.change(4, "D")
+    last = run.arrives("CHANGE", revision=4, digest="D")
+    run.apply("b", 2, "D", message=last)
+    run.answers("CHANGE", last)
+    run.apply("c", 1, "D")
+
+
+@case("nacos-2.2.4", INV_REV=["B05", "B10", "B10", "B10"])
+def a_copy_that_keeps_the_stamp_of_a_torn_batch(run: Told) -> None:
+    a_batch_and_a_change_that_are_applied_at_once(run, BATCH)
+
+
+@case("nacos-2.2.4", INV_REV=[None, "B05", "B10", "B10"])
+def a_copy_that_keeps_the_stamp_of_a_torn_change(run: Told) -> None:
+    a_batch_and_a_change_that_are_applied_at_once(run, None)
+
+
 def sent_on(run: Told, node: str) -> None:
     call = {
         "message": run.recorder.new_message_id(),

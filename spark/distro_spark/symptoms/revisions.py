@@ -113,8 +113,12 @@ def _is_of_creation_or_batch(story: ClientHistory, life: Life, seq: int, stamp: 
 
 @remembered
 def _came_with_a_batch(story: ClientHistory, taken: Row) -> bool:
-    """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of a client whose
-    owner published something without counting it, and that was sent under this revision."""
+    """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of a message that is
+    recorded as one, whatever content the copy has then (two CHANGEs may have been applied at once, B05), or of a client
+    whose owner published something without counting it, and that was sent under this revision."""
+    sent = sent_messages(story).get(taken.message or "")
+    if sent is not None and sent.detail == BATCH and sent.revision == taken.revision:
+        return True
     own = [row for node in story.by_node for row in own_of(story, node) if row.at_ms <= taken.at_ms]
     return counts_not_all(own) and any(
         row.kind == Kind.REQUEST_SENT and row.revision == taken.revision for row in having(story, taken.digest)
