@@ -60,8 +60,9 @@ def test_the_two_commands_of_the_readme_are_run(tmp_path: Path) -> None:
     assert shown == ["gate", "test"]
     assert {"gate", "test-all"} <= set(called)
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert '\ntest: $(READY)\n\t@$(PYTEST) -m "not slow"\n' in makefile
-    assert "\ntest-all: $(READY)\n\t@$(PYTEST)\n" in makefile
+    java = "\t@sh tools/preflight.sh java\n"
+    assert f'\ntest: $(READY)\n{java}\t@$(PYTEST) -m "not slow"\n' in makefile
+    assert f"\ntest-all: $(READY)\n{java}\t@$(PYTEST)\n" in makefile
 
 
 def test_a_stage_that_is_over_its_budget_is_red_and_says_so(tmp_path: Path) -> None:
