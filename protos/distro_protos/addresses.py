@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 MAX_PORT = 65_535
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 _HOST = re.compile(r"[\w.-]+")
 _ENTRY = re.compile(r"\[[^\[\]]*\][^,\s\[\]]*|[^,\s\[\]]+")
 
@@ -88,6 +90,21 @@ def bracketed(ip: str) -> str:
 
 def without_brackets(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+@lru_cache(maxsize=1024)
+def ip_of(host: str) -> IpAddress | None:
+    """None for a name. An IPv4 address may come written as one of IPv6."""
+    try:
+        found = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def is_loopback(host: str) -> bool:
+    found = ip_of(host)
+    return found is not None and found.is_loopback
 
 
 def _is_host(host: str) -> bool:

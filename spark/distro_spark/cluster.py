@@ -10,7 +10,7 @@ rows are joined with; dictionaries what a candidate for a violation asks about o
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -260,21 +260,10 @@ class Cluster:
                 due_ms = max(due_ms, fault.at_ms + check_ms)
         return not is_paused and now_ms > due_ms
 
-    def loaded_by_ms(self, node: int, now_ms: int) -> int:
-        """From when on the node was loaded, in the life that it lives then."""
-        times = self._resets[node][0]
-        at = bisect_right(times, now_ms)
-        return self._loaded_by[node][at] if at else 0
-
     @cached_property
     def _resets(self) -> Sequence[tuple[list[int], list[str]]]:
         of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESETS] for g in range(len(self.names))]
         return [([row.at_ms for row in rows], [row.kind for row in rows]) for rows in of_nodes]
-
-    @cached_property
-    def _loaded_by(self) -> Sequence[Sequence[int]]:
-        by_node = self.lives.group_by("g", maintain_order=True).agg("loaded_by_ms")
-        return by_node["loaded_by_ms"].to_list()
 
     @cached_property
     def _has_checks(self) -> Sequence[bool]:

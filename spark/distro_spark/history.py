@@ -38,8 +38,6 @@ LEASE_CHECK_MS = 6_000
 """The cleaner goes round every 5 s, and a busy machine is late."""
 
 _ENDS = {"healed": "cut", "released": "held"}
-_MOVES_OWNERS = (Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED)
-_SEEMS_DEAD = ("cut", "held", "refusing", "paused")
 """Faults by which reports fail."""
 
 
@@ -89,16 +87,6 @@ class ClientHistory:
     def has_connection(self) -> bool:
         """Whether it is a client of a connection; else one of the HTTP API."""
         return "#" not in self.client
-
-    def may_have_new_owner(self, at_ms: int) -> bool:
-        """Whether by then a member list had changed, or a member might be taken for dead. A client of the HTTP API
-        belongs to the member that the hash names among the living of the list, and each node has its own list: a node
-        that stops being the owner hands the client over, and drops what waits to be sent (docs/protocol
-        #owner-handover)."""
-        if self.has_connection:
-            return False
-        marks = (row for rows in (*self.faults.values(), *self.resets.values()) for row in rows if row.at_ms <= at_ms)
-        return any(row.kind in _MOVES_OWNERS or row.detail in _SEEMS_DEAD for row in marks)
 
     @cached_property
     def memory(self) -> dict[tuple[object, ...], Any]:

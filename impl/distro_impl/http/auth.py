@@ -20,9 +20,10 @@ from distro_impl.profiles import Profile
 from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.security.callers import Caller, access_to_route
-from distro_impl.security.inner_api import InnerApi, is_loopback
+from distro_impl.security.inner_api import InnerApi
 from distro_impl.security.request_filter import NOT_SERVED
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, TokenManager
+from distro_protos.addresses import is_loopback
 
 LOGIN_PATHS = ("/v1/auth/login", "/v1/auth/users/login")
 LOGIN_PATH_3X = "/v3/auth/user/login"

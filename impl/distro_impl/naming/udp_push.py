@@ -22,7 +22,7 @@ from distro_impl.naming.ip_port_client import responsible_tag
 from distro_impl.ports import MAX_PORT
 from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json, read_json
-from distro_protos.addresses import split_address, without_brackets
+from distro_protos.addresses import is_loopback, split_address, without_brackets
 
 PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
 ACK_TIMEOUT_MS = 10_000
@@ -56,9 +56,9 @@ def can_be_pushed_to(agent: str, ip: str, port: int, caller_ip: str) -> bool:
     """
     try:
         ipaddress.IPv4Address(ip)
-        is_own = ip == caller_ip or ipaddress.ip_address(caller_ip).is_loopback
     except ValueError:
         return False
+    is_own = ip == caller_ip or is_loopback(caller_ip)
     return is_own and 0 < port <= MAX_PORT and _listens(agent)
 
 

@@ -10,16 +10,14 @@ under a name. Source: docs/protocol #member-auth.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from collections.abc import Mapping
-from functools import lru_cache
 
 from distro_impl.membership.lookup import MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import InnerAuth, Profile
 from distro_impl.security.tokens import AccessDeniedError
-from distro_protos.addresses import split_address, without_brackets
+from distro_protos.addresses import IpAddress, ip_of, split_address, without_brackets
 
 NO_IDENTITY = "this server has no identity to compare with: set nacos.core.auth.server.identity.key and .value"
 WRONG_IDENTITY = "the request does not carry the identity of this cluster"
@@ -29,8 +27,6 @@ LISTED_BY_NAME = (
     "nacos.core.auth.server.identity.key and .value on all members"
 )
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 
 class InnerApi:
     def __init__(self, profile: Profile, identity: ServerIdentity | None, members: ServerMemberManager) -> None:
@@ -38,7 +34,7 @@ class InnerApi:
         """Raises MemberListError where a member could not be known by its address."""
         self._rule = profile.inner_auth
         if self._rule is InnerAuth.ALWAYS and identity is None:
-            named = next((each for each in members.other_addresses() if _ip(_host(each)) is None), None)
+            named = next((each for each in members.other_addresses() if ip_of(_host(each)) is None), None)
             if named is not None:
                 raise MemberListError(LISTED_BY_NAME.format(named))
         self._all_were_3x = False
@@ -67,7 +63,7 @@ class InnerApi:
 
     def may_be_member(self, ip: str) -> bool:
         """Whether a member may have that address. A member that is listed by name may have any."""
-        named = any(_ip(_host(each)) is None for each in self._members.other_addresses())
+        named = any(ip_of(_host(each)) is None for each in self._members.other_addresses())
         return named or self._is_address_of_member(ip)
 
     def is_member(self, headers: Mapping[str, str]) -> bool:
@@ -84,28 +80,13 @@ class InnerApi:
     def _is_address_of_member(self, ip: str) -> bool:
         listed = self._members.other_addresses()
         if listed != self._listed or not self._ips:
-            known = (_ip(_host(address)) for address in (self._members.self_member.address, *listed))
+            known = (ip_of(_host(address)) for address in (self._members.self_member.address, *listed))
             self._listed, self._ips = listed, frozenset(each for each in known if each is not None)
-        return _ip(ip) in self._ips
-
-
-def is_loopback(ip: str) -> bool:
-    found = _ip(ip)
-    return found is not None and found.is_loopback
+        return ip_of(ip) in self._ips
 
 
 def _host(address: str) -> str:
     return without_brackets(split_address(address)[0])
-
-
-@lru_cache(maxsize=1024)
-def _ip(host: str) -> IpAddress | None:
-    """None for a name. An IPv4 address may come written as one of IPv6."""
-    try:
-        found = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return None
-    return getattr(found, "ipv4_mapped", None) or found
 
 
 def header(headers: Mapping[str, str], name: str) -> str | None:
