@@ -25,6 +25,7 @@ from ledger import gone_on, lines_of
 from programs import Call, executed
 
 from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.verdict import UsageError
 from distro_model.actions import Connect
 from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 
@@ -244,3 +245,12 @@ def test_an_answer_of_a_real_server_is_held_against_the_list(
     by: str, release: str, answer: str, is_surprising: bool
 ) -> None:
     assert track_record.surprise(by, release, answer) is is_surprising
+
+
+def test_a_distribution_is_asked_as_the_release_of_its_jars(tmp_path: Path) -> None:
+    (tmp_path / "nacos-naming-3.1.0-SNAPSHOT.jar").touch()
+    assert track_record.targets(None, [str(tmp_path)]) == {"3.1.0": f"nacos:{tmp_path}"}
+    assert list(track_record.targets(["2.2.4"], [str(tmp_path)])) == ["2.2.4", "3.1.0"]
+    assert track_record.targets(None, None)["2.0.4"] == "nacos:2.0.4"
+    with pytest.raises(UsageError, match="no directory with the jars of one Nacos release"):
+        track_record.targets(None, [str(tmp_path / "nothing")])

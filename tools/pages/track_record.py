@@ -1,8 +1,8 @@
 """The bugs of real servers that the kit finds, and the commands that show each today: docs/reference/track-record.md.
 
 From the table of defects, the symptoms that requirements show of them, the scenarios that are named after a bug, the
-releases that can be fetched, and what `tools/track_record.py` observed on them: each defect with a release in which
-anybody can see it on a reference node, and the real servers on which it was seen last.
+releases that can be fetched, and what `tools/track_record.py` observed on real servers: each defect with a release in
+which anybody can see it on a reference node, and the real servers on which it was seen last.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
 from distro_model.defects import DEFECTS
 from distro_model.defects.symptom import of
+from distro_model.release import parsed
 from pages.markdown import Block, page
 
 ASKED_ALWAYS = "2.2.4"
@@ -97,7 +98,8 @@ def in_real_time(path: str) -> bool:
 def _tried(by: str) -> Iterator[str]:
     """Where it was looked for last, and what came of it."""
     kept = results.kept(results.TRACK_RECORD)
-    rows = {release: kept[name] for release in RELEASES if (name := name_of(by, release)) in kept}
+    rows = {name.removeprefix(name_of(by, "")): row for name, row in kept.items() if name.startswith(name_of(by, ""))}
+    rows = dict(sorted(rows.items(), key=lambda each: parsed(each[0])))
     if not rows:
         return
     answers = dict.fromkeys(row["answer"] for row in rows.values())
@@ -127,7 +129,8 @@ def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
 _HEAD = (
     "Bugs of released servers that the requirements and scenarios of this repository reproduce. The commands below run",
     "on a reference node that behaves like the release. For a real server, replace `--profile nacos-2.2.4` by",
-    "`--target nacos:2.2.4`, or add that to `replay`. Each requirement fails with the listed symptom of the bug,",
+    "`--target nacos:2.2.4`, or add that to `replay`; for a release that Maven does not have (2.5.1), name a",
+    "[distribution](../how-to/nacos-from-source.md). Each requirement fails with the listed symptom of the bug,",
     f"and is met by releases without it. CI tests a real {ASKED_ALWAYS} against all requirements on every change;",
     "`make nightly` tests the other releases, and the scenarios. A scenario with exact times (`expect model agrees`)",
     "runs on reference nodes only; on a real server the requirement shows the bug.",
