@@ -156,7 +156,7 @@ class Shown:
     [
         (0, 1_400, Verdict.CONFORMS, "^holds$"),
         (0, 9_000, Verdict.VIOLATES, "^a does not have c1; it never held"),
-        (50, 2_000, Verdict.INCONCLUSIVE, r"^cannot be told: this machine took \d+ ms of the time; it holds too late"),
+        (50, 2_000, Verdict.INCONCLUSIVE, r"^not judged: this machine took \d+ ms of the time; it holds too late"),
         (50, 9_000, Verdict.VIOLATES, "^a does not have c1; it never held"),
     ],
 )

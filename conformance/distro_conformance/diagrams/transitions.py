@@ -36,7 +36,7 @@ def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_
 
 
 def sequence_of_actions(nodes: Several[str], actions: Iterable[Action]) -> Sequence:
-    """What was done, where nobody recorded what the nodes said then. `nodes`: the one under test first."""
+    """The actions alone, of a run without a recording. `nodes`: the one under test first."""
     homes: dict[str, str] = {}
     items = [_done(action, homes, nodes) for action in actions]
     return Sequence((*homes, *nodes), tuple(items), "What was done")

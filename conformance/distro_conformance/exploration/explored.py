@@ -1,7 +1,7 @@
-"""Exhaustive search of the model for the command line and the gate: budgets, scenarios, and what is no news.
+"""Exhaustive search of the model for the command line and the gate: budgets, scenarios, known defects.
 
-The search itself is the model's. Here a counterexample becomes a scenario that the nodes can replay, and what a release
-is known to break is told from what nobody knew.
+The search itself is the model's. Here a counterexample becomes a scenario that nodes can replay, and violations that a
+release is known for are separated from new ones.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def explore_profile(
 ) -> Explored:
     """Search every reachable state within the bounds.
 
-    `on_progress` is told how far the search is and after how many seconds. Raises the look-up errors of profiles,
+    `on_progress` gets the progress of the search and the seconds since it began. Raises the look-up errors of profiles,
     mutants and properties.
     """
     began = time.monotonic()
@@ -214,7 +214,7 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
 
 
 def _held_in(last: Situation) -> tuple[str | None, tuple[Held, ...]]:
-    """The first client that a node has otherwise than its owner, or that nobody owns any more, side by side."""
+    """The first client whose copy differs from its owner's, or that has no owner any more: the copies side by side."""
     for client in last.lives:
         copies = {name: None if node is None else node.client(client) for name, node in last.nodes.items()}
         owner = next((copy for copy in copies.values() if copy is not None and copy.native), None)
@@ -283,7 +283,7 @@ def _excused(finding: Finding, explored: Explored, without: Result | None) -> Fi
         evidence = tuple(str(without.counterexample).splitlines())
         return replace(finding, message=message, evidence=evidence)
     if not without.holds:
-        message = f"nobody found out whether {names} is all that breaks it: {without.undecided}"
+        message = f"it is not known whether only {names} breaks it: {without.undecided}"
         return replace(finding, judgement=Judgement.NOT_JUDGED, message=message)
     why = "; ".join(f"{cause.id}: {cause.breaks_in(explored.profile)[finding.about]}" for cause in causes)
     message = f"{finding.message}. Known, {why}"

@@ -17,7 +17,7 @@ from distro_model.search.itf import itf
 from distro_model.search.system import Value
 
 GRAPH_STATES = 20_000
-"""More than this nobody can draw, and few tools can load."""
+"""A larger graph is unreadable as a picture, and few tools load it."""
 
 
 def itf_text(found: Explored) -> str | None:
@@ -36,7 +36,7 @@ def graph_text(found: Explored, suffix: str) -> str:
     except NoGraphError as reason:
         size = str(reason).partition(";")[0]
         raise UsageError(
-            f"--graph: {size}; nobody can draw that: take fewer changes, drops, crashes or clients"
+            f"--graph: {size}; too large to draw: use fewer changes, drops, crashes or clients"
         ) from reason
 
 

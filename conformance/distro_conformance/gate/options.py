@@ -1,4 +1,4 @@
-"""What a gate run is told, and the budgets: how much each stage may do."""
+"""The settings of a gate run, and the budgets: how much each stage may do."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Gate:
     ) -> Report:
         """All stages in order; a stage that finds a violation does not keep the others from running.
 
-        `on_stage` is told of each as it ends; Raises TargetError when the target cannot be started.
+        `on_stage` is called for each stage as it ends. Raises TargetError when the target cannot be started.
         """
         began = time.monotonic()
         if self._traces.exists():
@@ -132,14 +132,14 @@ class Gate:
             if (last["target"], last["budget"]) == (options.target, options.budget.name):
                 expected |= {stage["name"]: stage["seconds"] for stage in last["stages"] if stage["name"] in expected}
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # none, or cut: only the time left is told less well
+            pass  # no report, or a truncated one: the estimate of the time left is less exact
         return expected
 
 
 def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...]:
     """In the order in which they run. Several nodes are recorded where the kit starts them and can stand between them,
     and what was recorded is checked. By default those that judge the target: the search and the lockstep are about this
-    project's model and nodes, so a server of somebody else is not judged by them. Raises UsageError."""
+    project's model and nodes, so a foreign server is not judged by them. Raises UsageError."""
     has_cluster = target.kind == "nacos" or (isinstance(target, ProcessTarget) and target.takes_offset)
     possible = tuple(name for name in (*PLAYED, CHECK) if has_cluster or name != "cluster")
     if named is None and target.kind == "embedded":

@@ -1,1 +1,1 @@
-"""The language of runs: actions are the model's, expectations stand beside them, their text is the scenario."""
+"""The language of scenarios: the model's actions, expectations about nodes, and the text form of both."""

@@ -135,7 +135,7 @@ class HasNot(OfHeld):
 
 @dataclass(frozen=True, slots=True)
 class QueryShows:
-    """Whoever asks the node for the service gets exactly these instances; `node` None: every node that is up."""
+    """A query of the service at the node returns exactly these instances; `node` None: at every node that is up."""
 
     service: str
     node: str | None
@@ -219,7 +219,7 @@ class LoadsFrom:
         found = await cluster.givers(self.node)
         if found and found <= set(self.givers):
             return [None]
-        return [f"{self.node} was given a snapshot by {' and '.join(sorted(found)) or 'nobody'}"]
+        return [f"{self.node} was given a snapshot by {' and '.join(sorted(found)) or 'no member'}"]
 
 
 async def _up(cluster: Cluster) -> list[str]:

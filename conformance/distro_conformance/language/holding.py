@@ -74,7 +74,7 @@ async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> 
     detail = f"the last event before: {last}" if last else ""
     if wait.came is Came.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
         taken = f"this machine took {watched.slack_since(began_ms)} ms of the time"
-        return Held(Verdict.INCONCLUSIVE, f"cannot be told: {taken}; {found}{when}", from_ms, to_ms, detail)
+        return Held(Verdict.INCONCLUSIVE, f"not judged: {taken}; {found}{when}", from_ms, to_ms, detail)
     is_late = wait.came is Came.MISSED and wait.found is not None
     if not is_late and not all(reasons):
         return Held(Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail)

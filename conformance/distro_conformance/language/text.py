@@ -1,7 +1,7 @@
 """Scenarios: one text that a person reads, edits and keeps, and that every executor runs.
 
-The explorer prints its counterexamples so, Hypothesis saves its shrunk failures so, a bug of the catalogue is told
-so. This file turns a text into steps and back; what a line can say stands in `verbs.py`.
+The explorer prints counterexamples in this form, Hypothesis saves shrunk failures in it, and the catalogue of bugs is
+written in it. This file parses a text into steps and renders it; what a line can say is defined in `verbs.py`.
 
     profile nacos-2.2.4             # optional, the command line may say otherwise
     nodes a b c                     # started, loaded and quiet; time is 0 from here

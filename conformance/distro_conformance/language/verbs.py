@@ -1,7 +1,7 @@
 """What can be said in a scenario: one entry for each verb, each condition and each line of the header.
 
-The page of the language is made from these. The actions are the model's, so that model and node are told the same
-thing; what concerns only observation stands in `expectations.py` and `observing.py`.
+The page of the language is generated from these. The actions are the model's, so model and node get the same actions;
+what concerns only observation is in `expectations.py` and `observing.py`.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ HEADER: Mapping[str, str] = {
     "nodes NAME NAME …": "In ascending order; `a b c` if nothing is said. Time is 0 once they are loaded and quiet.",
     "node NAME RELEASE": "After `nodes`: this reference node starts with another release than the profile's. As a "
     "step: from its next start on. The model has one release for all nodes, and says so.",
-    "spare NAME …": "Addresses under which nodes may come back (`move`): in no list, and nobody is there at first.",
+    "spare NAME …": "Addresses under which nodes may come back (`move`): unlisted and unused at first.",
     "played NAME …": "All nodes but the one that is under test: the kit plays them.",
 }
 

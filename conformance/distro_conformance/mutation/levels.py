@@ -82,8 +82,8 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
     """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
     is no kill. Only where none of them fails are those asked that start a server of their own.
 
-    Rules that never fired leave the question open, and so do requirements that nobody could judge. The checks take what
-    time they take. Raises UsageError for other targets.
+    Rules that never fired leave the question open, and so do requirements that were not judged. Time is not limited.
+    Raises UsageError for other targets.
     """
     began = time.monotonic()
     kind, _, release = spec.partition(":")

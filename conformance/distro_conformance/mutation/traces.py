@@ -1,9 +1,9 @@
 """The level of traces: a mutant is at work somewhere, and the invariants on Spark judge what that leaves behind.
 
 A mutant shows only in circumstances that provoke it. For most there is a scenario (`scenarios/provoking`), which the
-simulation plays with the model's mutant, and reference nodes with theirs. The others show by chance in random
-simulations: `SHOWN_BY` says in which. `strict` lives through the same, with the same seed, and what is broken there
-does not count.
+simulation runs with the model's mutant, and reference nodes with theirs. The others show by chance in random
+simulations: `SHOWN_BY` says in which. `strict` runs through the same, with the same seed, and a violation there does
+not count.
 
 Where the two runs of a scenario part is where the mutant first did wrong. The finding says whether the first violation
 points there: whether that event lies between its first and its last one.

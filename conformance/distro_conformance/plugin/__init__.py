@@ -1,7 +1,7 @@
 """The pytest plugin: a cluster for tests, and the requirements as tests of a target.
 
-Pytest loads this module in every run of whoever has the kit installed, so it is light: the nodes, gRPC and the rest
-are imported by the fixture or the item that needs them. docs/how-to/pytest.md says how it is used.
+Pytest loads this module in every run wherever the kit is installed, so it is light: the nodes, gRPC and the rest are
+imported by the fixture or the item that needs them. docs/how-to/pytest.md shows how to use it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def distro_cluster(request: pytest.FixtureRequest) -> Iterator[TestCluster]:
     """A cluster that SDKs cannot tell from Nacos; see `distro_conformance.plugin.cluster.TestCluster`."""
-    from distro_conformance.plugin.cluster import started  # noqa: PLC0415 - only whoever asks for a cluster pays
+    from distro_conformance.plugin.cluster import started  # noqa: PLC0415 - slow to import
     from distro_conformance.verdict import UsageError  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("distro") or pytest.mark.distro.mark
@@ -97,7 +97,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _target(config: pytest.Config) -> TargetRun:
-    """Started once, by whoever needs it first; what does not start is not started again for each of many tests."""
+    """Started once, by the first test that needs it; a target that fails to start is not tried again by each test."""
     from distro_conformance.plugin.target import TargetRun  # noqa: PLC0415
     from distro_conformance.verdict import KitError  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     loop = event_loop()
-    loop.set_exception_handler(_told_of)
+    loop.set_exception_handler(_ignore_wake_up)
     threading.Thread(target=loop.run_forever, name="distrocheck", daemon=True).start()
     return loop
 
@@ -41,11 +41,11 @@ def _is_within_a_loop() -> bool:
 
 
 def do_now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Its result, whoever waits meanwhile."""
+    """Runs it on the background loop and returns its result; blocks the calling thread."""
     return asyncio.run_coroutine_threadsafe(coroutine, _loop()).result()
 
 
-def _told_of(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _ignore_wake_up(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Two loops share gRPC's one socket for wake-ups, and each may find that the other has read it already."""
     if not isinstance(context.get("exception"), BlockingIOError):
         loop.default_exception_handler(context)

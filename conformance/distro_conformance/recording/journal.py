@@ -1,6 +1,6 @@
-"""From what links carry and probes read to trace rows: the one place that knows which row says what.
+"""Trace rows from what links carry and probes read: the one place that knows which row records what.
 
-A `TraceJournal` hears of every Distro call on every link and of every fault. What a node *holds* comes from one of
+A `TraceJournal` observes every Distro call on every link and every fault. What a node *holds* comes from one of
 two sources. A reference node says so itself, through its observer. A real server says nothing, so its state is
 inferred (`infer_state=True`) from what it acknowledged and corrected by probes, which read it: INV-ACK, "success
 implies applied", is thereby assumed for the moment of the change and tested by the next probe.
@@ -27,8 +27,8 @@ from distro_traces.ndjson import EventFields, Recorder
 NOTHING_PUBLISHED = digest(())
 """The digest of a client that is connected and publishes nothing: in no view of any service."""
 
-NOBODY = ""
-"""Who owns a client that has disconnected, or whose node has stopped: whoever has it now has a copy."""
+UNOWNED = ""
+"""The owner of a client that has disconnected, or whose node has stopped: every node that holds it holds a copy."""
 
 READINGS_MAX = 5
 """Sync messages come seconds apart and a reading takes milliseconds; five in a row do not all meet one."""
@@ -97,7 +97,7 @@ class TraceJournal:
     def node_stopped(self, node: str, reason: str) -> None:
         self._forget(node)
         for client, owner in self._owner.items():
-            self._owner[client] = NOBODY if owner == node else owner
+            self._owner[client] = UNOWNED if owner == node else owner
         self._row(node, Kind.NODE_STOPPED, detail=reason)
 
     def members_changed(self, node: str, members: Iterable[str]) -> None:
@@ -119,7 +119,7 @@ class TraceJournal:
         self._state(node, Kind.CLIENT_CHANGED, client, owned=True, revision=revision, digest=content)
 
     def client_disconnected(self, node: str, client: str) -> None:
-        self._owner[client] = NOBODY
+        self._owner[client] = UNOWNED
         self._state(node, Kind.CLIENT_DISCONNECTED, client, owned=True)
 
     def replica_applied(

@@ -1,7 +1,7 @@
 """What travels on the links of a run, by the names that the run gave to its clients.
 
-Links know connection ids, a run knows names. The log keeps the Distro calls that have ended, for whoever compares them
-with the model, and passes everything on to the recording, where there is one.
+Links know connection ids, a run knows names. The log keeps the Distro calls that have ended, to be compared with the
+model, and passes everything on to the recording, where there is one.
 """
 
 from __future__ import annotations

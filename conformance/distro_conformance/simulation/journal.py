@@ -1,6 +1,6 @@
 """What happens in a simulated cluster, as trace rows: the same ones that a recording of reference nodes has.
 
-`recording.TraceJournal` hears of messages on wires and has to find out what nodes hold; here the model says it
+`recording.TraceJournal` observes messages on wires and has to read what nodes hold; here the model reports it
 (`distro_model.simulation.cluster.Watch`). Rows are bare tuples with the fields of `run_writer.Row`, because a
 simulation makes a hundred thousand of them a second.
 """
@@ -69,13 +69,13 @@ from distro_traces.event import BATCH, Kind, Outcome
 from distro_traces.run_writer import Values
 
 LEASE = "lease"
-"""Why a copy went: nobody renewed it for too long."""
+"""Why a copy was removed: its lease expired without a renewal."""
 
 # As plain strings: Arrow takes them several times faster than members of an enumeration.
 _SENT, _RECEIVED = Kind.REQUEST_SENT.value, Kind.REQUEST_RECEIVED.value
 _REPLIED, _ENDED = Kind.REPLY_SENT.value, Kind.REPLY_RECEIVED.value
 _APPLIED, _REMOVED = Kind.REPLICA_APPLIED.value, Kind.REPLICA_REMOVED.value
-_NO_ANSWER = (CallResult.UNREADABLE, CallResult.UNHEARD)  # a trace tells both as an error
+_NO_ANSWER = (CallResult.UNREADABLE, CallResult.UNHEARD)  # a trace records both as an error
 _OUTCOMES = {result: (Outcome.ERROR if result in _NO_ANSWER else Outcome(result.value)).value for result in CallResult}
 _SUCCESS = Outcome.SUCCESS.value
 _OPERATIONS = {each: each.operation.value for each in get_args(Request)}
@@ -210,7 +210,7 @@ class SimulationJournal:
             self._add(self._names[told.position], row)
 
     def _http_clients_changed(self, at_ms: int, told: Told, event: HttpReceived | HttpFinished | BeatCheckDue) -> None:
-        """Whoever handles its requests and misses its beats is the owner of an ip:port client."""
+        """The owner of an ip:port client is the node that handles its requests and checks its beats."""
         for client in told.after.clients:
             before = told.before.client(client.name)
             shown = before is None or (before.content, before.revision) != (client.content, client.revision)

@@ -95,11 +95,11 @@ def _with_one_more(made: Simulated, options: SimulationOptions, rules: Profile, 
     journal = SimulationJournal(writer.add, names, rules)
     journal.run_started(options.profile)
 
-    def told() -> None:
+    def report() -> None:
         lived_s = made.simulated_s + run.lived_ms / 1000
         on_progress(f"{lived_s:.0f} of {options.duration_s:g} s, {made.events + writer.rows} events")
 
-    run = Run(names, options.clients, options.faults, rules, Random(f"{options.seed}/{number}"), journal, told)
+    run = Run(names, options.clients, options.faults, rules, Random(f"{options.seed}/{number}"), journal, report)
     left_ms = ceil((options.duration_s - made.simulated_s) * 1000)
     run.live(min(RUN_MS, left_ms), lambda: writer.rows >= RUN_EVENTS)
     writer.close()

@@ -1,4 +1,4 @@
-"""A Distro request on its way from one member to another, and who hears of what happens to it."""
+"""A Distro request on its way from one member to another, and the journal that records what happens to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Carried:
 
 
 class Journal(Protocol):
-    """Hears of every Distro call on a link, in the order in which things happen. See `recording/journal.py`."""
+    """Records every Distro call on a link, in the order of events. See `recording/journal.py`."""
 
     def new_id(self) -> str: ...
     def sent(self, carried: Carried) -> None: ...

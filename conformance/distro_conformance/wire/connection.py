@@ -43,7 +43,7 @@ class Connection:
         self.namespace: str | None = None
         """Where what it asks about the public namespace goes instead."""
         self.is_mute = False
-        """Whether it hears what the server pushes without answering it."""
+        """Whether it receives pushes of the server without answering them."""
         self._channel = channel
         self._on_push = on_push
         self._stream: ClientStream | None = None
@@ -65,7 +65,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its stream has ended, whoever ended it."""
+        """Whether its stream has ended, on either side."""
         return self._reader is not None and self._reader.done()
 
     async def fall_mute(self) -> None:
@@ -98,10 +98,10 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         until_registered: bool = True,
     ) -> Self:
-        """Server check, stream, set-up; returns once the server treats the connection as registered, unless told
-        otherwise.
+        """Server check, stream, set-up; returns once the server treats the connection as registered, unless
+        `until_registered` is false.
 
-        `address` is host:port of a gRPC port. `on_id` hears the connection id before the server has a client for it.
+        `address` is host:port of a gRPC port. `on_id` gets the connection id before the server has a client for it.
         `headers` go with each request that brings none.
         Raises TargetError when the server does not get there in time.
         """
@@ -136,7 +136,7 @@ class Connection:
         return await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
     async def call(self, payload: Payload) -> Payload:
-        """The same for a payload as it stands, also one that nobody would send."""
+        """The same for a payload as it stands, also a malformed one."""
         self._end_idleness()
         return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
 
@@ -199,7 +199,7 @@ class Connection:
             await self._registered()
 
     async def _read(self, stream: ClientStream) -> None:
-        """Until the stream ends, whoever ends it."""
+        """Until the stream ends, on either side."""
         with contextlib.suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
             while (message := await stream.read()) is not None:
                 await self._react(stream, decode(Payload.FromString(message)))

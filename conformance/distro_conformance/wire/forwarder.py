@@ -1,11 +1,11 @@
 """The second way to get messages onto a link: a recording gRPC proxy on a real socket, in front of any server.
 
-It listens where the source was told to find the target and passes everything on as it came, unary calls and
+It listens at the address under which the source knows the target and passes everything on as it came, unary calls and
 streams, whatever the release. What may happen to a unary call is decided by the `Link`; here live only the sockets.
 A Nacos server knows its caller by the TCP connection (docs/protocol #connection-id), so each connection from the
 source gets a connection of its own to the target, a `Lane`, and loses it when its stream ends. A cut ends the streams,
-and with them the lanes, and every call, with UNAVAILABLE: what the source of a refused connection sees. The port stays
-ours meanwhile, so a heal cannot find it taken. Source: docs/real-servers.md#between-real-nodes.
+and with them the lanes, and every call, with UNAVAILABLE: what the source of a refused connection sees. The proxy keeps
+the port meanwhile, so a heal cannot find it taken. Source: docs/real-servers.md#between-real-nodes.
 """
 
 from __future__ import annotations

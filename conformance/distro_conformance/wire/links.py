@@ -1,9 +1,9 @@
 """A directed link between two members, and what may happen to a message on it.
 
-One class decides (deliver, hold, drop, swallow, cut) and reports; how a message gets to it is somebody else's
-matter: an embedded node carries its requests over it, and a forwarder on a real socket stands in front of a real
+One class decides (deliver, hold, drop, swallow, cut) and reports; how a message gets to it is up to its
+callers: an embedded node carries its requests over it, and a forwarder on a real socket stands in front of a real
 server. So a fault means the same on every target. Cut and hold concern everything that travels; what becomes of one
-request (lost, swallowed, answered to nobody, delivered twice) is decided for Distro requests only, since those are the
+request (lost, swallowed, its reply lost, delivered twice) is decided for Distro requests only, since those are the
 ones whose loss the protocol must survive: for the next that is sent, or for one that a hold keeps back. A request
 meets them in this order: cut, loss or swallowing, hold, delivery, loss of the reply.
 """
@@ -135,7 +135,7 @@ class Link(PeerLink):
         self._next_turn()
 
     def blackhole(self) -> None:
-        """From now on, until `heal`, everything vanishes, and nobody hears of an end of the connection."""
+        """From now on, until `heal`, everything is dropped, and neither end sees the connection end."""
         self._journal.fault(self.source, self.target, "black hole")
         self.is_blackhole = True
 
@@ -308,7 +308,7 @@ class Link(PeerLink):
         return None
 
     async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> OfRequest | None:
-        """Until somebody decides, that time has come, the connection ends, or the sender gives up."""
+        """Until the run decides, that time has come, the connection ends, or the sender gives up."""
         kept = _Kept(call, stage, Waiting(self._clock))
         self._kept.append(kept)
         timer = None

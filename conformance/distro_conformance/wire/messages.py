@@ -60,7 +60,7 @@ def read_request(message: Message) -> DistroCall | None:
 
 
 def mistyped(request: Payload) -> Payload:
-    """The same Distro request, about data of a type that nobody knows."""
+    """The same Distro request, about data of an unknown type."""
     message = decode(request)
     data = message.body["distroData"]
     key = {**data["distroKey"], "resourceType": UNKNOWN_RESOURCE_TYPE}

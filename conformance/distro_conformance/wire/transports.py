@@ -41,7 +41,7 @@ class Wire:
         return GrpcTransport() if self.carrier is Carrier.GRPC else MemoryTransport(clock, self.seed)
 
     def main_ports(self, nodes: int) -> list[int]:
-        """Ascending. Nobody else is in memory, so there they are always the same."""
+        """Ascending. In memory no other process takes ports, so they are always the same there."""
         if self.carrier is Carrier.GRPC:
             from distro_impl import free_main_ports  # noqa: PLC0415
 
