@@ -29,13 +29,13 @@ from json_schema import (
 from distro_conformance.audit.cluster_view import Disagreement
 from distro_conformance.audit.compare import Audited, Diverged, DivergedList
 from distro_conformance.audit.member import Reading
-from distro_conformance.differential.compare import Difference
 from distro_conformance.doctor import Check
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.report.document import Failure, InvariantRow, Report
 from distro_conformance.simulation.run import Simulated, SimulationOptions
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.tours import Toured
+from distro_interop.differential.compare import Difference
 from distro_spark.result import CheckResult
 from distro_spark.validation.validate import Validated
 from distro_spark.validation.verdict import Rejection

@@ -10,7 +10,6 @@
 | `language` | what a run does and expects: actions, expectations, their text, the one runner |
 | `walks` | random walks, tours of every transition, rare starts, hunting |
 | `recording` | from what happens to trace rows |
-| `sdks` | the official SDKs as black boxes on three nodes |
 | `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the explorer for the command line; counterexamples as scenarios |
 | `plugin` | the pytest plugin: a cluster for tests, requirements as test items |
@@ -18,6 +17,8 @@
 | `interruption` | what Ctrl-C does to the command |
 | `gate`, `report` | the pipeline and what it says |
 | `cli` | the command, one file a verb |
+
+`distro_interop`, beside this package and not in the wheel, checks the reference node against real servers and SDKs.
 """
 
 import os

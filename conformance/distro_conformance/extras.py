@@ -26,10 +26,18 @@ EXTRAS: Mapping[str, str] = {
 }
 """By top-level module."""
 
+CHECKOUT_ONLY = "distro_interop"
+"""The package beside this one that the wheel leaves out."""
+
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
-    """What to install, as a sentence; None when the module is none of ours to ask for."""
+    """What to install, as a sentence; None for a module that no extra brings."""
     package = (error.name or "").partition(".")[0]
+    if package == CHECKOUT_ONLY:
+        return (
+            "this verb checks the reference node of the repository and is not in the package; "
+            "run it in a checkout, after: pip install -e '.[all]'"
+        )
     extra = EXTRAS.get(package)
     if extra is None:
         return None

@@ -374,7 +374,8 @@ def test_test_cluster_saves_what_it_found(call: Call, document: Document, tmp_pa
 
 def test_every_document_has_a_schema_and_the_file_is_one() -> None:
     printed = set()
-    for module in (ROOT / "conformance" / "distro_conformance" / "cli").glob("*.py"):
+    kit = ROOT / "conformance"
+    for module in (*(kit / "distro_conformance" / "cli").glob("*.py"), *(kit / "distro_interop").glob("*/verb.py")):
         printed |= set(re.findall(r'(?:print_(?:json|judged)\(\s*|verb: str = )"([a-z -]+)"', module.read_text()))
     of_lines = {"audit-change"}  # a document for each line of `audit --follow --json`
     assert {verb.replace(" ", "-") for verb in printed} | {"list", "mutants"} | of_lines == DOCUMENTS.keys()

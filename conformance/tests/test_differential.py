@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from programs import COMMAND, executed
 
-from distro_conformance.differential import judge, listed
-from distro_conformance.differential import run as differential_run
-from distro_conformance.differential.compare import MISSING, Difference, differences
-from distro_conformance.differential.exchange import Exchange, ScriptLog, opened
-from distro_conformance.differential.judge import Log, compared, judged
-from distro_conformance.differential.listed import DEVIATIONS, VARIES, Listed, releases
-from distro_conformance.differential.normalise import normalised
-from distro_conformance.differential.run import play, reference_nodes, run_differential
-from distro_conformance.differential.scripts import SCRIPTS
 from distro_conformance.findings.finding import Judgement, verdict_of
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named
 from distro_conformance.wire.messages import pack
+from distro_interop.differential import judge, listed
+from distro_interop.differential import run as differential_run
+from distro_interop.differential.compare import MISSING, Difference, differences
+from distro_interop.differential.exchange import Exchange, ScriptLog, opened
+from distro_interop.differential.judge import Log, compared, judged
+from distro_interop.differential.listed import DEVIATIONS, VARIES, Listed, releases
+from distro_interop.differential.normalise import normalised
+from distro_interop.differential.run import play, reference_nodes, run_differential
+from distro_interop.differential.scripts import SCRIPTS
 
 RELEASE = "2.2.4"
 PROFILE = f"nacos-{RELEASE}"

@@ -83,13 +83,13 @@ WORKS = (
     ("test", "node", "--requirement", "DISTRO-SYNC-001"),
     ("test", "node", "--machine", "--examples", "1", "--steps", "5"),
     ("import", "nacos-logs", "logs"),
-    ("test", "differential", "--target", "embedded"),
-    ("test", "sdks", "--help"),
     ("ui", "--help"),
     ("serve", "--help"),
     ("audit", "--help"),
     ("fetch-nacos", "--help"),
 )
+IN_CHECKOUT = (("test", "differential"), ("test", "sdks"))
+"""They test the reference node of this repository; the wheel does not have them."""
 NEEDS = {
     ("gate",): "explore,report,traces",
     ("check", "."): "traces",
@@ -106,9 +106,10 @@ NEEDS = {
 
 def test_every_verb_is_tried() -> None:
     groups = {"test", "import"}
+    tried = (*WORKS, *IN_CHECKOUT, *NEEDS)
     verbs = {(group, verb) if group in groups else (verb,) for group, of in VERBS.items() for verb in of}
-    assert [verb for verb in verbs if verb[0] not in {each[0] for each in (*WORKS, *NEEDS)}] == []
-    assert [verb for verb in verbs if len(verb) == 2 and verb not in {each[:2] for each in (*WORKS, *NEEDS)}] == []
+    assert [verb for verb in verbs if verb[0] not in {each[0] for each in tried}] == []
+    assert [verb for verb in verbs if len(verb) == 2 and verb not in {each[:2] for each in tried}] == []
 
 
 def in_the_base_install() -> set[str]:
@@ -163,6 +164,12 @@ class TestInstalled:
         line = done.stderr.splitlines()[-1]
         assert re.search(rf"pip install 'distrocheck\[{NEEDS[verb]}\]'", line), line
 
+    @pytest.mark.parametrize("verb", IN_CHECKOUT, ids=" ".join)
+    def test_a_verb_about_the_reference_node_names_the_checkout(self, run: Call, verb: tuple[str, ...]) -> None:
+        done = run(*verb)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "run it in a checkout" in done.stderr
+
     def test_the_explorer_opens(self, installed: Path) -> None:
         program = [installed / "bin" / "distrocheck", "ui"]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as explorer:
@@ -187,18 +194,6 @@ class TestInstalled:
             finally:
                 nodes.terminate()
 
-    def test_the_programs_of_the_sdks_are_there(self, installed: Path) -> None:
-        (programs,) = installed.rglob("distro_conformance/sdks/programs")
-        here = ROOT / "conformance" / "distro_conformance" / "sdks" / "programs"
-        tracked = executed("git", "ls-files", ".", cwd=here, check=True)
-        missing = [name for name in tracked.stdout.split() if not (programs / name).is_file()]
-        assert missing == []
-
-    def test_an_sdk_that_is_not_there_is_missing_and_no_fault_of_a_node(self, run: Call) -> None:
-        done = run("test", "sdks", "--sdk", "python", "--scenario", "register")
-        assert done.returncode == 3, done.stdout
-        assert "pip install 'nacos-sdk-python" in done.stdout.replace("\n", " ")
-
     def test_the_list_that_a_release_brings_names_every_package(self, installed: Path, tmp_path: Path) -> None:
         """As `make release` writes it; protobuf's licence is missing there, not its name."""
         listed = tmp_path / "sbom.json"
@@ -215,7 +210,8 @@ class TestInstalled:
         assert {(each["name"], each["version"]) for each in there} <= named
 
     def test_types_come_along(self, installed: Path) -> None:
-        packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+        build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+        packages = [Path(each).name for each in build["targets"]["wheel"]["packages"]]
         assert [name for name in packages if not list(installed.rglob(f"{name}/py.typed"))] == []
 
     def test_the_node_with_the_plugin_is_light(self, installed: Path) -> None:

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.findings import Finding, Judged, Judgement
-from distro_conformance.sdks import registry, scenarios
-from distro_conformance.sdks import run as sdk_runs
-from distro_conformance.sdks.build import SdkMissingError, built
-from distro_conformance.sdks.nodes import CREDENTIALS, Nodes
-from distro_conformance.sdks.registry import SDKS
-from distro_conformance.sdks.run import run_sdks
-from distro_conformance.sdks.scenarios import SCENARIOS
-from distro_conformance.sdks.stage import Stage
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_impl.settings import SettingError
+from distro_interop.sdks import registry, scenarios
+from distro_interop.sdks import run as sdk_runs
+from distro_interop.sdks.build import SdkMissingError, built
+from distro_interop.sdks.nodes import CREDENTIALS, Nodes
+from distro_interop.sdks.registry import SDKS
+from distro_interop.sdks.run import run_sdks
+from distro_interop.sdks.scenarios import SCENARIOS
+from distro_interop.sdks.stage import Stage
 
 pytestmark = pytest.mark.wire
 

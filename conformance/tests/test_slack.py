@@ -217,7 +217,7 @@ def test_on_a_busy_machine_nothing_is_started_in_real_time(
         raise BusyMachineError("99 programs want to run on 2 processors")
 
     monkeypatch.setattr("distro_conformance.cli.options.require_free_machine", busy)
-    monkeypatch.setattr("distro_conformance.cli.sdks.require_free_machine", busy)
+    monkeypatch.setattr("distro_interop.sdks.verb.require_free_machine", busy)
     code, found = document(*words)
     assert (code, found["exit_code"]) == (3, 3)
     assert found["error"] == "99 programs want to run on 2 processors", "one line, and no open questions"

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import get_args
 
 from distro_conformance.catalogue import CATALOGUE, Entry
-from distro_conformance.differential.listed import DEVIATIONS, listing, releases
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
+from distro_interop.differential.listed import DEVIATIONS, listing, releases
 from distro_model.clock.environment import OF_SEARCHES
 from distro_model.events import Event
 from distro_model.mutants import MUTANTS

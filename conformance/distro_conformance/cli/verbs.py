@@ -49,11 +49,17 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "test": {
         "node": ("testing", "Test one node against the requirements; the kit plays its peer and its clients."),
         "cluster": ("testing", "Drive nodes with random actions and faults, beside the model."),
-        "differential": ("differential", "Play the same scripts on a target and on a reference node."),
-        "sdks": ("sdks", "Let the official SDKs work with three nodes."),
+        "differential": (
+            "distro_interop.differential.verb",
+            "Play the same scripts on a target and a reference node.",
+        ),
+        "sdks": ("distro_interop.sdks.verb", "Let the official SDKs work with three nodes."),
     },
 }
-"""By the name of the group: verb -> its module in `distro_conformance.cli` ("": a group of its own) and its help."""
+"""By the name of the group: verb -> its module and its help.
+
+A name without dots is a module of `distro_conformance.cli`, and "" a group of its own. `distro_interop` checks the
+reference node of this repository and is not packaged (extras.py)."""
 
 
 class LazyGroup(TyperGroup):
@@ -70,7 +76,7 @@ class LazyGroup(TyperGroup):
         if module is None:
             return None
         if module:
-            importlib.import_module(f"distro_conformance.cli.{module}")
+            importlib.import_module(module if "." in module else f"distro_conformance.cli.{module}")
         return typer.main.get_group(type(self).registry(self.name or COMMAND)).commands[cmd_name]
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002

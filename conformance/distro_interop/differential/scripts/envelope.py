@@ -1,0 +1,115 @@
+"""The envelope and the set-up: what a node says to requests that never reach a handler."""
+
+from __future__ import annotations
+
+import json
+
+from distro_conformance.wire.connection import raw
+from distro_interop.differential.scripts.bodies import query, register, subscribe
+from distro_interop.differential.scripts.registry import script
+from distro_interop.differential.stage import Stage
+from distro_protos import encode
+
+INTERNAL = {"module": "internal"}
+
+
+@script("envelope-unregistered", "a transport without set-up asks")
+async def unregistered(stage: Stage) -> None:
+    for port, is_cluster in (("SDK", False), ("cluster", True)):
+        stranger = await stage.stranger(f"stranger at {port}", cluster=is_cluster)
+        check = await stage.ask(f"server check, {port} port", stranger, "ServerCheckRequest", INTERNAL)
+        if check is not None:
+            stage.log.names[str(check.body.get("connectionId"))] = f"{{{stranger.name}}}"
+        await stage.ask(f"health check, {port} port", stranger, "HealthCheckRequest", INTERNAL)
+        await stage.ask(f"register, {port} port", stranger, "InstanceRequest", register(stage))
+        await stage.ask(f"query, {port} port", stranger, "ServiceQueryRequest", query(stage))
+        await stage.ask(f"snapshot, {port} port", stranger, "DistroDataRequest", {"dataOperation": "SNAPSHOT"})
+        await stage.ask(f"unknown type, {port} port", stranger, "NoSuchRequest", {})
+        await stage.call(f"malformed, {port} port", stranger, raw("InstanceRequest", b"{"))
+
+
+@script("envelope-malformed", "payloads that no client would send")
+async def malformed(stage: Stage) -> None:
+    client = await stage.client("client")
+    for step, payload in (
+        ("no type", raw("", b"{}")),
+        ("unknown type", raw("NoSuchRequest", b"{}")),
+        ("unknown type, malformed", raw("NoSuchRequest", b"{")),
+        ("a Java class name", raw("com.alibaba.nacos.api.naming.remote.request.InstanceRequest", b"{}")),
+        ("malformed", raw("InstanceRequest", b"{")),
+        ("empty body", raw("InstanceRequest", b"")),
+        ("null", raw("InstanceRequest", b"null")),
+        ("an array", raw("InstanceRequest", b"[]")),
+        ("a text", raw("InstanceRequest", b'"text"')),
+        ("a number", raw("InstanceRequest", b"1")),
+        ("no fields", raw("InstanceRequest", b"{}")),
+        ("not UTF-8", raw("InstanceRequest", b'{"namespace":"\xff"}')),
+        ("trailing text", raw("HealthCheckRequest", b"{} x")),
+        ("unknown fields", raw("HealthCheckRequest", b'{"x":{"y":[1]}}')),
+        ("empty health check", raw("HealthCheckRequest", b"")),
+        ("single quotes", raw("HealthCheckRequest", b"{'module':'internal'}")),
+        ("a comment", raw("HealthCheckRequest", b"/* x */ {}")),
+        ("a number for a text", raw("ServiceQueryRequest", _changed(stage, serviceName=7))),
+        ("a text for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly="true"))),
+        ("a word for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly="perhaps"))),
+        ("a number for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly=1))),
+        ("an object for a text", raw("ServiceQueryRequest", _changed(stage, serviceName={}))),
+        ("a list for a text", raw("ServiceQueryRequest", _changed(stage, serviceName=["web"]))),
+        ("an empty text for a number", raw("ServiceListRequest", _page(stage, pageNo=""))),
+        ("a word for a number", raw("ServiceListRequest", _page(stage, pageNo="first"))),
+        ("a fraction for a number", raw("ServiceListRequest", _page(stage, pageNo=1.5))),
+        ("a huge number", raw("ServiceListRequest", _page(stage, pageNo=2**40))),
+        ("a response", encode("InstanceResponse", {"resultCode": 200})),
+        ("a request id", encode("HealthCheckRequest", {"requestId": "17", "headers": {"a": "b"}})),
+    ):
+        await stage.call(step, client, payload)
+
+
+@script("envelope-types", "requests that are meant for somebody else")
+async def types(stage: Stage) -> None:
+    client = await stage.client("client")
+    for name in (
+        "ConnectionSetupRequest",
+        "ConnectResetRequest",
+        "ClientDetectionRequest",
+        "SetupAckRequest",
+        "PushAckRequest",
+        "NotifySubscriberRequest",
+        "NamingFuzzyWatchRequest",
+        "PersistentInstanceRequest",
+        "BatchInstanceRequest",
+        "HealthCheckRequest",
+        "ServerCheckRequest",
+    ):
+        answer = await stage.ask(name, client, name, {})
+        if name == "ServerCheckRequest" and answer is not None:
+            stage.log.names[str(answer.body.get("connectionId"))] = "{client}"
+
+
+@script("set-up", "connections of other kinds than an SDK's")
+async def set_up(stage: Stage) -> None:
+    for number, (step, labels) in enumerate(
+        (
+            ("no labels", {"x": "y"}),
+            ("no module", {"source": "sdk"}),
+            ("module config", {"source": "sdk", "module": "config"}),
+            ("another member", {"source": "cluster"}),
+            ("module naming, no source", {"module": "naming"}),
+        )
+    ):
+        voice = await stage.client(f"client {number}", labels=labels)
+        await stage.ask(f"{step}: register", voice, "InstanceRequest", register(stage, f"web{number}", 8001 + number))
+        await stage.ask(f"{step}: subscribe", voice, "SubscribeServiceRequest", subscribe(stage, "other"))
+        await stage.ask(f"{step}: deregister nothing", voice, "InstanceRequest", register(stage, "other2"))
+    await stage.shown()
+    for number in range(5):
+        await stage.ask(f"query {number}", voice, "ServiceQueryRequest", query(stage, f"web{number}"))
+    await stage.state()
+
+
+def _changed(stage: Stage, **fields: object) -> bytes:
+    return json.dumps({**query(stage), **fields}).encode()
+
+
+def _page(stage: Stage, **fields: object) -> bytes:
+    return json.dumps({**query(stage), "pageNo": 1, "pageSize": 10, **fields}).encode()

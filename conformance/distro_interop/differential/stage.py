@@ -1,0 +1,299 @@
+"""What a script gets: the node to speak to, in every voice that a node hears, and the log that is kept of it.
+
+Nothing is judged here, and nothing that the node says ends a script: a refused connection, a failed call, a timeout
+are answers too. Each script works in a namespace of its own, so that scripts do not see each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import grpc.aio
+
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.timings import Timings
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
+from distro_conformance.targets.target import Target
+from distro_conformance.waiting import eventually, known, settled
+from distro_conformance.wire.connection import SDK_LABELS, Connection
+from distro_conformance.wire.messages import content_of, distro_request
+from distro_interop.differential.exchange import ScriptLog, in_rows, opened
+from distro_interop.differential.udp_client import UdpClient
+from distro_interop.differential.udp_client import opened as in_packet
+from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
+from distro_protos.addresses import parse_address
+
+SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
+_TICK_MS = 50
+_HTTP_TIMEOUT_S = 5.0
+_MARGIN_MS = 300
+_UDP_DELIVERY_S = 0.05
+_DELIVERIES, _DELIVERY_S = 200, 0.005
+"""How often, and how far apart in real time, is looked for what was sent. Only what never comes costs all of it."""
+
+
+@dataclass
+class Voice:
+    """One gRPC connection to the node, by the name that the script gave it."""
+
+    name: str
+    connection: Connection
+    pushes: list[Message] = field(default_factory=list)
+    pushes_told: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.connection.id
+
+
+class Stage:
+    """`namespace` is the script's own."""
+
+    def __init__(self, script: str, target: Target, peer: PlayedPeer) -> None:
+        self.namespace = script
+        self.target, self.peer, self.member = target, peer, peer.http
+        self.timings = Timings.of(target.profile)
+        self.log = ScriptLog(script, {**_family("node", target.address), **_family("member", peer.address)})
+        self._voices: list[Voice] = []
+        self._udp_clients: list[UdpClient] = []
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
+        self._foreign: set[str] = set()
+        self._heard = len(peer.arrivals)
+        self._asked = len(self.member.requests)
+        self._told: dict[str, int] = {}
+
+    # Who speaks.
+
+    async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
+        """A connection that has been set up, as an SDK does it unless other labels are given."""
+        pushes: list[Message] = []
+        address = self._grpc_address(cluster)
+        connection = await Connection.open(address, labels=labels or SDK_LABELS, on_push=pushes.append)
+        self._voices.append(voice := Voice(name, connection, pushes))
+        self.log.names[voice.id] = f"{{{name}}}"
+        self.log.names[voice.id.rpartition("_")[2]] = f"{{port of {name}}}"
+        return voice
+
+    async def stranger(self, name: str, *, cluster: bool = False) -> Voice:
+        """A transport without set-up."""
+        self._voices.append(voice := Voice(name, Connection.bare(self._grpc_address(cluster))))
+        return voice
+
+    def _grpc_address(self, cluster: bool) -> str:
+        return with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
+
+    async def leave(self, voice: Voice) -> None:
+        """Its connection ends, without a farewell."""
+        self._voices.remove(voice)
+        await voice.connection.close()
+        await self.target.clock.pass_ms(0)  # where time is virtual, until the node knows of it
+
+    async def udp_client(self, name: str) -> UdpClient:
+        """The socket on which a client of 1.x listens."""
+        client = await UdpClient.open(name)
+        self.log.names[str(client.port)] = f"{{port of {name}}}"
+        self._udp_clients.append(client)
+        return client
+
+    def foreign_client(self, name: str) -> str:
+        """The id of a client that the played member owns."""
+        client = f"17000000{len(self._foreign):05d}_127.0.0.1_{self.peer.port}_{self.namespace}"
+        self._foreign.add(client)
+        self.log.names[client] = f"{{{name}}}"
+        return client
+
+    # What is said, and what comes back.
+
+    async def ask(
+        self, step: str, voice: Voice, type_name: str, body: Json, *, headers: Mapping[str, str] | None = None
+    ) -> Message | None:
+        """One call; None when the transport failed."""
+        return await self._logged(step, voice.connection.ask(type_name, body, headers=headers))
+
+    async def call(self, step: str, voice: Voice, payload: Payload) -> Message | None:
+        """One call with a payload that no client would send."""
+
+        async def calling() -> Message:
+            return decode(await voice.connection.call(payload))
+
+        return await self._logged(step, calling())
+
+    async def say(self, step: str, body: Json) -> None:
+        """What the played member says about Distro, as it stands."""
+        await self._logged(step, self.peer.say(body))
+
+    async def distro(self, step: str, operation: str, client: str | None = None, content: Any = None) -> None:
+        """What a member would say."""
+        target = None if operation == "VERIFY" else self.target.address
+        await self.say(step, distro_request(operation, client, target=target, content=content))
+
+    async def http(
+        self,
+        step: str,
+        method: str,
+        path: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        body: bytes | None = None,
+        form: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """A request below the context path, `form`: with parameters in its body; gives the body of the answer, read as
+        JSON where it is JSON."""
+        url = f"http://{self.target.address}/nacos{path}"
+        query = {name: str(value) for name, value in (parameters or {}).items()}
+        if form is not None:
+            body = "&".join(f"{name}={value}" for name, value in form.items()).encode()
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            async with self._session.request(method, url, params=query, data=body, headers=headers) as reply:
+                kind, text = reply.headers.get("Content-Type", ""), await reply.text(errors="replace")
+                answer = {"status": reply.status, "type": _media_type(kind), "body": _read(text)}
+        except (aiohttp.ClientError, TimeoutError) as error:
+            answer = {"failed": type(error).__name__}
+        self.log.note(step, answer)
+        return answer.get("body")
+
+    async def log_in(self, step: str, user: str, password: str, *, path: str = "/v1/auth/login") -> str:
+        """The token, "" when there is none."""
+        found = await self.http(step, "POST", path, {"username": user, "password": password})
+        return str(found.get("accessToken", "")) if isinstance(found, dict) else ""
+
+    # What the node does by itself.
+
+    async def pass_ms(self, ms: int) -> None:
+        await self.target.clock.pass_ms(ms)
+
+    async def shown(self) -> None:
+        """Until queries show what was applied, and subscribers have been told."""
+        await self.pass_ms(self.timings.view_ms + _MARGIN_MS)
+
+    async def pushed(self, step: str, voice: Voice, expected: int, *, within_ms: int | None = None) -> None:
+        """What a client was told since the last look: so many pushes are waited for, 0 for the whole time, which is
+        the one that a change of a service takes to be told unless another is given."""
+        within_ms = self.timings.view_ms if within_ms is None else within_ms
+        await self.until(lambda: len(voice.pushes) - voice.pushes_told, expected, within_ms)
+        told = voice.pushes[voice.pushes_told :]
+        voice.pushes_told = len(voice.pushes)
+        self.log.note(step, [{"type": push.type, "body": push.body} for push in told])
+
+    async def received(
+        self, step: str, client: UdpClient, expected: int, *, acknowledged: bool = True, within_ms: int | None = None
+    ) -> None:
+        """What a client of 1.x was told over UDP since the last look; it answers unless it is told not to."""
+        within_ms = self.timings.view_ms if within_ms is None else within_ms
+        await self.until(lambda: len(client.packets) - client.told, expected, within_ms)
+        packets = [in_packet(data) for data, _ in client.packets[client.told :]]
+        client.told = len(client.packets)
+        if acknowledged:
+            client.acknowledge()
+            await asyncio.sleep(_UDP_DELIVERY_S)
+        for packet in packets:  # numbers of packets are the nanoseconds of some clock
+            packet["message"]["lastRefTime"] = type(packet["message"].get("lastRefTime")).__name__
+        self.log.note(step, packets)
+
+    async def heard(self, step: str, client: str, expected: int, *, only_last: bool = False) -> None:
+        """What the played member was sent of a client since the last look, without verifies.
+
+        `only_last`: after so many changes that a busy machine needs more than one sync delay for them.
+        """
+        await self.until(lambda: len(self._of(client)), expected, self.timings.sync_ms)
+        found = self._of(client)
+        self._told[client] = len(self.peer.arrivals)
+        self.log.note(step, [opened(arrival.body) for arrival in (found[-1:] if only_last else found)])
+
+    async def verified(self, step: str, client: str) -> None:
+        """The next verify of a client."""
+        seen = len(self.peer.arrivals)
+
+        def found() -> list[Arrival]:
+            return [arrival for arrival in self.peer.arrivals[seen:] if arrival.is_about("VERIFY", client)]
+
+        await self.until(lambda: len(found()), 1, self.timings.verify_ms)
+        self.log.note(step, opened(found()[0].body) if found() else None)
+
+    async def forwarded(self, step: str) -> None:
+        """What the played member was asked over HTTP since the last look."""
+        asked = self.member.requests[self._asked :]
+        self._asked = len(self.member.requests)
+        self.log.note(step, [each for each in asked if each["query"].get("namespaceId") == self.namespace])
+
+    async def state(self, step: str = "state", request: Json | None = None) -> None:
+        """Every client of this script that the node holds, as it tells a member."""
+        reply = await self.peer.say(request or distro_request("SNAPSHOT"))
+        content = content_of(reply.body.get("distroData") or {}) or {}
+        own = [client for client in content.get("clientSyncDataList", ()) if self._is_own(client)]
+        self.log.note(step, in_rows({"clientSyncDataList": own}))
+
+    async def close(self) -> None:
+        for voice in list(self._voices):
+            await self.leave(voice)
+        for client in self._udp_clients:
+            client.close()
+        await self._session.close()
+
+    # Below.
+
+    async def _logged(self, step: str, calling: Awaitable[Message]) -> Message | None:
+        try:
+            message: Message = await calling
+        except grpc.aio.AioRpcError as error:
+            self.log.note(step, {"failed": error.code().name})
+            return None
+        except UnreadableBodyError as error:
+            self.log.note(step, {"unreadable": error.type_name})
+            return None
+        self.log.note(step, {"type": message.type, "body": opened(message.body)})
+        return message
+
+    def _of(self, client: str) -> Sequence[Arrival]:
+        arrivals = self.peer.arrivals[self._told.get(client, self._heard) :]
+        return [
+            arrival
+            for arrival in arrivals
+            if arrival.call and arrival.call.client == client and arrival.call.operation != "VERIFY"
+        ]
+
+    def _is_own(self, client: Json) -> bool:
+        named = {*client.get("namespaces", ()), *(client.get("batchInstanceData") or {}).get("namespaces", ())}
+        return self.namespace in named or client.get("clientId") in {*self._foreign, *(v.id for v in self._voices)}
+
+    async def until(self, count: Callable[[], int], expected: int, within_ms: int) -> None:
+        """Until so many are there, in time or late; where none is expected, as long as the node would have had for one.
+        No verdict hangs on the wait: how the two nodes differ is judged (`judge.py`)."""
+        clock = self.target.clock
+        if expected:
+            await eventually(known(lambda: count() >= expected), clock, within_ms + _MARGIN_MS, step_ms=_TICK_MS)
+        else:
+            await settled(clock, within_ms + _MARGIN_MS)
+        for _ in range(_DELIVERIES if expected else 1):  # what was sent in virtual time arrives in real time
+            if expected and count() >= expected:
+                return
+            await asyncio.sleep(_DELIVERY_S)
+
+
+def _family(name: str, address: str) -> dict[str, str]:
+    """What stands for an address, and for the ports that belong to it."""
+    port = str(parse_address(address).port)
+    own = {address: f"{{{name}}}", port: f"{{port of {name}}}"}
+    for offset, use in ((SDK_OFFSET, "SDK"), (CLUSTER_OFFSET, "cluster"), (RAFT_OFFSET, "raft")):
+        own[str(int(port) + offset)] = f"{{{use} port of {name}}}"
+    return own
+
+
+def _media_type(text: str) -> str:
+    """JSON has no charset: whether one is named says nothing."""
+    kind = text.lower().replace(" ", "")
+    return kind.partition(";")[0] if kind.startswith("application/json") else kind
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
