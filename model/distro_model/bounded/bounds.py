@@ -25,7 +25,7 @@ class Bounds:
     drops: int = 1
     """Requests that are lost: their sender sees a time-out."""
     lost_replies: int = 0
-    """Requests that take effect but whose reply is lost. Whoever sent one tries again, so that it arrives twice."""
+    """Requests that take effect but whose reply is lost. The sender retries, so that it arrives twice."""
     swallows: int = 1
     """Requests that are acknowledged and not delivered."""
     late_replies: int = 0
@@ -37,7 +37,7 @@ class Bounds:
     garbles: int = 0
     """Requests that take effect and are answered with something of an unknown type (B42)."""
     raises: int = 0
-    """Syncs that arrive and are not handled, since an exception leaves their handler or nobody knows their type, and
+    """Syncs that arrive and are not handled, since an exception leaves their handler or their type is unknown, and
     exceptions while a node loads (B16, D6, load-exception-no-retry)."""
     strays: int = 0
     """Requests about a client that its owner never sent: ids collide (B41)."""
@@ -66,7 +66,7 @@ class Bounds:
     event_queue: int = 0
     """Local events that each queue of a node holds; 0: handled at once, where they are published."""
     index: int = 0
-    """1: every node keeps its service index, and tells a local subscriber what changes in it."""
+    """1: every node keeps its service index, and pushes its changes to a local subscriber."""
     lost_events: int = 0
     """Local events that never reach the service index, or never become a push. Needs event_queue and index."""
     slow_requests: int = 0
@@ -135,7 +135,7 @@ class Bounds:
     def lease_length(self) -> int:
         """In periods. The documented lease survives 35 verifies that do not arrive; here, all that the faults can keep
         from their targets: else nothing is found but that a lease was scaled to be too short. An owner that crashes
-        takes a beat with it before any verify has told of it."""
+        takes a beat with it before any verify has carried it."""
         beats_lost = self.crashes if self.ip_clients else 0
         return self.lease_periods + self.drops + self.swallows + self.delays + self.flips + self.half_open + beats_lost
 

@@ -296,7 +296,7 @@ class _Draft:
 
 
 def _without_unused(lookups: Sequence[Lookup], needed: set[str]) -> tuple[Lookup, ...]:
-    """Without what is written for nobody: no guard, and no register that anything reads."""
+    """Without unused look-ups: no guard, and no register that is read."""
     kept: list[Lookup] = []
     for lookup in reversed(lookups):
         if lookup.guard != NO_GUARD or needed.intersection(lookup.writes):

@@ -62,7 +62,7 @@ class Layout:
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Where the nodes listen. Only a task for a node that has left asks for it, and it tells nodes apart that are
+        """Where the nodes listen. Only a task for a node that has left reads it, and it makes nodes different that are
         otherwise interchangeable."""
         return address_book(self.nodes) if self.bounds.leaves else ()
 

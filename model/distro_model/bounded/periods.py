@@ -79,7 +79,7 @@ def overdue(
 ) -> Finding | None:
     """At the end of a period: a copy whose lease is over by more than a period, or of a client long gone.
 
-    A snapshot says nothing of how old a lease is: whoever loads begins it anew, after each crash once.
+    A snapshot does not carry the age of a lease: a node that loads begins it anew, once after each crash.
     """
     copy = None if holder is None else holder.client(held.client)
     if holder is None or copy is None or holder.name in clock.slept:
@@ -143,7 +143,7 @@ def fall_silent(ip_life: IpLife) -> IpLived | None:
 
 
 def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:
-    """Which nodes were told what meanwhile is left open."""
+    """Which nodes received what meanwhile is left open."""
     held = None if every_node is None else every_node.client(client)
     if every_node is None or held is None:
         return Aged(every_node)

@@ -1,7 +1,7 @@
-"""The clock as a chooser: whatever is due happens, in every order that one instant allows.
+"""The clock as a chooser: all that is due at an instant happens, in every order that is possible.
 
-What a transition does is said in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`),
-chosen by whoever drives it.
+What a transition does is defined in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`),
+chosen by the caller.
 
 `cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense, and what they do;
 `instants` from one to the next, and in which orders; `timers` what is due when, and what it does; `board` the mutable

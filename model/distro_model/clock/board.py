@@ -174,7 +174,7 @@ class Board(Named):
         return chain.from_iterable(link.calls for link in self.links[source * self.size : (source + 1) * self.size])
 
     def is_same(self, other: Board) -> bool:
-        """But for traffic. Compared one by one: boards are few and share most nodes, which nobody then has to hash."""
+        """But for traffic. Compared one by one: boards are few and share most nodes, so hashing is saved."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
         its = (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
         return mine == its and self.lists == other.lists and self.answer == other.answer
@@ -297,7 +297,7 @@ class Board(Named):
         return in_parts and self.take(torn.BEGIN, source=source, target=target, call=call) is None
 
     def exchange(self, source: int, target: int, call: Call) -> None:
-        """It arrives, and its sender hears of its end. Of a call that is not on its link."""
+        """The call arrives, and its sender gets the result. Of a call that is not on its link."""
         ARRIVE_AT_ONCE(self, source, target, call)
         self.settle()
 
@@ -327,7 +327,7 @@ class Board(Named):
         self.carry(source, target, call)
 
     def end(self, transition: Transition, source: int, target: int, call: Call) -> None:
-        """The call is on its link no more: its sender hears how it ended."""
+        """The call leaves its link: its sender gets the result."""
         self._take_off(source, target, call)
         self.take(transition, source=source, target=target, call=call)
 
@@ -353,7 +353,7 @@ class Board(Named):
                 self.take(calls.ARRIVE, source=source, target=target, call=call)
 
     def fail_refused(self) -> None:
-        """Who waited on a connection that has ended is told."""
+        """Calls that wait on a connection that has ended fail at their senders."""
         for source, target in self.plan.pairs:
             for call in self.links[source * self.size + target].calls:
                 if call.phase is Phase.REFUSED:

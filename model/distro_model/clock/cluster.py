@@ -71,7 +71,7 @@ START_GAP_MS = 10
 """Nodes start so far apart that no two timers of different nodes ever fall into one instant."""
 
 SETTLE_IN_MS = 1000
-"""After the load of the first node, which finds nobody to load from and is loaded only when it has tried again."""
+"""After the load of the first node, which finds no member to load from and is loaded only at its second attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _done(board: Board, action: Action) -> list[Board]:
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
-    """What each node shows to whoever asks: node -> client -> view. None: the node is down."""
+    """What each node answers to a query: node -> client -> view. None: the node is down."""
     return views_of(zip(state.plan.names, state.nodes, strict=True), state.plan.profile)
 
 

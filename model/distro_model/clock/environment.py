@@ -1,6 +1,6 @@
-"""What the environment does: for each action, the guard that forbids it as things are, and what it makes of a board.
+"""What the environment does: for each action, the guard that forbids it in a state, and its effect on a board.
 
-An action is a transition whose choices somebody else has made: a scenario, a machine, or the seed of a simulation.
+An action is a transition whose choices come from outside: a scenario, a Hypothesis machine, the seed of a simulation.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def guard_of(board: Board, action: Action) -> str | None:
             stands_still = board.plan.index.get(node) in board.paused
             return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
         case Says(peer) | Answers(peer):
-            return f"nobody plays {peer}: it is a node"
+            return f"{peer} is a node, not a played member"
         case _:
             return _link_guard(board, action)
 
@@ -160,7 +160,7 @@ def perform(board: Board, action: Action) -> None:
 
 
 def _answer_what_was_asked(board: Board, client: str) -> None:
-    """A check of connections that waits for nobody else ends with it."""
+    """A check of connections that waits for no other client ends with this answer."""
     at = board.plan.index[board.lives[client].home]
     if board.take(connections.ANSWER, at=at, client=client) is None:
         board.take(connections.HANDLE_ANSWER, at=at, client=client)
@@ -170,8 +170,8 @@ def _answer_what_was_asked(board: Board, client: str) -> None:
 
 
 def crashed(board: Board, action: Crash) -> list[Board]:
-    """Who loads and is told that the one it asked has gone asks the next one at once (docs/protocol #load-asks). Of
-    those that do nobody prescribes who is told first, nor whether they ask before they are given anything."""
+    """A loading node whose giver stops asks the next member at once (docs/protocol #load-asks). Where several load,
+    their order is not defined, nor whether they ask before they receive anything."""
     gone, names = board.plan.index[action.node], board.plan.names
     loading = [at for at in range(board.size) if any(map(_asks_all, board.links[at * board.size + gone].calls))]
     between = [(names[one], names[other]) for one, other in permutations(loading, 2) if _flows(board, one, other)]
@@ -337,7 +337,7 @@ def _unless_active(board: Board, client: str) -> str | None:
 
 
 def _unless_published(board: Board, client: str, service: str) -> str | None:
-    """Whether such a request still counts as a change depends on whether anybody publishes the service."""
+    """Whether such a request still counts as a change depends on whether any client publishes the service."""
     life = board.life(client)
     node = None if life is None else board.node(life.home)
     held = None if node is None else node.client(client)
@@ -374,7 +374,7 @@ def _request_guard(board: Board, action: OfRequest) -> str | None:
     waits = isinstance(action, Deliver | AnswerLate | Reply) or (isinstance(action, Fault) and action.held)
     if waits:
         return None if held_call(board, action) is not None else f"no such {_waiting(action)} waits"
-    # before a client connects, nobody can tell which connection id its name will stand for
+    # before a client connects, the connection id of its name is not known
     known = action.client is None or "#" in action.client or board.life(action.client) is not None
     return None if known else f"{action.client} has never been connected"
 

@@ -198,7 +198,7 @@ def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
 
 
 def _may_move_owners(board: Board, due: frozenset[Timer]) -> bool:
-    """Somebody may take another for dead, or for alive again."""
+    """A node may count another as DOWN, or as UP again."""
     kinds = {kind for _, kind in due}
     if not KINDS_OF_REPORT.isdisjoint(kinds) or half_open.RECONNECT.kind in kinds:
         return True
@@ -231,7 +231,7 @@ def _looked_at(board: Board, position: int, names: frozenset[str]) -> frozenset[
 
 
 def _joined_by_reports(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
-    """Who is cut off is reported to in vain, which only the reporter hears of."""
+    """A report to a member that is cut off fails, and only its sender observes that."""
     joined = [{position} for position in range(board.size)]
     for source in sorted({position for position, kind in due if kind in KINDS_OF_REPORT}):
         for target in _reported_in(board, source, due):
@@ -295,7 +295,7 @@ def _orders(
                 following += [(result, _still_due(result, waiting, timer), still) for result in results]
         frontier = _different_pending(following)
         if orders_max is not None and len(frontier) > orders_max:
-            raise TooManyOutcomesError(f"more than {orders_max} orders have to be told apart at {board.now_ms} ms")
+            raise TooManyOutcomesError(f"more than {orders_max} different orders at {board.now_ms} ms")
     return finished
 
 
@@ -335,7 +335,7 @@ def _pending_inside(board: Board, group: frozenset[int]) -> frozenset[Timer]:
 
 
 def different(boards: list[Board]) -> list[Board]:
-    """Without duplicates: neither the order of traffic is a difference, nor what nobody can see of it."""
+    """Without duplicates: boards that differ in the order of traffic, or in unobservable traffic, are the same."""
     if len(boards) < 2:  # most are alone
         return boards
     kept: list[Board] = []

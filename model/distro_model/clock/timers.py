@@ -110,7 +110,7 @@ def _connection_timers(board: Board, position: int, node: NodeState, after_ms: i
 
 
 def next_connection_check(node: NodeState, after_ms: int, profile: Profile) -> int:
-    """A check that waits for somebody moves those after it."""
+    """A check that waits for a client delays those after it."""
     first_ms = node.started_ms + FIRST_CONNECTION_CHECK_MS
     if node.checked_ms:
         first_ms = node.checked_ms + profile.connection_check_ms
@@ -176,7 +176,7 @@ def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer
 
 
 Way = Event | None
-"""What exactly a node is told, where that is left open."""
+"""The event that a node handles, where several are possible."""
 
 
 def ways(board: Board, timer: Timer) -> list[Way]:

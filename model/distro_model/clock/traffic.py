@@ -25,7 +25,7 @@ class Traffic(NamedTuple):
 
     @property
     def is_seen(self) -> bool:
-        """Somebody besides the sender can know of it: with no connection to send it on, a request is seen by nobody."""
+        """Whether it is observable outside of the sender: without a connection, a request never leaves it."""
         return self.outcome is not CallResult.UNREACHABLE
 
     @property
@@ -52,6 +52,6 @@ class Ended(NamedTuple):
 
 
 def compared_revision(client: str | None, revision: int | None) -> int | None:
-    """That of an ip:port client is a hash, which every node may compute as it likes: nobody else can tell if it is
-    right."""
+    """None for an ip:port client: its revision is a hash that each node computes in its own way, so two of them cannot
+    be compared."""
     return None if client is not None and is_ip_client(client) else revision

@@ -14,8 +14,8 @@ from distro_model.clock.board import Board
 from distro_model.clock.traffic import Ended, Traffic
 
 SLACK_MS = 50
-"""By so much the end of a call may differ from when it was seen: half a tick. Whoever looks on lives by the same clock,
-on which calls take no time, and of two retries that are a tick apart one is wrong at once."""
+"""By so much the end of a call may differ from when it was observed: half a tick. The observer uses the same clock, on
+which calls take no time, so of two retries that are a tick apart one is wrong."""
 
 
 class Watched:

@@ -14,7 +14,7 @@ from distro_model.messages import Operation, Request, subject_of
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What whoever holds the clock has decided about the requests of one link, by its position."""
+    """What the run has decided about the requests of one link, by its position."""
 
     held: bool = False
     faults: tuple[Fault, ...] = ()

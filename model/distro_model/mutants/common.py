@@ -1,9 +1,9 @@
 """The common clusters: bounds that were not chosen with one mutant in mind, a few for each thing that a node does.
 
-A mutant's own bounds are the smallest in which it shows, and prove that its property can notice it. Whether somebody
-notices it who does not look for it is another question, and these clusters are the answer: each has all faults of one
-kind at once. `NOTICED_IN` says in which of them a mutant breaks something, `UNNOTICED` which ones show within their own
-bounds only. Both are measured, and say nothing of a mutant that is in neither.
+A mutant's own bounds are the smallest in which it shows, and prove that its property can notice it. Whether a
+search that was not made for it finds it is another question, and these clusters are the answer: each has all faults of
+one kind at once. `NOTICED_IN` says in which of them a mutant breaks something, `UNNOTICED` which ones show within their
+own bounds only. Both are measured, and say nothing of a mutant that is in neither.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
             Cluster("parts", "What a release reads and applies in parts.", Bounds(torn=1, drops=0)),
             Cluster(
                 "network",
-                "Requests come late, in another order, unasked, are answered with what nobody can read, or raise.",
+                "Requests come late, in another order, unasked, are answered with an unreadable reply, or raise.",
                 Bounds(changes=1, **_QUIET, reorders=1, delays=1, garbles=1, raises=1, strays=1),
             ),
             Cluster(

@@ -39,7 +39,7 @@ MUTANTS = (
         rules=(connections.counts_first,),
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
-        unseen=without_choices("a living client speaks often enough that nobody asks it for a sign of life"),
+        unseen=without_choices("a living client sends often enough that its node never asks it for a sign of life"),
     ),
     Mutant(
         "m-check-asks-one",

@@ -20,7 +20,7 @@ def everybody_up(node: NodeState, name: str, profile: Profile) -> Member:
 MUTANTS = (
     Mutant(
         "B36",
-        "A node that is new in the member list is UP, whether or not anybody listens there.",
+        "A node that is new in the member list is UP, whether or not a node listens there.",
         rules=(members.listed_up,),
         breaks=("INV-OWNER",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1, leaves=1, joins=1),

@@ -9,7 +9,7 @@ from distro_model.rules import metadata
 MUTANTS = (
     Mutant(
         "B43",
-        "When a publisher goes, what an operator set of its address is marked as gone, whoever else publishes it.",
+        "When a publisher goes, what an operator set of its address is marked as gone, even if published by another.",
         rules=(metadata.is_always_marked,),
         breaks=("INV-METADATA",),
         bounds=Bounds(nodes=1, clients=2, changes=1, drops=0, swallows=0, operator_changes=1, silences=1),

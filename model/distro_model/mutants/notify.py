@@ -19,7 +19,7 @@ MUTANTS = (
     ),
     Mutant(
         "B13",
-        "The index hears of registrations and of removed clients through two queues, in either order.",
+        "The index receives registrations and removed clients through two queues, in either order.",
         rules=(notify.removed_by_one_event, notify.handled_removal_from_index_too),
         breaks=("INV-INDEX",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),

@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "B16-unhandled",
-        "A sync of a type that nobody knows is answered with SUCCESS.",
+        "A sync of an unknown type is answered with SUCCESS.",
         rules=(receive.unknown_unseen,),
         breaks=("INV-ACK", "INV-DELETE"),
         bounds=Bounds(changes=1, drops=0, swallows=0, raises=1),
@@ -117,7 +117,7 @@ MUTANTS = (
     ),
     Mutant(
         "B33",
-        "A member that is not loaded itself gives a snapshot, and whoever asked takes it for everything.",
+        "A member that is not loaded itself gives a snapshot, and the receiver takes it as complete.",
         rules=(receive.gives_unloaded, load.refusals_fail, load.missing_nobody),
         breaks=("INV-INIT",),
         bounds=Bounds(changes=0, drops=0, swallows=0, crashes=2),
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "snapshot-range-after-jitter",
-        "A load asks each member for what that one owns by now; what nobody owns that is asked is missing.",
+        "A load asks each member for what that one owns by now; clients that no asked member owns are missing.",
         rules=(own_range, everybody_else),
         breaks=("INV-CONV",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1),

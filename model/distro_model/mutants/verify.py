@@ -50,14 +50,14 @@ def one_member(node: NodeState, profile: Profile) -> tuple[str, ...]:
 
 @instead_of(verify.verified_members)
 def while_all_are_up(node: NodeState, profile: Profile) -> tuple[str, ...]:
-    """A verify round goes to nobody while a member is not UP."""
+    """A verify round goes to no member while one of them is not UP."""
     reachable = tuple(target for target in node.others if is_reachable(node, target, profile))
     return reachable if reachable == node.others else ()
 
 
 @instead_of(verify.verified_members)
 def nobody(_node: NodeState, _: Profile) -> tuple[str, ...]:
-    """A verify round goes to nobody."""
+    """A verify round goes to no member."""
     return ()
 
 
@@ -117,7 +117,7 @@ MUTANTS = (
     # --8<-- [end:B02]
     Mutant(
         "B23",
-        "A node that was suspended for longer than a lease ends all copies before their owners are heard again.",
+        "A node that was suspended for longer than a lease ends all copies before it receives from their owners again.",
         rules=(verify.checks_always,),
         breaks=("INV-LIVE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1, pauses=1),

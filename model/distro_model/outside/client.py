@@ -5,7 +5,7 @@ is known; what it sends is observed, later than it was sent by a skew at most. E
 explain it. None left means that no order of things within their windows leads to what was observed, and the observation
 is reported with what the states before it would have had instead. Where time is virtual all windows are instants.
 
-What the node does by itself and nobody observes (a task that is dropped, a request that found no connection) is not
+What the node does by itself without a message (a task that is dropped, a request that found no connection) is not
 followed: a task may be executed at any time from when it is due, and must be while its target can certainly be reached.
 """
 
@@ -106,7 +106,7 @@ class ClientOutside:
         self._states = merged(each.without_answer(key) for each in kept)
 
     def notice(self, key: str, now_ms: int) -> None:
-        """From now on it happens without anybody, within what the node may be late."""
+        """From now on it happens by itself, within the time that the node may be late."""
         if self.is_undecided or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return

@@ -1,8 +1,8 @@
-"""Clients of the HTTP API, seen from outside: what is special about them at a node whose inside nobody sees.
+"""Clients of the HTTP API, seen from outside: what is special about them at a node whose inside is not observed.
 
-They live by the node's clock: it looks at their beats and leases once in a period, nobody knows when, so such a check
-comes at its earliest or any time until the period is over. Whose they are follows from what the node believes of its
-members, which is known in parts only. And their revision is a hash that every node may compute as it likes.
+The node's clock decides about them: it checks their beats and leases once in a period, at an unknown moment, so such a
+check comes at its earliest or any time until the period is over. Their owner follows from what the node believes of its
+members, which is known in parts only. And each node computes their revision as a hash in its own way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Alive = Mapping[str, frozenset[bool]]
 
 
 def as_seen(request: Request) -> Request:
-    """As whoever hears it can compare it."""
+    """The part of a request that can be compared outside of its sender."""
     if isinstance(request, Change) and is_ip_client(request.client):
         return Change(request.client, 0, shown(request.content))
     if isinstance(request, Verify):

@@ -1,7 +1,7 @@
 """A node seen from outside: what it holds of each client, how far its load is, and what it believes of its members.
 
-Whoever plays the others reports here what they did and what the node did, with the times at which that was observed.
-The rules cross clients in two places only, the load and the members; both are followed here and told to every client.
+The driver of the played members reports here what they and the node did, with the times of observation. The rules
+cross clients in two places only, the load and the members; both are followed here and passed on to every client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from distro_model.rules.members import judged
 from distro_model.rules.sync import is_reachable
 from distro_model.step import step
 
-NOBODY = ""
+NO_CLIENT = ""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _Peer:
         return self.may_be_up or (self.up_until_ms is not None and self.up_until_ms > since_ms)
 
     def may_be_alive(self, slack: Slack) -> frozenset[bool]:
-        """In real time nobody sees all the reports that fail."""
+        """In real time not all the reports that fail are observed."""
         if slack.skew_ms and self.is_doubtful:
             return frozenset((True, False))
         return frozenset(each.state is not MemberState.DOWN for each in self.believed)
@@ -83,7 +83,7 @@ class NodeOutside:
         self._round_ms = self._verified_ms = -self.profile.verify_interval_ms
         node = fresh_node(self.name, self.peers, now_ms)
         loading = step(node, LoadDue(now_ms), self.profile).node
-        self._blank = self._watch(NOBODY, (loading,))
+        self._blank = self._watch(NO_CLIENT, (loading,))
         self._clients: dict[str, ClientOutside] = {}
         self._told: Alive = self._alive()
         self._late: set[str] = set()
@@ -135,7 +135,7 @@ class NodeOutside:
         self._of(client, now_ms).notice(key, now_ms)
 
     def lose(self, client: str, now_ms: int) -> None:
-        """Whether the node still has it nobody can tell any more; it is looked at no more."""
+        """It is not known any more whether the node holds it: it is no longer judged."""
         self._of(client, now_ms).is_undecided = True
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
@@ -152,14 +152,14 @@ class NodeOutside:
         is_late = now_ms - sent.sent_ms > self.slack.skew_ms
         if self.slack.skew_ms and is_late and peer.sure_since_ms is not None:
             peer.sure_since_ms = now_ms  # a server may have given up the connection meanwhile, and made another
-        client = self._of(subject_of(sent.request) or NOBODY, now_ms)
+        client = self._of(subject_of(sent.request) or NO_CLIENT, now_ms)
         if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
             client.excuse_verify(sent.target, now_ms)
         ended = CallEnded(now_ms, sent.target, sent.request, answer)
         client.happens(call, ended, now_ms, or_else=self._given_up(ended, sent.sent_ms))
 
     def _given_up(self, ended: CallEnded, sent_ms: int) -> CallEnded | None:
-        """In real time an answer that takes about as long as the node waits may find nobody who waits any more."""
+        """In real time an answer that takes about as long as the node waits may come after the node gave it up."""
         longest_ms = self.profile.call_timeout_ms - self.slack.skew_ms
         if not self.slack.skew_ms or ended.answer.result is not CallResult.SUCCESS:
             return None
@@ -174,7 +174,7 @@ class NodeOutside:
             member.is_doubtful = True
 
     def peer_back(self, peer: str, now_ms: int) -> None:
-        """The node's connection to it works again, as far as can be told."""
+        """The node's connection to it works again, as far as is known."""
         member = self._members[peer]
         self._lose_faith(now_ms)
         member.can_answer, member.left_ms, member.reported_ms = True, None, now_ms
@@ -218,7 +218,7 @@ class NodeOutside:
         if isinstance(request, Snapshot):
             self._asked_for_snapshot(target, now_ms)
             return
-        client = self._of(subject_of(request) or NOBODY, now_ms)
+        client = self._of(subject_of(request) or NO_CLIENT, now_ms)
         if request.operation is Operation.VERIFY:
             member.open_verifies.add(call)
             self._note_round(now_ms)
@@ -282,7 +282,7 @@ class NodeOutside:
         return (self.profile.report_interval_ms + waits_ms) * len(self.peers)
 
     def _lose_faith(self, now_ms: int) -> None:
-        """Reports to who is away fail, at least one in each round; nobody observes them."""
+        """Reports to an absent member fail, at least one in each round; they are not observed."""
         for member in self._members.values():
             if member.left_ms is None:
                 continue
@@ -323,7 +323,7 @@ class NodeOutside:
         return (self._blank, *self._clients.values())
 
     def _asked_for_snapshot(self, target: str, now_ms: int) -> None:
-        """Where somebody could not be asked, whoever comes after may be."""
+        """Where a member could not be asked, the next one may be."""
         for each in self._all():
             each.learn(lambda node: node.changed(asking=target) if not node.loaded else None)
         if not self._blank.nodes:
@@ -348,7 +348,7 @@ class NodeOutside:
         asked = any(isinstance(call.request, Snapshot) for call in self._calls.values())
         due_ms = self._load_ended_ms + self.profile.load_retry_ms + self.profile.tick_ms + self.slack.late_ms
         if now_ms > due_ms and not asked:
-            seen = f"it has asked nobody for a snapshot since {self._load_ended_ms} ms"
+            seen = f"it has asked no member for a snapshot since {self._load_ended_ms} ms"
             raise Unexplained("load", None, seen, f"a request by {due_ms} ms")
         if now_ms > due_ms - self.slack.taken_ms and not asked:
             self._late.add(f"snapshot after {self._load_ended_ms} ms")

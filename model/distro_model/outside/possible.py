@@ -23,7 +23,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A request that the node may have sent and nobody has observed."""
+    """A request that the node may have sent and that was not observed."""
 
     target: str
     request: Request

@@ -1,7 +1,7 @@
 """How well the times are known at which things happen inside a node that is seen from outside.
 
 Two of these figures are constants, part of each bound: what a server at leisure is late, and by how much later what it
-sent is observed. The other two are measured by whoever looks on, outside of the node, and given here as they are; how
+sent is observed. The other two are measured by the observer, outside of the node, and passed in as they are; how
 long the node takes to answer is no part of them. What was measured makes more states possible; an observation that only
 a state within it explains is no explained one: the client is left open (`client.py`).
 """

@@ -226,7 +226,7 @@ def beside_nodes(profile: Profile) -> Profile:
 def profile_named(name: str) -> Profile:
     """Look a profile up; a release that is not listed behaves as the last listed one before it.
 
-    Raises UnknownProfileError, also for a major version that nobody has looked at.
+    Raises UnknownProfileError, also for a major version that is not described.
     """
     if name in PROFILES:
         return PROFILES[name]

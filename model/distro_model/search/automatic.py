@@ -1,7 +1,7 @@
-"""The engine that is used when nobody chooses: small searches in plain Python, large ones in compiled loops.
+"""The default engine: small searches in plain Python, large ones in compiled loops.
 
-Loading the compiled loops takes about a second; most searches are over by then. The readable search is given a number
-of states, and what does not fit starts anew in the fast one. Both count the same, so nothing else tells them apart.
+Loading the compiled loops takes about a second; most searches are over by then. The readable search gets a limit of
+states; a search that exceeds it starts anew in the fast one. Both report the same counts and findings.
 """
 
 from __future__ import annotations

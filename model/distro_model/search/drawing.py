@@ -1,7 +1,7 @@
-"""A state graph as others want it: for networkx, as GraphML (Gephi, yEd), as DOT (Graphviz). Text, never a file.
+"""A state graph for other tools: networkx, GraphML (Gephi, yEd), DOT (Graphviz). Text, never a file.
 
-What is said of a row is one short text for each column. A picture of more than some thousand states says nothing to
-anybody, and every edge is a dictionary here; so there is a limit on the edges.
+A row is labelled with one short text for each column. A picture of more than some thousand states is unreadable, and
+every edge is a dictionary here; so there is a limit on the edges.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Expands a chunk of rows: everything the compiled loops need, split over threads, until no look-up is missing.
 
-The threads share the tables and the known states, which nobody writes meanwhile, and write to regions of their own.
-Rows that need a look-up nobody has asked yet are put aside. Python asks, what the answers lead to is probed until
+The threads share the tables and the known states, which are read-only meanwhile, and write to regions of their own.
+Rows that need a look-up without a remembered result are put aside. Python computes it, its results are probed until
 nothing is missing, and only then these rows are expanded again. In the end the candidates are put into the order of
 their rows, so nothing depends on the number of threads.
 """

@@ -4,7 +4,7 @@ A search forgets the transitions; what looks at cycles (`liveness.py`), at walks
 (`drawing.py`) needs them all. Rows are numbered in the order in which a breadth-first search finds them, so a smaller
 number is never farther from the beginning. Edges are sorted by source, then in the order of `system.transitions`:
 the n-th edge out of a row is the n-th transition of that row. So an edge is two small numbers, its target and its
-chain, and what else there is to say of it is computed again when somebody asks.
+chain; everything else about it is computed again on request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GraphTooLargeError(NoGraphError):
 
 
 class GraphStoppedError(NoGraphError):
-    """Whoever watched asked to stop."""
+    """The `watch` callback of the caller asked to stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +220,7 @@ class _Builder:
         return after
 
     def number(self, rows: Numbers) -> Numbers:
-        """Their numbers; rows that nobody has seen get the next ones, in this order."""
+        """Their numbers; new rows get the next ones, in this order."""
         numbering = self.numbering
         width = rows.shape[1] * rows.itemsize
         keys = np.ascontiguousarray(rows).view(f"V{width}").ravel().tolist()

@@ -262,7 +262,7 @@ def write_candidate(
 def take(layout: Layout, registers: Ints, step: Int, alternative: Int) -> None:
     """Write an alternative into the registers of a step.
 
-    Four numbers at least: it takes no loop, and what is written too much belongs to later steps, or to nobody.
+    Four numbers at least: it takes no loop, and what is written beyond the step belongs to later steps, or is unused.
     """
     begin = np.uint64(alternative)
     write = np.uint64(layout.steps[step, WRITE])
@@ -437,7 +437,7 @@ def expand(
 ) -> None:
     """Walk the asked strands of the rows `job.which`, from number `report[NEXT]` on, in order.
 
-    A row that needs a look-up which nobody has asked yet is put aside, and leaves no trace in any count: it is walked
+    A row that needs a look-up without a remembered result is put aside, and leaves no trace in any count: it is walked
     again with `sign` -1 up to the same point. Stops early when there is no space for candidates.
     """
     scalar()

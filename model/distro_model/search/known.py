@@ -27,7 +27,7 @@ class OutOfRoomError(Exception):
 
 
 Reserve = Callable[[int], None]
-"""Told how many bytes more are wanted; raises `OutOfRoomError`."""
+"""Called with the number of bytes to add; raises `OutOfRoomError`."""
 
 
 class Trail:

@@ -1,6 +1,6 @@
 """What the compiled loops work on: tuples of arrays, and what their columns mean.
 
-A remembered look-up is one number: 0 nobody has asked yet, 1 it was refused, otherwise where in the heap its
+A remembered look-up is one number: 0 not computed yet, 1 it was refused, otherwise where in the heap its
 alternatives stand (how many there are, then their values one after the other).
 """
 
@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 
 UNASKED, REFUSED = 0, 1
 NEXT, KEPT, ASIDE, MISSES = range(4)
-"""What `expand` reports: the next row, the candidates, rows put aside, look-ups that nobody has asked yet."""
+"""What `expand` reports: the next row, the candidates, rows put aside, look-ups not computed yet."""
 READ_0, READ_1, READ_2, SHIFT_0, SHIFT_1, BASE, FUNCTION, WRITE, WIDTH, STEP_SIZE = range(10)
 COLUMN, REGISTER, COLUMN_BASE = range(3)
 HASHED = 0xFFFFFFFF
@@ -51,8 +51,8 @@ class Layout(NamedTuple):
     openings: Ints
     """(n, 4): strand, function, shift, base in `refused`, for strands whose first look-up may refuse columns."""
     learnt: Ints
-    """(strand, 4): two registers, shift, base in `refused`, where the second look-up may; else -1. Whoever walks such a
-    strand writes down what it refuses. Two threads may write one word at once, and what is lost is learnt again."""
+    """(strand, 4): two registers, shift, base in `refused`, where the second look-up may; else -1. A thread that walks
+    such a strand writes down what it refuses. Two threads may write one word at once; a lost write is learnt again."""
     column_bases: Ints
     numbers: Words
     """Column base + number of a value -> what the value adds to the fingerprint of a row."""

@@ -1,6 +1,7 @@
 """What a search reports, the same from every engine: how far it came, what it counted, what it found, and how.
 
-No clock lives here: whoever asks for a search passes `watch`, which is told the progress now and then, and may stop it.
+This module reads no clock: the caller of a search passes `watch`, which gets the progress now and then, and may stop
+the search.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], bool]
-"""Told the progress at least once a level and about once a second; True: stop now."""
+"""Called with the progress at least once a level and about once a second; True: stop now."""
 
 
 def never_stop(_: Progress) -> bool:

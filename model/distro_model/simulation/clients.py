@@ -1,4 +1,4 @@
-"""What the clients of a simulation do: connect somewhere, publish, change, withdraw, leave, come back as somebody new.
+"""What the clients of a simulation do: connect somewhere, publish, change, withdraw, leave, come back as a new client.
 
 There is a fixed number of them. Each does something every few seconds; one that left, or whose node crashed, connects
 anew under a new name, because a connection id is never used twice.

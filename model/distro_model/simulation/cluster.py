@@ -67,7 +67,7 @@ REPLY = compiled(calls.REPLY_ARRIVES, *ON_LINK, "call").run
 
 
 class Watch(Protocol):
-    """Whoever wants to know what happens in a simulation."""
+    """An observer of a simulation."""
 
     def acted(self, at_ms: int, action: Action) -> None:
         """The environment is about to do this."""
@@ -81,7 +81,7 @@ class Watch(Protocol):
 
 
 class SimulatedCluster(Board):
-    """Nodes (all down at first), links and clients of one run. Whoever has the agenda lets time pass."""
+    """Nodes (all down at first), links and clients of one run. The owner of the agenda lets time pass."""
 
     TAKES_TIME = True
 
@@ -117,7 +117,7 @@ class SimulatedCluster(Board):
         self._missed: dict[tuple[int, Callable[..., None], tuple[object, ...]], None] = {}  # by nodes that stand still
         self._tick_at: list[int | None] = [None] * size  # the next one that finds a due task
         self._ticked_at = [-1] * size  # the last one that did
-        self._put_off: list[Told] | None = None  # on a fork: what was told
+        self._put_off: list[Told] | None = None  # on a fork: events to note later
         self._unfinished: list[int] = []  # nodes that go on at once, where nothing takes any time
         self._visited = [each.kind for each in ALWAYS]
         self._checkpoints = 0
@@ -193,7 +193,7 @@ class SimulatedCluster(Board):
     # Transitions
 
     def fork(self) -> Self:
-        """For a transition that may turn out not to be one; what is told on it counts when it is."""
+        """For a transition that may turn out to be disabled; events noted on it count when it was enabled."""
         fork = copy(self)
         fork.nodes, fork.links, fork.wires = list(self.nodes), list(self.links), list(self.wires)
         fork.lives, fork.sent, fork._put_off = dict(self.lives), [], []
@@ -206,7 +206,7 @@ class SimulatedCluster(Board):
             self.note(told)
 
     def note(self, told: Told) -> None:
-        """Who watches hears of it, and timers are set."""
+        """Pass it to the observer, and set timers."""
         if self._put_off is not None:
             self._put_off.append(told)
             return

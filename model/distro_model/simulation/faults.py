@@ -2,8 +2,8 @@
 
 A fault is a plan: actions of the model's vocabulary, each so many milliseconds after the fault strikes. Whatever it
 leaves broken is healed before the next checkpoint. How long a cluster may need after that depends on what was lost:
-most things the retries and verifies mend within seconds, but a copy that nobody owns any more, or of whose end nobody
-will tell again, goes only when its lease ends.
+most things the retries and verifies mend within seconds, but a copy without an owner, or one whose DELETE will not
+be sent again, is removed only when its lease expires.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ FAULTS: Mapping[str, SimulatedFault] = MappingProxyType(
             SimulatedFault("swallow", "A CHANGE or VERIFY is acknowledged and takes no effect.", _swallow),
             SimulatedFault(
                 "swallow-delete",
-                "A DELETE is acknowledged and takes no effect; nobody will repeat it.",
+                "A DELETE is acknowledged and takes no effect; it is not repeated.",
                 _swallow_delete,
                 outlived_by_lease=True,
             ),

@@ -21,7 +21,7 @@ PROGRESS_MS = 5000
 
 
 class Run:
-    """One run of a cluster. `faults`: those from which each season draws; `on_progress` hears of it now and then."""
+    """One run of a cluster. `faults`: those from which each season draws; `on_progress` is called now and then."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Run:
             self.checkpoints += 1
 
     def _start(self) -> None:
-        """All nodes, and nobody else yet: one that starts first finds nobody to load from, and tries again later.
+        """All nodes, no clients yet: the node that starts first finds no member to load from, and tries again later.
 
         A load that meets a client who just left brings it back until its lease ends, in `strict` too; so the calm after
         a season would have to last as long as after a crash.
@@ -98,7 +98,7 @@ def calm_ms(profile: Profile, nodes: int, *, outlasting_leases: bool) -> int:
 
     A request lost just now must time out; then the target must be UP again, which a report says that goes round; then
     comes the retry, or a verify and its sync. After a crash the load may have to be repeated first, and what it brought
-    of clients that nobody owns any more stays for a lease from then on.
+    of clients without an owner stays for a lease from then on.
     """
     reported_ms = profile.report_first_ms + profile.report_interval_ms * nodes
     retried_ms = profile.call_timeout_ms + reported_ms + profile.retry_delay_ms + profile.sync_delay_ms
