@@ -442,7 +442,7 @@ def test_the_table_of_sdks_holds_to_its_schema(document: Document) -> None:
         ("nacos-2.2.3.1", "nacos-2.2.4"),
         ("nacos-2.4.1", "nacos-2.4.0"),
         ("nacos-3.0.0", "nacos-3.0.3"),
-        ("nacos-3.1.0", "nacos-3.0.3"),
+        ("nacos-3.1.2", "nacos-3.1.0"),
     ],
 )
 def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(
@@ -458,6 +458,7 @@ def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(
 def test_a_profile_that_is_listed_is_taken_for_itself(call: Call, name: str) -> None:
     assert call("explain", name).stdout.startswith(f"{name} (profile)\n")
     assert known_profile(name) == name
+    assert known_profile(None if name == "strict" else f"{name}-vendor.2") == (None if name == "strict" else name)
     assert listed_profile(name) == name
 
 

@@ -224,20 +224,22 @@ def test_the_lists_of_releases_of_node_and_model_agree() -> None:
 
 
 def test_a_list_that_goes_on_without_the_other_is_found() -> None:
-    newer = [*VERSIONS, "3.1.0"]
+    newer = [*VERSIONS, "3.2.0"]
     assert disagreements(newer, SPANS) == [
-        "the model was not read at 3.1.0",
-        "the node's last release is 3.1.0, the model's 3.0.3",
+        "the model was not read at 3.2.0",
+        "the node's last release is 3.2.0, the model's 3.1.0",
     ]
-    assert disagreements(newer, [*SPANS, "3.1.0"]) == []
-    assert disagreements(VERSIONS, [*SPANS, "3.1.0"]) == ["the node's last release is 3.0.3, the model's 3.1.0"]
+    assert disagreements(newer, [*SPANS, "3.2.0"]) == []
+    assert disagreements(VERSIONS, [*SPANS, "3.2.0"]) == ["the node's last release is 3.1.0, the model's 3.2.0"]
     assert disagreements(VERSIONS, SPANS[:-3] + SPANS[-2:]) != [], "a gap in the model's spans"
 
 
 @pytest.mark.parametrize(
     ("profile", "note"),
     [
-        ("nacos-3.0.7", "nacos-3.0.7 is judged as nacos-3.0.3, the last release known here"),
+        ("nacos-3.1.2", "nacos-3.1.2 is judged as nacos-3.1.0, the last release known here"),
+        ("nacos-3.0.7", "nacos-3.0.7 is judged as nacos-3.0.3, which behaves the same"),
+        ("nacos-3.1.0", None),
         ("nacos-3.0.1", "nacos-3.0.1 is judged as nacos-3.0.3, which behaves the same"),
         ("nacos-2.4.1", "nacos-2.4.1 is judged as nacos-2.4.0, which behaves the same"),
         ("nacos-3.0.3", None),

@@ -91,7 +91,8 @@ def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
         ("2.2.3", "2.2.4"),
         ("2.2.5", "2.2.4"),
         ("3.0.0", "3.0.3"),
-        ("3.1.0", "3.0.3"),
+        ("3.0.7", "3.0.3"),
+        ("3.2.0", "3.1.0"),
     ],
 )
 def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(release: str, behaves_as: str) -> None:

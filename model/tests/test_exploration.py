@@ -243,6 +243,7 @@ class TestNames:
             ("2.2.5", "2.2.4"),
             ("2.4.3", "2.3.2"),
             ("3.1.0", "3.0.3"),
+            ("3.2.0", "3.0.3"),
         ],
     )
     def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(self, release, behaves_as):

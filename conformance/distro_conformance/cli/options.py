@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from distro_conformance.cli.output import say_aside
-from distro_conformance.release import STRICT, judged_as, listed_profile
+from distro_conformance.release import STRICT, judged_as, listed_profile, numbers_of
 from distro_conformance.slack import require_free_machine
 from distro_conformance.wire.transports import Carrier
 
@@ -40,11 +40,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 def known_profile(name: str | None) -> str | None:
-    """Raises UsageError. Prints as what a release that is not listed is judged: its name may be mistyped."""
-    if name not in (None, STRICT):
-        listed_profile(name)
-        say_judged_as(name)
-    return name
+    """Raises UsageError. Prints as what a release that is not listed is judged: its name may be mistyped. A build
+    (3.1.0-SNAPSHOT) has the profile of its release."""
+    if name is None or name == STRICT:
+        return name
+    profile = numbers_of(name)
+    listed_profile(profile)
+    say_judged_as(profile)
+    return profile
 
 
 def say_judged_as(profile: str) -> None:

@@ -34,7 +34,7 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.release import STRICT, listed_profile
+from distro_conformance.release import STRICT, listed_profile, numbers_of
 from distro_conformance.targets.attached import NoReleaseError, asked_profile
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.direct import get
@@ -106,7 +106,7 @@ def description_of(text: str) -> Description:
         tuple(map(str, found.get("command", ()))),
         path.resolve().parent,
         tuple(map(str, found.get("member", ()))),
-        found.get("profile"),
+        numbers_of(found["profile"]) if "profile" in found else None,
         {key: str(value) for key, value in found.get("environment", {}).items()},
         {key: str(value) for key, value in found.get("files", {}).items()},
         ready.get("line"),

@@ -139,6 +139,8 @@ NACOS_3_0_3 = _next(
     NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, http_v3_api=True, address_from_ip_and_port=True
 )
 """Since 3.0.0."""
+NACOS_3_1_0 = _next(NACOS_3_0_3, "3.1.0")
+"""As its head of September 2025 was. Namespaces can be validated there, which is off by default."""
 
 STRICT = replace(
     NACOS_2_5_1,
@@ -191,6 +193,7 @@ PROFILES: dict[str, Profile] = {
         NACOS_2_5_0,
         NACOS_2_5_1,
         NACOS_3_0_3,
+        NACOS_3_1_0,
         STRICT,
     )
 }

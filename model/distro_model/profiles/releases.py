@@ -188,7 +188,7 @@ RELEASES = (
     Release(name="nacos-2.5.1", span="2.5.1", rules=(receive.raised,), fixed=("B16",)),
     Release(
         name="nacos-3.0.3",
-        span="3.0.0 to 3.0.3",
+        span="3.0.0 to 3.1.0",
         rules=(notify.registered_after_push, ip_clients.registered_with_id),
         broke=("B44",),
     ),
