@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -55,6 +55,7 @@ CHECKPOINT = (
 )
 """What a run lacks whose end state is not judged."""
 
+OWNER = "INV-OWNER"
 INVALID_MAX = 3
 """So many runs that are not judged are named with the reason."""
 
@@ -112,11 +113,12 @@ def check(
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
     measure how long changes took to be everywhere. `responsibility`: for how long none, one or several members claimed
-    each client. `replay`: hold every row against the model too, some 30,000 a second and core. `sinks` get every
+    each client; INV-OWNER is evaluated too, whichever are named. `replay`: hold every row against the model too, some
+    30,000 a second and core. `sinks` get every
     violation. Raises the TraceError family when a trace cannot be used at all, UnknownInvariantError, SinkError.
     """
     began = time.perf_counter()
-    chosen = chosen_invariants(invariants)
+    chosen = chosen_invariants([*invariants, OWNER] if invariants and responsibility else invariants)
     names = [each.name for each in chosen]
     aside = engine.set_aside()
     nodes, marks = engine.measured()
@@ -127,9 +129,9 @@ def check(
     found = pl.concat([violations_of_nodes(good, names), engine.violations(good, names, seconds)])
     add_to_all(sinks, found)
     times, changes = engine.convergence(good) if convergence else (None, ())
-    claims = engine.responsibility(good) if responsibility else None
     replayed = engine.replay(good) if replay else None
     results = tuple(_result(each, found, good, seconds[each.name]) for each in chosen)
+    claims = _with_verdict(engine.responsibility(good), results) if responsibility else None
     listed = tuple(violation(row) for each in chosen for row in _listed(found, each.name))
     quarantined = sum(misfit.rows for misfit in aside.misfits)
     missing = max(0, _missing(good) - quarantined)
@@ -164,12 +166,17 @@ def check(
     )
 
 
+def _with_verdict(measured: Responsibility, results: Iterable[InvariantResult]) -> Responsibility:
+    owner = next(each for each in results if each.name == OWNER)
+    return replace(measured, verdict=owner.verdict, violations=owner.violations)
+
+
 def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
     """Those of the registry that are named, or all. Raises UnknownInvariantError."""
     unknown = [name for name in names or () if name not in INVARIANTS]
     if unknown:
         raise UnknownInvariantError(f"no invariant {', '.join(unknown)}; there are {', '.join(INVARIANTS)}")
-    return [INVARIANTS[name] for name in names or INVARIANTS]
+    return [INVARIANTS[name] for name in dict.fromkeys(names or INVARIANTS)]
 
 
 def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:

@@ -31,8 +31,8 @@ SEQ_MAX = 2**40
 EXCUSED_MS = 45_000
 """After its start, or the end of a fault, a member may be taken for unreachable so long."""
 
-BREAKS = ("cut", "held", "paused")
-MENDS = {"healed": "cut", "released": "held", "resumed": "paused"}
+BREAKS = ("cut", "black hole", "held", "paused")
+MENDS = {"healed": ("cut", "black hole"), "released": ("held",), "resumed": ("paused",)}
 LINK_FAULTS = (*BREAKS, *MENDS)
 """Those that say of a link, or of the node itself, whether it works; the others meet single calls."""
 
@@ -292,7 +292,7 @@ def _faults(g: int, marks: Sequence[Row], members: Mapping[str, int]) -> Iterato
     for row in marks:
         if row.kind == Kind.LINK_FAULT:
             peer, fault = members.get(row.peer, -1) if row.peer else g, row.detail or ""
-            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer] - {MENDS[fault]}
+            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer].difference(MENDS[fault])
             yield peer, Fault(row.at_ms, bool(broken[peer]))
         elif row.kind == Kind.MEMBERS_CHANGED:
             listed = set((row.detail or "").split(","))

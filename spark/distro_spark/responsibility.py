@@ -16,19 +16,23 @@ import polars as pl
 
 from distro_spark.cluster import NEVER
 from distro_spark.needs import Needs
+from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import Timeline, after, c, is_change, is_verify, sent
+from distro_spark.timeline import EMPTY, Timeline, after, c, is_change, is_gone, is_verify, sent
 
 ROUNDS_MS = 11_000
 """Two rounds of verification, 5 s apart, and what they may be late."""
 
 INTERVALS_MAX = 200
 CONNECTION, IP_PORT = "claims of a connection", "claims by ip:port"
+BY_CONNECTION, BY_HASH = "owners by connection", "owners by hash"
 MEASURED = {
     CONNECTION: Needs(state=True, owned=True),
     IP_PORT: Needs(state=True, owned=True, sent=("CHANGE", "VERIFY")),
+    BY_CONNECTION: Needs(state=True, reported=True, owned=True, lossless=True),
+    BY_HASH: Needs(state=True, reported=True, owned=True, sent=("VERIFY",), lossless=True),
 }
-"""What is needed to tell who claims a client of a connection, and one by `ip:port#…`."""
+"""What is needed to tell who claims a client of a connection, and one by `ip:port#…`; and whether somebody should."""
 
 COLUMNS = {
     **{name: pl.String() for name in ("run", "client", "nodes")},
@@ -47,6 +51,45 @@ def claims_of(t: Timeline) -> pl.DataFrame:
     lasts = pl.when(c("is_state") & c("is_connection")).then(NEVER).otherwise(c("at_ms") + ROUNDS_MS)
     until = pl.min_horizontal(lasts, pl.coalesce("stop_ms", "life_end_ms"))
     return _merged(claims.select("client_no", "g", from_ms="at_ms", until_ms=until))
+
+
+def claims_by_hash(t: Timeline) -> pl.DataFrame:
+    """Members that verified a client by `ip:port#…` in a settled time: its columns (`ownership.COLUMNS`), client_no,
+    owner (by the member's own list), the first such row with its time, claimed_ms, and how many claims."""
+    verifies = t.rows.filter(sent & is_verify & ~c("is_connection")).select("client_no", "run", "g", "row", "at_ms")
+    views = _with_owner(t, verifies.select("client_no", "run", "g").unique())
+    found = verifies.join(views, ["client_no", "g"]).filter(c("at_ms").is_between("from_ms", "until_ms"))
+    by_view = found.sort("row").group_by("client_no", "g", "from_ms", "until_ms", "owner", "members", "alive")
+    return by_view.agg(c("row").first(), claimed_ms=c("at_ms").first(), claims=pl.len())
+
+
+def holdings_by_hash(t: Timeline) -> pl.DataFrame:
+    """When a member held instances of a client by `ip:port#…` in a settled time and was loaded: client_no, g, row,
+    owner (by its own list), from_ms (of the settled time), since_ms and until_ms."""
+    held = t.rows.filter(~c("is_connection") & c("content").is_not_null() & (c("content") != EMPTY))
+    held = held.select("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
+    held = held.join(t.rows.lazy().select("row", stop=after(is_gone | (c("content") == EMPTY))).collect(), "row")
+    held = t.of(held, "stop", stop_ms="at_ms").join(
+        t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_by_ms"), "life"
+    )
+    views = _with_owner(t, held.select("client_no", "run", "g").unique())
+    return (
+        held.join(views, ["client_no", "g"])
+        .with_columns(
+            since_ms=pl.max_horizontal("from_ms", "at_ms", c("loaded_by_ms") + ROUNDS_MS),
+            until_ms=pl.min_horizontal("until_ms", pl.coalesce("stop_ms", "life_end_ms")),
+        )
+        .sort("row")
+        .unique(["client_no", "g", "from_ms", "stop_ms"], keep="first", maintain_order=True)
+    )
+
+
+def _with_owner(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
+    """For each (client_no, run, g) the settled times of that node, and the owner by its list in each."""
+    found = clients.join(views(t.cluster, clients["run"].unique().to_list()), ["run", "g"]).drop("run")
+    hashes = pl.Series([hash_of(t.clients[number]) for number in found["client_no"]], dtype=pl.Int64)
+    found = found.with_columns(place=hashes % found["owners"].list.len())
+    return found.with_columns(owner=c("owners").list.get(c("place"))).drop("owners", "place")
 
 
 def _merged(spans: pl.DataFrame) -> pl.DataFrame:

@@ -122,7 +122,8 @@ class ClaimedInterval:
 @dataclass(frozen=True, slots=True)
 class Responsibility:
     """For how long none, one and several members claimed a client, added up over all clients; the longest times in
-    which it was not one come first. `undecided`: clients of which not enough was observed."""
+    which it was not one come first. `undecided`: clients of which not enough was observed. `verdict` and `violations`:
+    of INV-OWNER, which judges the same claims."""
 
     clients: int
     undecided: int
@@ -131,6 +132,8 @@ class Responsibility:
     several_ms: int
     intervals: tuple[ClaimedInterval, ...]
     intervals_left_out: int
+    verdict: Judgement = "not-judged"
+    violations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,10 @@ class Timeline:
         words = pl.format("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq", message)
         return found.select(words).collect().to_series()
 
+    def client(self) -> pl.Expr:
+        """The name of the client whose number is in `client_no`."""
+        return pl.lit(pl.Series(self.clients, dtype=pl.String)).gather(c("client_no"))
+
     def name(self, node: str) -> pl.Expr:
         """The name of the node whose number is in that column."""
         return pl.lit(self.cluster.nodes["node"]).gather(c(node))

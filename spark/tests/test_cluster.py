@@ -8,7 +8,7 @@ import pytest
 from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.cluster import BREAKS, EXCUSED_MS, MARK_COLUMNS, MEASURES, Cluster, cluster_of
+from distro_spark.cluster import BREAKS, EXCUSED_MS, MARK_COLUMNS, MEASURES, MENDS, Cluster, cluster_of
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.invariants.expire import CHECK_MS, LASTS_MS
 from distro_traces.event import Kind
@@ -16,7 +16,7 @@ from distro_traces.header import Header
 from distro_traces.ndjson import Recorder
 
 HEADER = Header(run="r", profile="strict", target="test", clock="virtual", nodes=("a", "b", "c"))
-OPPOSITE = {"cut": "healed", "held": "released", "paused": "resumed"}
+OPPOSITE = {"cut": "healed", "black hole": "healed", "held": "released", "paused": "resumed"}
 
 
 def faulty(random: Random) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
@@ -27,11 +27,12 @@ def faulty(random: Random) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
     for seq in range(2, random.randint(3, 40)):
         at_ms += random.choice((1, 1000, 20_000, 90_000))
         node, other = random.choice("abc"), random.choice("abc")
-        breaks = random.choice(BREAKS[:2] if node != other else BREAKS[2:])
+        breaks = random.choice(BREAKS[:-1] if node != other else BREAKS[-1:])
         detail = random.choice((breaks, OPPOSITE[breaks]))
         row = {"run": "r", "node": node, "seq": seq, "at_ms": at_ms, "kind": "link_fault", "detail": detail}
         marks.append({**row, "peer": None if node == other else other})
-        state[node, other, breaks] = detail in BREAKS
+        for each in (breaks,) if detail in BREAKS else MENDS[detail]:
+            state[node, other, each] = detail in BREAKS
         faults.append((at_ms, node, other, any(state.get((node, other, way), False) for way in BREAKS)))
     measures = dict.fromkeys(MEASURES, 0)
     nodes = pl.DataFrame([{"run": "r", "node": name, **measures, "last_ms": 10**9} for name in "abc"])

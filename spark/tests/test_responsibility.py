@@ -9,7 +9,7 @@ from engines import on_both
 from pyspark.sql import SparkSession
 
 from distro_spark.responsibility import ROUNDS_MS
-from distro_spark.result import ClaimedInterval, Responsibility
+from distro_spark.result import ClaimedInterval, Responsibility, Violation
 from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
@@ -65,7 +65,7 @@ def test_a_client_has_one_claimer_until_its_node_lets_go(spark: SparkSession, tm
     run.drops("b", 9700)
     run.ends(20_000)
     nobody = ClaimedInterval("r", "c1", 9000, 9700, 0, ())
-    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 700, 8000, 0, (nobody,), 0)
+    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 700, 8000, 0, (nobody,), 0, "conforms")
 
 
 def test_what_a_stopped_node_claimed_is_claimed_by_nobody(spark: SparkSession, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_a_stopped_node_claimed_is_claimed_by_nobody(spark: SparkSession, t
     run.row("a", Kind.NODE_STOPPED, 4000, detail="crash")
     run.ends(30_000)
     nobody = ClaimedInterval("r", "c1", 4000, 30_000, 0, ())
-    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 26_000, 3000, 0, (nobody,), 0)
+    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 26_000, 3000, 0, (nobody,), 0, "conforms")
 
 
 def test_two_owners_are_named_with_the_time_in_which_both_were(spark: SparkSession, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_where_nobody_saw_what_is_sent_clients_of_an_address_cannot_be_told(
     run.row("a", Kind.CLIENT_CHANGED, 1000, client=WEB, owned=True, revision=1, digest=EMPTY)
     run.owns("a", 1000)
     run.ends(62_000)
-    assert measured(spark, tmp_path / "run") == Responsibility(1, 1, 0, 61_000, 0, (), 0)
+    assert measured(spark, tmp_path / "run") == Responsibility(1, 1, 0, 61_000, 0, (), 0, "conforms")
 
 
 def test_it_is_not_measured_unasked(spark: SparkSession, tmp_path: Path) -> None:
@@ -124,3 +124,147 @@ def test_it_is_not_measured_unasked(spark: SparkSession, tmp_path: Path) -> None
     run.owns("a", 1000)
     run.ends(2000)
     assert on_both(spark, tmp_path / "run", invariants=["INV-REV"]).responsibility is None
+
+
+# Of whom a client of an address is: the member that its hash names, by each node's own list
+
+
+OF_C = "10.0.0.5:8080#true"
+"""Of c; among a and b alone it is of a."""
+
+BY_HASH = {"a": "10.0.0.1:8080#true", "b": "10.0.0.3:8080#true", "c": OF_C}
+"""By owner, where a, b and c are up."""
+
+LASTS_MS = 200_000
+
+
+def round_of(run: Teller, node: str, client: str, from_ms: int, until_ms: int) -> None:
+    for at_ms in range(from_ms, until_ms, 5000):
+        for peer in "abc".replace(node, ""):
+            run.verifies(node, peer, at_ms, client)
+
+
+def registered(run: Teller, node: str, client: str, holders: str = "abc") -> None:
+    run.row(node, Kind.CLIENT_CHANGED, 1000, client=client, owned=True, revision=1, digest="X")
+    for other in holders.replace(node, ""):
+        run.row(other, Kind.REPLICA_APPLIED, 2000, client=client, owned=False, revision=1, digest="X")
+
+
+def violations(spark: SparkSession, place: Path) -> list[Violation]:
+    return list(on_both(spark, place, invariants=["INV-OWNER"]).violations)
+
+
+@pytest.mark.parametrize("owner", BY_HASH)
+def test_an_owner_that_verifies_its_client_is_the_only_one(spark: SparkSession, tmp_path: Path, owner: str) -> None:
+    run = Teller(tmp_path / "run")
+    registered(run, owner, BY_HASH[owner])
+    round_of(run, owner, BY_HASH[owner], 5000, LASTS_MS)
+    run.ends(LASTS_MS)
+    assert violations(spark, tmp_path / "run") == []
+
+
+def test_a_second_member_that_verifies_it_claims_what_is_not_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    round_of(run, "c", OF_C, 5000, LASTS_MS)
+    round_of(run, "a", OF_C, 100_000, LASTS_MS)
+    run.ends(LASTS_MS)
+    (found,) = violations(spark, tmp_path / "run")
+    assert (found.node, found.client, found.last_event.at_ms, found.first_event.node) == ("a", OF_C, 100_000, "c")
+    assert found.evidence == {"owner": "c", "claims": "40"}
+    assert found.message.startswith(f"a verifies {OF_C} since request_sent of a at 100000 ms")
+    assert "by its member list (a, b, c) c is responsible, and c claims it since" in found.message
+    assert found.expected == f"a leaves {OF_C} to c"
+
+
+def test_an_owner_that_never_verifies_what_it_holds_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    run.ends(LASTS_MS)
+    (found,) = violations(spark, tmp_path / "run")
+    assert (found.node, found.client, found.first_event.at_ms) == ("c", OF_C, 1000)
+    assert f"c is responsible for {OF_C} by its member list (a, b, c)" in found.message
+    assert found.message.endswith("but never verified it from 60000 to 200000 ms")
+
+
+def test_an_owner_that_does_not_hold_it_cannot_verify_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Who took the client from its former owner's copies has nothing until the client's next beat (B22)."""
+    run = Teller(tmp_path / "run")
+    registered(run, "a", OF_C, "ab")
+    run.ends(LASTS_MS)
+    assert violations(spark, tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(("after_ms", "violates"), [(55_000, False), (70_000, True)])
+def test_responsibility_may_be_handed_over_for_a_while(
+    spark: SparkSession, tmp_path: Path, after_ms: int, violates: bool
+) -> None:
+    """c, which the hash names, is back at 100 s; a, which took its place meanwhile, goes on."""
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    round_of(run, "c", OF_C, 5000, 20_000)
+    run.row("c", Kind.NODE_STOPPED, 20_000, detail="crash")
+    for at_ms in range(25_000, 100_000, 5000):
+        run.verifies("a", "b", at_ms, OF_C)
+    run.row("c", Kind.NODE_STARTED, 100_000, detail="a,b,c")
+    run.copies("c", 101_000, OF_C)
+    round_of(run, "c", OF_C, 105_000, LASTS_MS)
+    round_of(run, "a", OF_C, 105_000, 100_000 + after_ms)
+    run.ends(LASTS_MS)
+    assert [each.node for each in violations(spark, tmp_path / "run")] == (["a"] if violates else [])
+
+
+def test_while_a_link_is_cut_members_may_name_different_owners(spark: SparkSession, tmp_path: Path) -> None:
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    round_of(run, "c", OF_C, 5000, LASTS_MS)
+    run.row("a", Kind.LINK_FAULT, 50_000, peer="c", detail="cut")
+    round_of(run, "a", OF_C, 100_000, LASTS_MS)
+    run.ends(LASTS_MS)
+    assert violations(spark, tmp_path / "run") == []
+
+
+def test_two_whose_own_lists_name_them_are_one_too_many(spark: SparkSession, tmp_path: Path) -> None:
+    """The list of a lacks c for good: each is right by its own list, and the client has two owners."""
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    round_of(run, "c", OF_C, 5000, LASTS_MS)
+    run.row("a", Kind.MEMBERS_CHANGED, 20_000, detail="a,b")
+    round_of(run, "a", OF_C, 100_000, LASTS_MS)
+    run.ends(LASTS_MS)
+    (found,) = violations(spark, tmp_path / "run")
+    assert (found.node, found.evidence["owner"]) == ("a", "c")
+    assert "c claims it since" in found.message
+    assert "is responsible" not in found.message
+
+
+def test_a_copy_that_no_member_ever_claimed_is_of_nobody(spark: SparkSession, tmp_path: Path) -> None:
+    run = Teller(tmp_path / "run")
+    run.owns("a", 1000)
+    run.copies("b", 1500)
+    run.copies("b", 1600, "c2")
+    run.copies("c", 1700, "c2")
+    run.ends(20_000)
+    (found,) = violations(spark, tmp_path / "run")
+    assert (found.node, found.client, found.first_event.at_ms) == ("b", "c2", 1600)
+    assert found.message.startswith("b holds c2 since replica_applied of b at 1600 ms")
+
+
+def test_where_claims_were_not_recorded_nobody_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+    partly = (replace(EVERYTHING, lossless=False), replace(EVERYTHING, reported=("a", "b"), inferred=("c",)))
+    for number, observed in enumerate(partly):
+        run = Teller(tmp_path / str(number), observed)
+        run.copies("b", 1600, "c2")
+        registered(run, "c", OF_C)
+        run.ends(LASTS_MS)
+        assert violations(spark, tmp_path / str(number)) == []
+
+
+def test_with_the_times_comes_a_verdict(spark: SparkSession, tmp_path: Path) -> None:
+    run = Teller(tmp_path / "run")
+    registered(run, "c", OF_C)
+    round_of(run, "c", OF_C, 5000, LASTS_MS)
+    round_of(run, "a", OF_C, 100_000, LASTS_MS)
+    run.ends(LASTS_MS)
+    found = measured(spark, tmp_path / "run")
+    assert (found.verdict, found.violations) == ("violates", 1)

@@ -293,6 +293,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
     shares = (f"{ms / total:.2%} by {whom}" for ms, whom in ((found.one_ms, "one"), (found.none_ms, "none")))
     if found.clients:
         yield f"{found.clients} clients, claimed {', '.join(shares)}, {found.several_ms / total:.2%} by several members"
+        yield f"INV-OWNER: {found.verdict}, {found.violations} violations"
     if found.undecided:
         who = f"{found.undecided} {'further ' if found.clients else ''}clients"
         needs = "the state of every node and, of clients by ip:port, each CHANGE and VERIFY that is sent"

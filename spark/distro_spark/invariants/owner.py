@@ -1,10 +1,15 @@
 """INV-OWNER: for each client one responsible member.
 
-A node claims a client when it says that it holds it as its own, and when it sends what only an owner sends: CHANGE,
-DELETE, VERIFY. The client of a connection belongs to the node with that connection for as long as it lives, and its id
-is never used again (docs/protocol #sync-announce), so within a run two claimers are one too many, and what a restarted
-node claimed before stays its own. Clients by `ip:port#…` belong to the member that their hash names and move with the
-membership; they are not judged here.
+The client of a connection belongs to the node with that connection for as long as it lives, and its id is never used
+again (docs/protocol #sync-announce). A node claims it when it says that it holds it as its own, and when it sends what
+only an owner sends: CHANGE, DELETE, VERIFY. So within a run two claimers are one too many, what a restarted node
+claimed before stays its own, and a client that is held but was never claimed came from nowhere.
+
+A client by `ip:port#…` belongs to the member that its hash names among those that are up, and changes hands without a
+message. It is judged in settled time (`ownership`), by each node's own member list, and by verifies, for a former
+owner may still retry a CHANGE: a node that verifies a client of another owner claims what is not its own; of two that
+are both the owner, since their lists differ, the one that began later does; and an owner that is loaded and holds the
+client must verify it.
 """
 
 from __future__ import annotations
@@ -13,22 +18,85 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
+from distro_spark.responsibility import BY_CONNECTION, BY_HASH, ROUNDS_MS, claims_by_hash, holdings_by_hash
 from distro_spark.timeline import Timeline, c
+
+COLUMNS = {
+    **{name: pl.Int64() for name in ("client_no", "g", "first", "last", "claims")},
+    **{name: pl.String() for name in ("after", "owner", "_does", "_expected")},
+}
+
+
+def not_one_owner(t: Timeline) -> pl.DataFrame:
+    found = [second_claimer(t), unclaimed(t)]
+    found += [of_hash(t).filter(c("g").is_in(list(t.cluster.judged[BY_HASH]))) for of_hash in (misclaimed, unverified)]
+    return pl.concat([each.select([c(name).cast(kind) for name, kind in COLUMNS.items()]) for each in found])
 
 
 def second_claimer(t: Timeline) -> pl.DataFrame:
     """The first claimer is the owner, one with the client's connection before any other; all others are violations."""
     owners = t.owners.filter(rank=0).select("client_no", first="claim", owner="g")
-    found = t.owners.filter(c("rank") > 0).join(owners, "client_no")
-    found = t.of(found, "claim", after="message", connected="is_connection").filter("connected")
-    return found.select("g", "first", "claims", "after", last="claim", owner=t.name("owner"))
+    found = t.owners.filter(c("rank") > 0).join(owners, "client_no").rename({"claim": "last"})
+    found = t.of(found, "last", after="message", is_connection="is_connection").filter("is_connection")
+    since, owner = t.words(found, "last"), t.name("owner")
+    does = pl.format(
+        "acts as the owner of {} since {}, but {} owns it since {}", t.client(), since, owner, t.words(found, "first")
+    )
+    expected = pl.format("leaves {} to {}", t.client(), owner)
+    return found.with_columns(owner=owner, _does=does, _expected=expected)
+
+
+def unclaimed(t: Timeline) -> pl.DataFrame:
+    """Clients of connections that are held, and that no member ever claimed; the first row with each."""
+    judged = {*t.cluster.judged[BY_CONNECTION]}
+    seen = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
+    held = t.rows.filter(c("is_connection") & c("content").is_not_null() & c("run").is_in(seen))
+    found = held.join(t.owners, "client_no", how="anti").sort("at_ms", "row")
+    found = found.unique("client_no", keep="first", maintain_order=True).with_columns(first="row", last="row")
+    does = pl.format("holds {} since {}, which no member ever claimed", t.client(), t.words(found, "row"))
+    nothing = pl.lit(None, pl.String)
+    expected = pl.format("holds only clients that a member owns, and not {}", t.client())
+    return found.with_columns(claims=0, after="message", owner=nothing, _does=does, _expected=expected)
+
+
+def misclaimed(t: Timeline) -> pl.DataFrame:
+    """Members that verify a client which by their own list is another's, or which another owner has claimed before."""
+    claims = claims_by_hash(t)
+    rightful = claims.filter(c("owner") == c("g")).sort("claimed_ms", "g")
+    rightful = rightful.unique(["client_no", "from_ms"], keep="first")
+    rightful = rightful.select("client_no", "from_ms", first="row", other="g")
+    found = claims.join(rightful, ["client_no", "from_ms"], how="left")
+    found = found.filter((c("owner") != c("g")) | (c("other") != c("g"))).sort("from_ms", "row")
+    found = found.unique(["client_no", "g"], keep="first", maintain_order=True).rename({"row": "last"})
+    found = t.of(found, "last", after="message")
+    owner = pl.coalesce(t.name("other"), t.name("owner"))
+    by_list = pl.format("by its member list ({}) {} is responsible", "members", t.name("owner"))
+    too = pl.format("{} claims it since {}", t.name("other"), t.words(found, "first"))
+    reason = pl.concat_str(pl.when(c("owner") != c("g")).then(by_list), too, separator=", and ", ignore_nulls=True)
+    does = pl.format("verifies {} since {}, but {}", t.client(), t.words(found, "last"), reason)
+    return found.with_columns(owner=owner, _does=does, _expected=pl.format("leaves {} to {}", t.client(), owner))
+
+
+def unverified(t: Timeline) -> pl.DataFrame:
+    """Members that by their own list are the owner of a client, hold it and are loaded, and never verify it."""
+    held = holdings_by_hash(t).filter(c("owner") == c("g"), c("alive") > 1)
+    claims = claims_by_hash(t).select("client_no", "g", "from_ms")
+    found = held.join(claims, ["client_no", "g", "from_ms"], how="anti")
+    found = found.filter(c("until_ms") - c("since_ms") > ROUNDS_MS).sort("row", "from_ms")
+    found = found.unique(["client_no", "g"], keep="first", maintain_order=True)
+    found = t.of(found.with_columns(first="row", last="row", claims=0), "row", after="message")
+    does = pl.format(
+        "is responsible for {} by its member list ({}) and holds it since {}, but never verified it from {} to {} ms",
+        *(t.client(), "members", t.words(found, "row"), "since_ms", "until_ms"),
+    )
+    return found.with_columns(owner=t.name("owner"), _does=does, _expected=pl.format("verifies {}", t.client()))
 
 
 INVARIANT = Invariant(
     "INV-OWNER",
     "Each client has exactly one responsible member.",
-    second_claimer,
-    "{node} acts as the owner of {client} since {last}, but {owner} owns it since {first}",
-    "{node} leaves {client} to {owner}",
+    not_one_owner,
+    "{node} {_does}",
+    "{node} {_expected}",
     needs=Needs(owned=True),
 )

@@ -1,0 +1,104 @@
+"""Which member is responsible for a client of the HTTP API, as each node had to see it, while that was certain.
+
+Each node computes the owner of an `ip:port#…` client from the client's hash and its own member list (docs/protocol
+#owner-place). The trace shows the list (the node's own `node_started` and `members_changed`), but not which members the
+node takes for DOWN. That is certain only in *settled* time: no list changed, no node started or stopped, and no link or
+node was broken, for `SETTLED_MS`. Until then responsibility may be handed over, and nothing is judged:
+
+    a stops           a starts             a-b cut    healed
+    ──┼── hand-over ──┼── hand-over ──┬────┼──────────┼── hand-over ──┬──────
+                                      └────┘ settled                  └ settled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+
+from distro_model.rules.owners import MODULUS, java_hash, tag_of
+from distro_spark.cluster import MENDS, NEVER, Cluster
+from distro_spark.history import RESETS, Row
+from distro_traces.event import Kind
+
+SETTLED_MS = 60_000
+"""Four failing reports until a member is DOWN, or one until it is UP again, then two rounds of verification."""
+
+LISTS = (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED)
+
+COLUMNS = {
+    "run": pl.String(),
+    "from_ms": pl.Int64(),
+    "until_ms": pl.Int64(),
+    "g": pl.Int64(),
+    "members": pl.String(),
+    "alive": pl.Int64(),
+    "owners": pl.List(pl.Int64()),
+}
+"""In a settled time of a run, for a running node `g`: its list, how many of it are up, and by place (the hash modulo
+the length of `owners`) the number of the owner."""
+
+
+def views(cluster: Cluster, runs: Iterable[str]) -> pl.DataFrame:
+    """In `COLUMNS`, of the nodes whose lists name no node that the trace does not know."""
+    rows = [row for run in runs for row in _of_run(cluster, run)]
+    return pl.DataFrame(rows, COLUMNS, orient="row")
+
+
+def hash_of(client: str) -> int:
+    return abs(java_hash(tag_of(client))) % MODULUS
+
+
+def _of_run(cluster: Cluster, run: str) -> Iterator[tuple[object, ...]]:
+    header, members = cluster.headers[run], cluster.of_run[run]
+    numbers = {cluster.names[g]: g for g in members}
+    end = max(cluster.last_ms[g] for g in members)
+    for begin_ms, end_ms in settled(row for g in members for row in cluster.rows_of_node[g]):
+        running = {g for g in members if _is_running(cluster.rows_of_node[g], begin_ms)}
+        for g in running:
+            listed = {cluster.names[g], *(_list_of(cluster.rows_of_node[g], begin_ms) or header.nodes)}
+            if listed <= numbers.keys():
+                ascending = [numbers[name] for name in sorted(listed)]
+                owners = _owners(ascending, running, by_configured_place=header.profile == "strict")
+                alive = len(running.intersection(ascending))
+                yield run, begin_ms, min(end_ms, end), g, ", ".join(sorted(listed)), alive, owners
+
+
+def _owners(ascending: Sequence[int], running: set[int], *, by_configured_place: bool) -> list[int]:
+    """In a release the place is computed among those that are up; in `strict` in the whole list, and who is down is
+    replaced by the next that is up."""
+    if not by_configured_place:
+        return [g for g in ascending if g in running]
+    return [next(g for g in (*ascending[place:], *ascending) if g in running) for place in range(len(ascending))]
+
+
+def settled(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
+    """The settled times of a run, from these rows about its nodes."""
+    changes: list[tuple[int, int]] = [(0, 0)]  # from and until when something is not as before
+    broken: dict[tuple[str, str | None, str], int] = {}
+    for row in sorted(rows, key=lambda row: row.at_ms):
+        what = row.detail or ""
+        if row.kind in RESETS or row.kind in LISTS:
+            changes.append((row.at_ms, row.at_ms))
+        elif row.kind == Kind.LINK_FAULT and what in MENDS:
+            changes += [(broken.pop((row.node, row.peer, each), row.at_ms), row.at_ms) for each in MENDS[what]]
+        elif row.kind == Kind.LINK_FAULT:
+            broken.setdefault((row.node, row.peer, what), row.at_ms)
+    changes += [(since, NEVER) for since in broken.values()]
+    since = 0
+    for begin, end in sorted(changes):
+        if begin > since + SETTLED_MS:
+            yield since + SETTLED_MS, begin
+        since = max(since, end)
+    if since < NEVER:
+        yield since + SETTLED_MS, NEVER
+
+
+def _is_running(rows: Iterable[Row], at_ms: int) -> bool:
+    resets = [row.kind for row in rows if row.kind in RESETS and row.at_ms <= at_ms]
+    return not resets or resets[-1] == Kind.NODE_STARTED
+
+
+def _list_of(rows: Iterable[Row], at_ms: int) -> list[str]:
+    lists = [row.detail for row in rows if row.kind in LISTS and row.detail and row.at_ms <= at_ms]
+    return lists[-1].split(",") if lists else []
