@@ -36,7 +36,7 @@ _said = threading.Lock()
 
 @contextlib.contextmanager
 def heeded() -> Iterator[None]:
-    """What is done inside can be interrupted so, unless somebody else has said already what an interrupt does."""
+    """What is done inside can be interrupted so, unless an interrupt handler is already set."""
     is_ours = threading.current_thread() is threading.main_thread()
     is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:

@@ -11,7 +11,7 @@ import pytest
 
 from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.oracle import Heard, Oracle
+from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
@@ -245,8 +245,8 @@ def test_the_model_hears_which_bad_answer_it_was(answer: str) -> None:
         return ANSWERS[answer].encoded()
 
     delete = encode(DISTRO_REQUEST, distro_request("DELETE", "c1"), client_ip="127.0.0.1")
-    asyncio.run(Link("a", "b", Heard(oracle)).carry(delete, answered))
-    oracle.hears.assert_called_once_with(ANY, CallResult(answer), ())
+    asyncio.run(Link("a", "b", OracleTraffic(oracle)).carry(delete, answered))
+    oracle.ended.assert_called_once_with(ANY, CallResult(answer), ())
 
 
 @pytest.mark.parametrize("up", [("a", "b", "c"), ("a", "b", "c", "d")])

@@ -241,7 +241,7 @@ def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
         assert seen.steps[0].outcome == "shows 10.9.9.9:80", "in the public namespace, where applications are"
         refused = replay(parse("nodes a b\ncrash a"), target=f"attach:{addresses}")
         assert refused.verdict is Verdict.INCONCLUSIVE
-        assert "the cluster runs for somebody else" in refused.steps[0].outcome
+        assert "the kit did not start this cluster" in refused.steps[0].outcome
         with pytest.raises(UsageError, match=r"the scenario has the nodes a b c, and attach:.* names 2"):
             replay(parse("connect c1 a"), target=f"attach:{addresses}")
 
@@ -274,7 +274,7 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         assert {finding.about: finding.judgement for finding in report.findings} == asked, report.findings
         assert namespaces == {"distrocheck"}
         told = {finding.about: finding.message for finding in report.findings}
-        assert told["DISTRO-HOLDER-002"] == f"{address} runs for somebody else: no VERIFY is sent to it as by a member"
+        assert told["DISTRO-HOLDER-002"] == f"the kit did not start {address}: no VERIFY is sent to it as by a member"
         assert report.profile == "nacos-2.2.4", "as the server says itself"
         disrupting = run_node_conformance(
             f"attach:{address}", requirement_ids=["DISTRO-HOLDER-002"], allow_disruption=True

@@ -300,7 +300,7 @@ def test_a_server_of_which_nothing_is_said_is_asked_what_it_is(text: str, profil
 def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:
     played = replay(parse("nodes a b\ncut a->b"), target=f"process:{SERVE}")
     assert played.verdict is Verdict.INCONCLUSIVE
-    assert "no link of ours leads from a to b on process:" in played.steps[0].outcome
+    assert "the kit has no link from a to b on process:" in played.steps[0].outcome
 
 
 def test_who_was_given_its_members_on_the_command_line_never_hears_of_others() -> None:

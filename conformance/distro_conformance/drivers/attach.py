@@ -1,7 +1,7 @@
-"""A cluster that somebody else runs: it is looked at, and clients of ours come to a namespace of their own.
+"""A running cluster that the kit did not start: it is read, and the kit's clients use a namespace of their own.
 
-Nothing is started, stopped, paused or cut. What a node holds is read as any member may ask for it, and of that only our
-own clients are looked at. With `allow_disruption` the clients come to the public namespace, where applications are.
+Nothing is started, stopped, paused or cut. What a node holds is read as any member may read it, and only the kit's own
+clients are judged. With `allow_disruption` the clients come to the public namespace, where applications are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distro_model.actions import Action, Crash, ListMembers, Move, OverHttp, Pau
 
 
 class AttachedServer:
-    """A node at an address; its life is not ours."""
+    """A node at an address that the kit neither starts nor stops."""
 
     pid = None
 
@@ -32,13 +32,13 @@ class AttachedServer:
         """It runs, or the first look at it says that it does not."""
 
     async def stop(self) -> None:
-        raise CannotError(f"{self.address} is not ours to stop")
+        raise CannotError(f"{self.address} was not started by the kit, which does not stop it")
 
     async def close(self) -> None:
-        """It goes on."""
+        """It keeps running."""
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        raise CannotError(f"the member list of {self.address} is not ours to change: {', '.join(addresses)}")
+        raise CannotError(f"the kit does not change the member list of {self.address}: {', '.join(addresses)}")
 
     async def members(self) -> Mapping[str, str]:
         listed = await asyncio.to_thread(listed_members, self.address, self._headers)
@@ -61,7 +61,7 @@ class AttachCluster(RealTimeCluster):
     def cannot(self, action: Action) -> str | None:
         match action:
             case Crash() | Restart() | Move() | Pause() | Resume() | ListMembers():
-                return "the cluster runs for somebody else: its nodes are neither stopped nor changed"
+                return "the kit did not start this cluster: its nodes are neither stopped nor changed"
             case OverHttp() if self.clients.namespace != NAMESPACE:
                 return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
         return super().cannot(action)

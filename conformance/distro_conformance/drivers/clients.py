@@ -22,7 +22,7 @@ from distro_protos import Json, Message
 from distro_protos.addresses import split_address
 
 ANY_INSTANCE = "10.0.0.1:80"
-"""Who deregisters names an instance, and nobody looks at which."""
+"""A deregistration names an instance, and servers ignore which."""
 SIGN_OF_LIFE_S = 5.0
 """Every SDK sends one so often; a server asks silent clients after 20 s, and 2.3.2 was seen to expel one that answered
 (docs/real-servers.md#a-played-member)."""
@@ -52,7 +52,7 @@ class ConnectedClients:
         self.names: dict[str, str] = {}
         """Connection id -> name, of all that ever were. One of the HTTP API has its id for a name."""
         self.services: dict[str, None] = {}
-        """Those in which anybody ever registered, in order."""
+        """Those in which a client ever registered, in order."""
 
     def name_of(self, client_id: str | None) -> str | None:
         """An id that the run never gave out stays as it is."""
@@ -130,7 +130,7 @@ class ConnectedClients:
         await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
 
     def idle_for(self, ms: int) -> tuple[str, ...]:
-        """The connected clients of whom a server may have heard nothing for so long, once at least."""
+        """The connected clients from which a server may have received nothing for so long, once at least."""
         connected = ((name, each.connection) for name, each in self.now.items())
         return tuple(name for name, each in connected if each.longest_idle_ms >= ms)
 
@@ -148,7 +148,7 @@ class ConnectedClients:
         await asyncio.gather(*map(self.leave, tuple(self.now)))
 
     async def forget(self) -> None:
-        """All of them leave, and nobody is called by their names any more."""
+        """All of them leave, and their names become free."""
         await self.close()
         self.names.clear()
 
@@ -163,9 +163,9 @@ class ConnectedClients:
     # What they are sent
 
     def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """Which subscriber at one of these nodes was sent something else last.
+        """The first subscriber at one of these nodes whose last push differs from what the node holds.
 
-        Where somebody does not acknowledge, what is sent again to that one puts off the next push to all.
+        Where a subscriber does not acknowledge, retries to it delay the next push to all.
         """
         connected = [client for client in self.now.values() if not client.connection.is_closed]
         put_off = {client.node for client in connected if client.connection.is_mute}
@@ -174,13 +174,15 @@ class ConnectedClients:
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
                 if client.pushed[service] != due:
-                    told = f"{client.node} told {client.name} last that {service} is {as_text(client.pushed[service])}"
-                    return f"{told} and holds {as_text(due)}"
+                    pushed = (
+                        f"{client.node} last pushed {service} to {client.name} as {as_text(client.pushed[service])}"
+                    )
+                    return f"{pushed} and holds {as_text(due)}"
         return None
 
 
 async def _sign_of_life(connection: Connection) -> None:
-    """Whoever cannot be reached is seen by those who look."""
+    """Without an error: a client that is unreachable is found by the checks."""
     if not connection.is_mute and not connection.is_closed:
         await connection.check_health()
 

@@ -29,7 +29,7 @@ class CannotError(KitError):
 
 
 class VirtualTime(WithoutSlack):
-    """Time from 0 that passes by an action of whoever made this, so that nothing happens between two actions."""
+    """Time from 0 that passes by an action of its cluster alone, so that nothing happens between two actions."""
 
     def __init__(self, now_ms: Callable[[], int], perform: Callable[[Action], Awaitable[None]]) -> None:
         self._now_ms, self._perform = now_ms, perform
@@ -75,7 +75,7 @@ class Cluster(Protocol):
         ...
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        """`spare` are addresses under which nodes may come back: no list names them and nobody is there.
+        """`spare` are addresses under which nodes may come back: no list names them and no node listens there.
 
         Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
         ...

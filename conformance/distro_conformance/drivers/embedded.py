@@ -1,9 +1,8 @@
 """Reference nodes in this process, with the kit as network, clients and clock.
 
-Everything is said over real gRPC on loopback, or in memory, and every directed link between two nodes is a `Link` of
-ours. Time is virtual: an action returns when the nodes have nothing left to do. For whoever waits for real programs it
-may be real. In virtual time the nodes report themselves what they hold; in real time they say nothing, as real servers
-do.
+Messages travel over real gRPC on loopback, or in memory, and every directed link between two nodes is a `Link` of the
+kit. Time is virtual: an action returns when the nodes have nothing left to do. With real programs beside them it may be
+real. In virtual time the nodes report what they hold; in real time they do not, like real servers.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ SETTLE_TIMEOUT_S = 60.0
 """Of real time, after which a run hangs; how busy the machine is must not decide that."""
 
 LOAD_RETRY_MS, LOADED_WITHIN_MS = 200, 60_000
-"""In real time: nodes that start together find nobody to load from, and would usually ask again in half a minute."""
+"""In real time: nodes that start together find no member to load from, and would usually ask again in half a minute."""
 
 
 def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
@@ -87,7 +86,7 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
 
 @dataclass
 class NodeServer:
-    """One reference node in this process. `started` hears of each new life."""
+    """One reference node in this process. `started` is called at each start."""
 
     config: NodeConfig
     clock: SystemClock | VirtualClock

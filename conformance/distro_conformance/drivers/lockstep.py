@@ -2,7 +2,7 @@
 
 The model answers with the *set* of states that the action may lead to; the observation narrows it, and an empty set is
 a divergence that names what differed. What queries and pushes show is not in the model: it must be what the node holds
-(`service_lists.py`). To whoever drives it this is a cluster like any other.
+(`service_lists.py`). For its caller this is a cluster like any other.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
 
 Watch = Callable[[Profile], Profile]
-"""The same profile, with somebody who looks on."""
+"""The same profile, with an observer of its rules."""
 
 LONG_MS = 2_000
-"""An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
+"""An advance of so long leaves time to observe that nothing changes any more, and that pushes were sent."""
 
 REST_MS = 300_000
 """Of nodes that left the model: loads are repeated after half a minute, a client of the HTTP API without signs of life
-is forgotten after 75 s, and a copy that nobody speaks for lives for a lease of 180 s."""
+is removed after 75 s, and a copy that is not renewed expires after a lease of 180 s."""
 
 
 class DivergedError(AssertionError):
@@ -166,8 +166,8 @@ class LockstepCluster(EmbeddedCluster):
         return changes
 
     async def _asked(self, action: Action) -> None:
-        """What a node passes on to one that does not take itself for the owner is refused. Whether it was to be is told
-        by what the nodes hold then."""
+        """A request that a node passes on to a node that is not the owner in its own view is refused. Whether that was
+        right follows from what the nodes hold afterwards."""
         with contextlib.suppress(*(RefusedError,) if isinstance(action, OverHttp) else ()):
             await super().perform(action)
 

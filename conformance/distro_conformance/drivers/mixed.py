@@ -1,8 +1,8 @@
 """One real Nacos server and reference nodes of its release, as members of one cluster, in real time.
 
-Neither kind may be able to tell the other from its own. The real server has the first name and the lowest address, so
-a reference node that starts asks it first for a snapshot if it asks in that order, and it has nobody but reference
-nodes to ask. The real server's links are forwarders, those of the reference nodes stand on their channels.
+Neither kind may be able to distinguish the other from its own. The real server has the first name and the lowest
+address, so a reference node that starts asks it first for a snapshot if it asks in that order, and it has only
+reference nodes to ask. The real server's links are forwarders, those of the reference nodes are in their channels.
 """
 
 from __future__ import annotations

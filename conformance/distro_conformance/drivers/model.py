@@ -126,7 +126,7 @@ class ModelCluster:
         for state in self._states.states:
             held = state.node(node)
             if held is None:
-                raise CannotError(f"{node} is down: nobody can ask it for the members")
+                raise CannotError(f"{node} is down: it cannot be asked for the members")
             seen.append({**{each.name: each.state.value.upper() for each in held.members}, node: "UP"})
         return seen
 

@@ -1,7 +1,7 @@
-"""Real Nacos servers with a link of ours in each direction between any two of them.
+"""Real Nacos servers with a link of the kit in each direction between any two of them.
 
 Only outgoing cluster clients use the property `nacos.server.grpc.port.offset`, so each node gets its own and finds
-its peers at our forwarders, while `cluster.conf` stays true and the same everywhere. HTTP and JRaft do not go over the
+its peers at the kit's forwarders, while `cluster.conf` is true and the same everywhere. HTTP and JRaft bypass the
 links. Time is real: "within" is a window. Source: docs/real-servers.md#between-real-nodes.
 """
 
@@ -62,7 +62,7 @@ class RealTimeCluster(WiredCluster):
         await self._begin(profile)
 
     def _is_forwarded(self, name: str) -> bool:  # noqa: ARG002 - each of them, unless a subclass has others
-        """Whether a node finds its peers at forwarders of ours, at an offset to their ports that it is told."""
+        """Whether a node finds its peers at forwarders of the kit, at a configured offset to their ports."""
         return True
 
     async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:
@@ -83,7 +83,7 @@ class RealTimeCluster(WiredCluster):
         await self._from_now_on(RealClock(self.slack))
 
     async def _until_all_up(self) -> None:
-        """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
+        """A node of 2.0.x refuses clients until all members have reported to it, and up to 5 s longer."""
 
         async def all_up() -> bool:
             states = [await self.members(name) for name in self.up]
@@ -109,8 +109,8 @@ class RealTimeCluster(WiredCluster):
             await self._known(action)
 
     async def _known(self, connected: Connect) -> None:
-        """A server takes a connection's requests before naming hears of it, and a registration in between is lost
-        (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
+        """A server accepts a connection's requests before naming knows it, and a registration in between is lost
+        (docs/protocol #connection-setup). A node that does not list clients without instances takes the whole time."""
 
         client_id = self.clients.now[connected.client].connection.id
         await eventually(partial(self._holds, connected.node, client_id), self.clock, UNDER_WAY_MS)

@@ -1,7 +1,7 @@
-"""The oracle beside one node under test: the model of a node seen from outside hears of all that it does.
+"""The oracle beside one node under test: the model of a node seen from outside, fed with all that the node does.
 
-Told here: each Distro request that the node sends, how the call ended, each change of a client that it is asked for.
-The first observation that nothing explains is kept, and raised to whoever acts next.
+Its input: each Distro request that the node sends, the result of the call, each change of a client that it is asked
+for. The first observation that the model cannot explain is kept, and raised by the next action.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _UNREAD = {
     (Outcome.ERROR, UNHEARD_TYPE): CallResult.UNHEARD,
     (Outcome.ERROR, DISTRO_RESPONSE): CallResult.UNREADABLE,  # else it would be a success or a failure
 }
-"""What a trace tells as an error, and its sender does not take for one (docs/protocol #sync-unreadable)."""
+"""What a trace records as an error, and its sender does not treat as one (docs/protocol #sync-unreadable)."""
 Asks = Callable[[], Awaitable[Answer | None]]
 
 
-class Heard(TrafficLog):
-    """What travels from the node to its peers, told to the oracle as it happens."""
+class OracleTraffic(TrafficLog):
+    """Messages from the node to its peers, passed to the oracle as they happen."""
 
     def __init__(self, oracle: Oracle) -> None:
         super().__init__(oracle.clients.name_of, oracle.now_ms)
@@ -43,7 +43,7 @@ class Heard(TrafficLog):
 
     def sent(self, carried: Carried) -> None:
         super().sent(carried)
-        self._oracle.heard(self._by_name(carried))
+        self._oracle.sent(self._by_name(carried))
 
     def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
         super().replied(carried, outcome, reply)
@@ -56,9 +56,9 @@ class Heard(TrafficLog):
     def ended(self, carried: Carried, outcome: Outcome) -> None:
         super().ended(carried, outcome)
         said = self._results.pop(carried.id, None)
-        is_heard = said is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
-        result, copies = said if said is not None and is_heard else (CallResult(outcome.value), ())
-        self._oracle.hears(carried.id, result, copies)
+        is_answered = said is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
+        result, copies = said if said is not None and is_answered else (CallResult(outcome.value), ())
+        self._oracle.ended(carried.id, result, copies)
 
 
 DUE_WITHIN_MS = 10_000
@@ -68,8 +68,8 @@ OBSERVED_WITHIN_MS = 30_000
 
 
 class Oracle:
-    """In real time requests about clients that nobody here has named are of a run that is over, and a server gives up
-    who says nothing for too long.
+    """In real time requests about clients that this run has not named belong to a run that is over, and a server ejects
+    a client that sends nothing for too long.
 
     `outside` is there from the start of the cluster on.
     """
@@ -87,8 +87,8 @@ class Oracle:
 
     # What the node does
 
-    def heard(self, carried: Carried) -> None:
-        """It has sent a Distro request."""
+    def sent(self, carried: Carried) -> None:
+        """The node has sent a Distro request."""
         call = carried.call
         if self._in_real_time and call.client is not None and call.client not in self.clients.names.values():
             return
@@ -96,8 +96,8 @@ class Oracle:
         request = _request(carried)
         self.note(lambda: self.outside.sent(carried.id, carried.target, request, self.now_ms()))
 
-    def hears(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
-        """It hears how it ended."""
+    def ended(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
+        """The node has the result of a request of its own."""
         self.note(lambda: self.outside.ended(call, result, copies, self.now_ms()))
 
     async def in_window(
@@ -113,8 +113,8 @@ class Oracle:
         with self._begun(client, event) as key:
             answer = await ask()
         self.looks_round()
-        told = " ".join((what, *(() if answer is None else (answer.result,)), *said))
-        self.outside.finish(key, client, answer, self.now_ms(), told)
+        observed = " ".join((what, *(() if answer is None else (answer.result,)), *said))
+        self.outside.finish(key, client, answer, self.now_ms(), observed)
 
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node finds out by itself, and a server later than it is done."""
@@ -153,7 +153,7 @@ class Oracle:
     # What nothing explains
 
     def note(self, observe: Callable[[], None]) -> None:
-        """The first counts; it is raised to whoever acts."""
+        """The first counts; it is raised by the next action."""
         if self._found is not None:
             return
         self.looks_round()
@@ -172,7 +172,7 @@ class Oracle:
         return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}")
 
     def forgive(self) -> None:
-        """Look at the node from now on only: what was found so far has been told."""
+        """Judge the node from now on only: what was found so far has been reported."""
         self._found = None
         self.outside.forget()
 

@@ -1,8 +1,8 @@
-"""One node under test among members that the kit plays: each listens, answers, reports and speaks as told.
+"""One node under test among members that the kit plays: each listens, answers, reports and sends on request.
 
-To whoever drives it this is a cluster like any other, whose first node is real; actions that concern another member are
-done by whoever plays it. The oracle is the model of one node seen from outside (`distro_model.outside`): it hears of
-everything that is done to the node and that the node sends, and an observation that nothing explains is a divergence.
+For its caller this is a cluster like any other, whose first node is real; actions that concern another member are done
+by the played member. The oracle is the model of one node seen from outside (`distro_model.outside`): it gets everything
+that is done to the node and that the node sends, and an observation that it cannot explain is a divergence.
 An embedded node runs in virtual time, where every window is an instant; any other target in real time, where the
 windows are as wide as a busy machine needs.
 """
@@ -20,7 +20,7 @@ from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
 from distro_conformance.drivers.lockstep import Watch
-from distro_conformance.drivers.oracle import Heard, Oracle
+from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.answers import answer_over_grpc, answer_over_http
@@ -130,7 +130,7 @@ class PeersCluster(WiredCluster):
         self._beside: list[asyncio.Task[None]] = []
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
-        self.traffic = Heard(self.oracle)
+        self.traffic = OracleTraffic(self.oracle)
 
     @property
     def under_test(self) -> str:
@@ -222,7 +222,7 @@ class PeersCluster(WiredCluster):
 
     async def _stay(self) -> None:
         """Clients give signs of life, and so do the members' own connections to the node: else a server may end them,
-        and take no more of what they say. Nobody waits for another's answer."""
+        and ignore what they send. Answers are awaited concurrently."""
         while True:
             await asyncio.sleep(SIGN_OF_LIFE_S)
             members = (peer.stay() for peer in self.peers.values())
@@ -409,7 +409,7 @@ class PeersCluster(WiredCluster):
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
     def _id_of(self, action: Says) -> str:
-        """A client that nobody has connected is one of the member that speaks of it first."""
+        """A client that was not connected belongs to the member that sends it first."""
         if action.client is None:
             return ""
         if is_ip_client(action.client):
@@ -435,9 +435,9 @@ class PeersCluster(WiredCluster):
     def rules_of(self, profile: str) -> ModelProfile:
         """What the model of the node goes by."""
         rules = beside_nodes(model_profile_named(profile))
-        if self._target is None:  # the reference node hears of every end of a call (tests/counterparts.py)
+        if self._target is None:  # the reference node gets the result of every call (tests/counterparts.py)
             return rules.with_rules(calls_back)
-        lease_ms = self._target.lease_ms  # a shorter one, where it was told one
+        lease_ms = self._target.lease_ms  # a shorter one, where it is configured
         return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
 
     def _member_headers(self, profile: str) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""What played members say and answer, in words of the language and on the wire, and members and targets as servers.
+"""What played members send and answer, in words of the language and on the wire, and members and targets as servers.
 
-Nothing here keeps state between two actions: `peers` decides what is done when, and tells the oracle.
+Nothing here keeps state between two actions: `peers` decides what is done when, and informs the oracle.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ ANSWERS: Mapping[str, Reply] = {
 @dataclass
 class LentServer:
     """A target of `test node` or a played member, as the drivers see a server: its list is given once, if it has one,
-    and nobody asks it for the members. `begin` None: its cluster starts it."""
+    and it is not asked for the members. `begin` None: its cluster starts it."""
 
     address: str
     end: Callable[[], Awaitable[None]]
     begin: Callable[[], Awaitable[None]] | None = None
     pid: None = None
 
-    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
+    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - only the server knows
         assert self.begin is not None
         await self.begin()
 

@@ -1,7 +1,7 @@
 """Servers started as processes, by a description or a command: whatever takes a member list. Time is real.
 
-Where the description says how a server is told an offset to its peers' ports (`{offset}`), each directed link is a
-forwarder of ours; otherwise no fault can be put on any link.
+Where the description can pass a server an offset to its peers' ports (`{offset}`), each directed link is a forwarder
+of the kit; otherwise no fault can be put on any link.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ProcessCluster(RealTimeCluster):
 
     def cannot(self, action: Action) -> str | None:
         if isinstance(action, ListMembers) and not self._described.rereads_members:
-            return "its description names the members in no file: a server that runs never hears of another list"
+            return "its description names no file of members: a running server cannot get another list"
         return super().cannot(action)
 
     async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:  # noqa: ARG002

@@ -1,8 +1,8 @@
-"""What nodes hold and show to whoever asks them as a member: a SNAPSHOT, a QUERY of each client, the list of a service.
+"""What nodes hold and answer to a request of a member: a SNAPSHOT, a QUERY of each client, the list of a service.
 
 Each node is asked on a connection of the kit's own, which is made when it is needed. An error is never read as an
-answer: where the trouble is ours or the wire's nothing is known (TargetError), and a node that refuses what it has to
-answer is said to refuse it (RefusedError).
+answer: a failure of the kit or the wire leaves it unknown (TargetError), and a node that refuses a request that it has
+to answer is reported as refusing it (RefusedError).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Reader:
         self._address_of, self._by_name, self._known = address_of, by_name, known
         self.transport: Transport = TRANSPORT
         self.headers: Mapping[str, str] = NO_HEADERS
-        """What whoever asks as a member puts into its requests."""
+        """Sent with each request, as members do."""
         self.namespace = NAMESPACE
         self._connections: dict[str, Connection] = {}
         self._turn = asyncio.Lock()  # of several who read at once one opens a connection for all

@@ -1,7 +1,7 @@
 """What a node shows of a service, held against what it holds: INV-INDEX.
 
 The model ends at the client table; queries and pushes are a projection of that table, so the nodes can be asked for
-both. Lists are compared as sorted instance texts; what two clients publish alike is one instance to whoever asks.
+both. Lists are compared as sorted instance texts; what two clients publish alike is one instance in an answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "pu
 
 
 def projection(held: Held) -> Lists:
-    """The lists that follow from a client table. They show whoever is unhealthy too."""
+    """The lists that follow from a client table. They contain unhealthy instances too."""
     lists: dict[str, set[str]] = {}
     for view in (held or {}).values():
         for service, published in view.content:

@@ -120,7 +120,7 @@ class WiredCluster:
         self._serves_http = True
 
     def _name(self, names: Sequence[str], spare: Sequence[str], profile: str) -> None:
-        """These are the nodes. Nobody lists the spare addresses, which sort among them."""
+        """These are the nodes. No list names the spare addresses, which sort among them."""
         self.names = tuple(sorted((*names, *spare)))
         self._lists = dict.fromkeys(names, tuple(names))
         self._later_apis = {name: later_api(self._releases.get(name, profile)) for name in self.names}
@@ -145,7 +145,7 @@ class WiredCluster:
             case HttpBeat(node=node, by_v2=True) if self._later_apis.get(node) == "v3":
                 return LIGHT_BEATS_ONLY
             case OfLink(source, target) if (source, target) not in self.links:
-                return f"no link of ours leads from {source} to {target} on {self.kind}"
+                return f"the kit has no link from {source} to {target} on {self.kind}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
                 return f"{node} has no process of its own that could be paused"
         return None
@@ -167,7 +167,7 @@ class WiredCluster:
         return None
 
     async def perform(self, action: Action) -> None:
-        """Do it, and return when the nodes have nothing left to do, where that can be told."""
+        """Do it, and return when the nodes have nothing left to do, where that is known."""
         why_not = self.cannot(action)
         if why_not is not None:
             raise CannotError(f"'{action}': {why_not}")
@@ -228,7 +228,7 @@ class WiredCluster:
             self._recorder.close()
 
     async def forget_clients(self) -> None:
-        """All of them leave, and nobody is called by their names any more: the next run has its own."""
+        """All of them leave, and their names become free: the next run has its own."""
         await self.clients.forget()
         self.reader.forget()
 
@@ -255,7 +255,7 @@ class WiredCluster:
         return tuple(name for name in self.names if name in at)
 
     async def held_by(self, nodes: Sequence[str]) -> Observation:
-        """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
+        """What each of these nodes holds, as its SNAPSHOT shows; None for a node that is down."""
         up = [name for name in nodes if name in self.up and name not in self._paused]
         held = await in_order(map(self.reader.held, up))
         return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
@@ -276,7 +276,7 @@ class WiredCluster:
         return self.links[name, self.name_of(address)]
 
     async def _settle(self) -> None:
-        """Until the nodes have nothing left to do now. In real time nobody can tell."""
+        """Until the nodes have nothing left to do now. In real time that is not known."""
 
     async def _started(self, name: str) -> None:
         """A node serves again."""

@@ -30,7 +30,7 @@ def _is(name: str, value: object, sentence: str) -> Shown:
 
 
 def _is_not(name: str, value: object, sentence: str) -> Shown:
-    """Another value, or none: who runs for somebody else does not send it to the kit."""
+    """Another value, or none: a server that the kit did not start does not send it to the kit."""
     return Clause(sentence, lambda seen: seen.get(name) != value)
 
 

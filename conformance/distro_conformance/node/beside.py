@@ -12,7 +12,7 @@ from distro_conformance.targets.target import OnProgress, Target
 from distro_protos.addresses import parse_address
 
 PLAYED = 2
-"""Members that the kit plays: what is due to one member is told from what is due to all."""
+"""Members that the kit plays: so a check can distinguish what one member gets from what all get."""
 
 
 @asynccontextmanager

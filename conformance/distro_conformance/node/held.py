@@ -1,7 +1,7 @@
 """What the node under test and the members that are played have of one client, side by side.
 
-The node is asked as any member may ask it. A played member keeps no copies: of a client of its own it has what it said
-last, of any other what it was told last and acknowledged.
+The node is asked as any member may ask it. A played member keeps no copies: of a client of its own it has what it sent
+last, of any other what it received last and acknowledged.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from distro_conformance.verdict import KitError
 from distro_traces.content import Replica, replica_from_sync
 
 _ASKED_FOR_S = 10.0
-_TOLD = re.compile(rf"(?:CHANGE|DELETE|VERIFY) of ({CLIENT_ID.pattern})")
+_REQUEST = re.compile(rf"(?:CHANGE|DELETE|VERIFY) of ({CLIENT_ID.pattern})")
 _SILENT = "gave no answer"
 _NEVER, _GONE = "was sent nothing of it", "was sent a DELETE"
 _Has = tuple[Replica | None, str]
-"""The content, and how it is told."""
+"""The content, and its description."""
 
 
 def client_of(message: str, evidence: Iterable[str]) -> str | None:
-    """The one that a finding names; else of which a request told last, or the only one that its check noted."""
+    """The one that a finding names; else the client of the last request, or the only one that its check noted."""
     if named := CLIENT_ID.search(message):
         return named[0]
     lines = list(evidence)
-    told = [found[1] for line in lines if (found := _TOLD.search(line))]
+    requested = [found[1] for line in lines if (found := _REQUEST.search(line))]
     noted = {client for line in lines for client in CLIENT_ID.findall(line)}
-    return told[-1] if told else noted.pop() if len(noted) == 1 else None
+    return requested[-1] if requested else noted.pop() if len(noted) == 1 else None
 
 
 async def held_by_each(kit: Kit, client: str) -> tuple[Held, ...]:
-    """The node first. Of a client that a played member speaks for, the others know nothing and are left out."""
-    teller = next((peer for peer in kit.played if client in peer.told), None)
-    heard = kit.played if kit.target.limits.counts_members else ()
-    members = {peer.address: _of_member(kit, peer, client) for peer in ([teller] if teller else heard)}
+    """The node first. Of a client of a played member, the other members know nothing and are left out."""
+    sender = next((peer for peer in kit.played if client in peer.sent_contents), None)
+    receivers = kit.played if kit.target.limits.counts_members else ()
+    members = {peer.address: _of_member(kit, peer, client) for peer in ([sender] if sender else receivers)}
     rows = {kit.target.address: await _asked(kit, client), **members}
-    owner = teller.address if teller else kit.target.address
+    owner = sender.address if sender else kit.target.address
     is_known = rows[kit.target.address][1] != _SILENT
     return tuple(
         Held(
             address,
             address == owner,
-            told,
+            described,
             is_known and address != owner and differ(_revised(rows[owner][0]), _revised(copy)),
         )
-        for address, (copy, told) in rows.items()
+        for address, (copy, described) in rows.items()
     )
 
 
@@ -66,15 +66,15 @@ async def _asked(kit: Kit, client: str) -> _Has:
 
 
 def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
-    if client in peer.told:
-        said = peer.told[client]
+    if client in peer.sent_contents:
+        said = peer.sent_contents[client]
         own = None if said is None else replica_from_sync(said)
         return own, "sent a DELETE" if own is None else f"sent {own}"
-    heard = [each for each in kit.arrivals(client, peer) if each.answered]
-    told = [each.call for each in heard if each.call and each.call.operation in ("CHANGE", "DELETE")]
-    if not told:
+    acknowledged = [each for each in kit.arrivals(client, peer) if each.answered]
+    received = [each.call for each in acknowledged if each.call and each.call.operation in ("CHANGE", "DELETE")]
+    if not received:
         return None, _NEVER
-    copy = told[-1].replica
+    copy = received[-1].replica
     return copy, _GONE if copy is None else f"was sent {copy}"
 
 

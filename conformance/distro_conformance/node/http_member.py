@@ -24,7 +24,7 @@ ANSWER = "ok, said the owner"
 
 @dataclass
 class HttpMember:
-    """`as_member` is what it says of itself. `requests` are those that are no reports, `reports` the members told."""
+    """`as_member` is its own record. `requests` are those that are no reports, `reports` the members reported."""
 
     port: int
     as_member: Callable[[], Json]

@@ -71,8 +71,8 @@ class Kit(Observer):
         return client
 
     async def _until_known(self, client: PlayedClient) -> None:
-        """A server takes a connection's requests before naming hears of it, and a registration in between is lost
-        (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
+        """A server accepts a connection's requests before naming knows it, and a registration in between is lost
+        (docs/protocol #connection-setup). A node that does not list clients without instances takes the whole time."""
 
         async def look() -> Replica | None:
             with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):  # a QUERY is for checks to judge
@@ -192,7 +192,7 @@ class Kit(Observer):
         return client, service
 
     async def replicated(self) -> tuple[PlayedClient, str, Arrival]:
-        """A new client of the node, its one service, and the CHANGE that told `peer`."""
+        """A new client of the node, its one service, and the CHANGE that `peer` received."""
         client, service = await self.publisher()
         return client, service, await self.arrange_sent("CHANGE", client.id)
 
@@ -236,7 +236,7 @@ class Kit(Observer):
 
     async def heard_of(self, client: str, content: Sequence[str]) -> Observed:
         """Whether the node has `announced` these services of the client, and goes on speaking for it, `verified`.
-        Nothing where no member of the kit is told anything."""
+        Nothing where no member of the kit receives anything."""
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
@@ -304,7 +304,7 @@ class Kit(Observer):
         self.look_no_more()
 
     async def stay(self) -> None:
-        """The played member stays a member while somebody waits, and here clients stay connected too.
+        """The played member stays a member during a wait, and here clients stay connected too.
 
         A server asks clients that are idle, and on a busy machine gives up some that answer (docs/protocol
         #ejector-answer): only checks of that leave it to the answer.
@@ -314,7 +314,7 @@ class Kit(Observer):
         due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _SIGN_OF_LIFE_MS]
         for client in (each for each in due if not each.is_silent):
             self._alive_at_ms[client] = now_ms
-            with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # whoever is gone is seen by the check
+            with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check finds a client that is gone
                 await client.check_health()
 
 

@@ -30,7 +30,7 @@ from distro_traces.content import Replica
 T = TypeVar("T")
 P = ParamSpec("P")
 W = TypeVar("W", bound="Observer")
-ELSES = "one that runs for somebody else"
+ELSES = "one that the kit did not start"
 
 Observed = Mapping[str, object]
 
@@ -166,7 +166,7 @@ class Observer:
         self.presuppose(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
 
     def presuppose_answers(self, since_ms: int) -> None:
-        """Nobody was kept waiting, since then, until it gave up the other side. Raises CannotTellError."""
+        """Since then neither side waited so long for an answer that it gave up the other. Raises CannotTellError."""
         is_starved = self.target.clock.is_starved_since(since_ms)
         self.presuppose(not is_starved, "answers in time on both sides", self._taken_since(since_ms))
 
@@ -233,7 +233,7 @@ class Observer:
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something; CannotTellError where
-        somebody may have been given up before that, for want of an answer."""
+        one side may have given up the other before that, for want of an answer."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             self.presuppose_answers(self.began_ms)
@@ -256,7 +256,7 @@ class Observer:
             peer.listeners.remove(listener)
 
     async def stay(self) -> None:
-        """The played member stays a member while somebody waits."""
+        """The played member stays a member during a wait."""
         await self.peer.stay()
 
     def _staying(self, look: Look[T]) -> Look[T]:

@@ -1,10 +1,9 @@
-"""A member that the kit plays: it listens where the node expects a peer, answers as told, and remembers everything.
+"""A member that the kit plays: it listens where the node expects a peer, answers as configured, and records everything.
 
 The member looks alive to the node for one reason: it answers member reports with success and a `node`
 (docs/real-servers.md#a-played-member). Everything else is programmable: by default it acknowledges what it is sent
-and holds an
-empty snapshot; `answer` changes the reply to an operation, for one client or for all. In the other direction
-`sync`, `verify`, `delete`, `snapshot` and `query` say to the node what a member would say.
+and holds an empty snapshot; `answer` changes the reply to an operation, for one client or for all. In the other
+direction `sync`, `verify`, `delete`, `snapshot` and `query` send to the node what a member would send.
 """
 
 from __future__ import annotations
@@ -110,19 +109,19 @@ class PlayedPeer:
     """What it shows of itself with each request."""
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
-    told: dict[str, Json | None] = field(default_factory=dict)
-    """What this member said last of each of its clients; None: that it is gone."""
+    sent_contents: dict[str, Json | None] = field(default_factory=dict)
+    """What this member sent last of each of its clients; None: a DELETE."""
     in_virtual_time: bool = False
     only_reads: bool = False
-    """Whether it may ask the node, and tell it nothing."""
+    """Whether it sends the node reading requests only."""
     on_connection: Callable[[], None] = lambda: None
-    """Hears when a connection to this member begins or ends."""
+    """Called when a connection to this member begins or ends."""
     http: HttpMember = field(init=False)
     """Its HTTP side; listens as long as the member does."""
     _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Whoever restarts it waits until whoever stops it has done so."""
+    """A restart waits until a stop under way is done."""
     _leaving: set[asyncio.Future[None]] = field(default_factory=set)  # of calls that are answered and not yet over
     _is_gone: bool = False
     _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
@@ -195,7 +194,7 @@ class PlayedPeer:
         self._registered.clear()
 
     async def _end(self, server: grpc.aio.Server) -> None:
-        """No more is taken, and what was answered is heard before the connections end: the record says so.
+        """No more requests are accepted, and answers are delivered before the connections end: the record says so.
 
         The server is stopped once: gRPC may crash where a stop with a grace is overtaken by one without.
         """
@@ -226,7 +225,7 @@ class PlayedPeer:
         if opened is not None:
             await opened.close()
 
-    # What the node hears from this member, when it asks.
+    # What this member answers to the node.
 
     def answer(self, operation: str, answer: Answer, *, client: str | None = None, once: bool = False) -> AnswerRule:
         """From now on, or `once`, answer the operation so, for one client or for all; the latest matching rule
@@ -291,7 +290,7 @@ class PlayedPeer:
         """A Distro request as it stands, also one that no member would send."""
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
-            raise TargetError(f"{self._node} runs for somebody else: no {operation} is sent to it as by a member")
+            raise TargetError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
         self._said_ms = self.now_ms()
         return await to_node.ask(DISTRO_REQUEST, body)
 
@@ -302,7 +301,7 @@ class PlayedPeer:
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
         if client is not None and operation in ("CHANGE", "DELETE"):
-            self.told[client] = content
+            self.sent_contents[client] = content
         target = None if operation == "VERIFY" else self._node  # docs/protocol #distro-envelope
         return await self.say(distro_request(operation, client, target=target, content=content))
 
@@ -326,10 +325,10 @@ class PlayedPeer:
 
     def _leaves(self, context: Context) -> None:
         """An answer is on its way until the call is over."""
-        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heard.add_done_callback(self._leaving.discard)
-        self._leaving.add(heard)
-        context.add_done_callback(lambda _: heard.set_result(None))  # type: ignore[arg-type] # stubs ask for a class
+        delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        delivered.add_done_callback(self._leaving.discard)
+        self._leaving.add(delivered)
+        context.add_done_callback(lambda _: delivered.set_result(None))  # type: ignore[arg-type] # stubs ask for a class
 
     def handled(self, payload: Payload, transport: str) -> tuple[Payload, int]:
         """The reply to a request that came over this transport, and after how many ms it is due."""
@@ -370,11 +369,11 @@ class PlayedPeer:
         transport = context.peer()
         try:
             while (message := await context.read()) is not grpc.aio.EOF:
-                self.heard(Payload.FromString(message), transport)
+                self.receive(Payload.FromString(message), transport)
         finally:
             self.lost(transport)
 
-    def heard(self, payload: Payload, transport: str) -> None:
+    def receive(self, payload: Payload, transport: str) -> None:
         """A message on the stream."""
         message = decode(payload)
         if message.type == "ConnectionSetupRequest":
@@ -437,7 +436,7 @@ class _Service:
     async def stream(self, stream: ServerStream) -> None:
         try:
             while (message := await stream.read()) is not None:
-                self._peer.heard(Payload.FromString(message), stream.peer)
+                self._peer.receive(Payload.FromString(message), stream.peer)
             await stream.ended()
         finally:
             self._peer.lost(stream.peer)

@@ -1,6 +1,6 @@
-"""A client that the kit plays: what an SDK says to a node, and what it hears.
+"""A client that the kit plays: what an SDK sends to a node, and what it receives.
 
-The node cannot tell it from an SDK: one connection, labelled as theirs are, the request bodies of
+To the node it looks like an SDK: one connection with the same labels, the request bodies of
 docs/protocol #naming-requests. It keeps no cache and never reconnects, since a check wants to know what the node said,
 not what an SDK would have made of it.
 """
@@ -105,7 +105,7 @@ class PlayedClient:
 
     @property
     def longest_idle_ms(self) -> int:
-        """For how long the server may have heard nothing of it, in real time."""
+        """For how long the server may have received nothing from it, in real time."""
         return self._connection.longest_idle_ms
 
     async def close(self) -> None:

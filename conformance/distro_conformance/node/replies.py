@@ -19,7 +19,7 @@ OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the peer answers: the type name of a response and its body; None is one that nobody can read."""
+    """What the peer answers: the type name of a response and its body; None is unreadable."""
 
     type: str
     body: Json | None

@@ -112,7 +112,7 @@ async def _checked(
         if missing is not None:
             return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
         if requirement.own_node and not target.limits.counts_members:
-            why = f"it takes a node of its own, and {target.address} runs for somebody else"
+            why = f"it takes a node of its own, and the kit did not start {target.address}"
             return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
         first = await carried_out(requirement, judged)
         if first.judgement is not Judgement.NOT_JUDGED or not target.clock.is_real:
@@ -187,7 +187,7 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
 
 
 async def _check_on_own_node(target: Target, requirement: Requirement, judged: Finding) -> Finding:
-    """The check starts the node itself, once it has told the members what to answer."""
+    """The check starts the node itself, once it has configured the answers of the members."""
     judged = replace(judged, node=target.address)
     try:
         async with played_members(target) as peers:

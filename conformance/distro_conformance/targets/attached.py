@@ -1,4 +1,4 @@
-"""A node that somebody else runs: asked which release it is, and held against what can be seen from outside.
+"""A node that the kit did not start: asked which release it is, and held against what can be seen from outside.
 
 Nothing is started, stopped or told to it as one of its members: the kit is on no list of it, so it sends the kit
 nothing, and what the kit would say as a member its applications would see. It is read as a member reads (SNAPSHOT,
@@ -62,19 +62,19 @@ class AttachedTarget:
         return Limits(OWN_NAMESPACE, counts_members=False, takes_syncs=False)
 
     def fresh(self) -> Self:
-        raise TargetError(f"{self.address} runs for somebody else: there is no other one like it")
+        raise TargetError(f"{self.address} was not started by the kit: there is no other one like it")
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         """It runs, or the first look at it says that it does not."""
 
     async def change_members(self, other_members: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} runs for somebody else: its list is theirs")
+        raise TargetError(f"{self.address} was not started by the kit: its member list is not changed")
 
     def shorten_lease(self) -> None:
         """Its lease is theirs."""
 
     async def suspend(self, ms: int) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} runs for somebody else: it is not stopped")
+        raise TargetError(f"{self.address} was not started by the kit: it is not stopped")
 
     async def stop(self) -> None:
         """It goes on."""

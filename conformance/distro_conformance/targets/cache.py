@@ -29,6 +29,6 @@ def made_for(place: Path) -> Iterator[Path]:
         yield made
         try:
             made.rename(place)
-        except OSError:  # somebody else was faster, with the same
+        except OSError:  # another process was faster, with the same content
             if not place.exists():
                 raise

@@ -1,4 +1,4 @@
-"""What a server of somebody else asks for: the identity of its members, and a user where authentication is on.
+"""What a foreign server asks for: the identity of its members, and a user where authentication is on.
 
 Neither is printed anywhere: not in reports, logs, commands that are shown or errors.
 Source: docs/protocol #member-auth.

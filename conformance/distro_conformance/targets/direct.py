@@ -1,4 +1,4 @@
-"""One HTTP request to a server on its way up, or of somebody else: what it answers, never an exception."""
+"""One HTTP request to a foreign or starting server: its answer, never an exception."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A Nacos member is named after one port and listens on up to four: P (HTTP), P+1000 (SDK), P+1001 (cluster) and
 P-1000 (JRaft). So two members on one host can collide although their base ports differ, and "is P free" is the wrong
-question. A family that is free now may be somebody else's a moment later: so each process chooses from a slice of its
+question. A family that is free now may be taken a moment later: so each process chooses from a slice of its
 own (`distro_impl.ports`). Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
 """
 
@@ -74,7 +74,7 @@ def _remainders() -> range:
 
 
 def first_taken(base: int) -> int | None:
-    """The first port of the family that somebody else holds, or None."""
+    """The first port of the family that another process holds, or None."""
     return next((port for port in sorted(family(base)) if not _is_free(port)), None)
 
 

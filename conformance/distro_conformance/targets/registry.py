@@ -60,5 +60,5 @@ def resolve_target(
 def require_own(target: Target) -> Target:
     """One that can be started with members of the kit. Raises UsageError."""
     if not target.limits.counts_members:
-        raise UsageError(f"{target.spec} runs for somebody else; what is wanted takes a node that the kit starts")
+        raise UsageError(f"{target.spec} was not started by the kit; this needs a node that the kit starts")
     return target
