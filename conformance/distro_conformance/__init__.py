@@ -5,6 +5,7 @@
 | `wire` | connections, Distro messages, links with faults, forwarders on real sockets |
 | `targets` | how a node under test is started: embedded, a real Nacos, any process |
 | `node` | one node: the played peer and clients, and the run over all requirements |
+| `node_mutants` | deliberate bugs of the reference node, which the kit must find |
 | `requirements` | what a node must do, one sentence and one check each |
 | `drivers` | clusters of every kind behind one contract: model, embedded, real, mixed; lockstep |
 | `language` | what a run does and expects: actions, expectations, their text, the one runner |

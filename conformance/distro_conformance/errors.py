@@ -13,12 +13,12 @@ from distro_conformance.verdict import KitError
 USAGE_EXIT_CODE = 2
 
 USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
+    "distro_conformance": ("UnknownMutantError",),
     "distro_impl": (
         "MemberListError",
         "NotOurAddressError",
         "PortInUseError",
         "SettingError",
-        "UnknownMutantError",
         "UnknownProfileError",
     ),
     "distro_model": (

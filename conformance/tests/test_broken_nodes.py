@@ -14,9 +14,10 @@ import pytest
 from distro_conformance.findings import Judgement
 from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.node.run import run_requirements
+from distro_conformance.node_mutants import MUTANTS
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_impl import MUTANTS, PROFILES
+from distro_impl import PROFILES
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
 

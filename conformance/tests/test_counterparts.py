@@ -25,12 +25,11 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import read
 from distro_conformance.node.run import run_requirements
+from distro_conformance.node_mutants import MUTANTS, Mutant
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import Verdict
 from distro_conformance.wire.transports import Wire
-from distro_impl import MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
-from distro_impl.mutants import Mutant
 from distro_model.profiles import PROFILES, RELEASES, STRICT, beside_nodes
 
 REPAIRED = sorted({name for release in RELEASES for name, _ in PROFILES[release.name].rules})

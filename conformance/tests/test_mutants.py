@@ -24,9 +24,9 @@ from distro_conformance.mutation.traces import (
     kill_seen,
     live,
 )
+from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.targets.real_mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
-from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 

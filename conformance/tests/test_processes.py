@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from distro_conformance.node_mutants.mutant import UnknownMutantError
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
 from distro_conformance.wire.transports import Carrier
-from distro_impl.mutants.mutant import UnknownMutantError
 
 FEW = HuntOptions(seconds=60.0, seed=5, runs_max=4, steps_per_run=20, rare_starts=False, transport=Carrier.MEMORY)
 

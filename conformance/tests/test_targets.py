@@ -13,6 +13,7 @@ import pytest
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.gate.run import Gate
+from distro_conformance.node_mutants import MUTANTS, Mutant
 from distro_conformance.release import disagreements, judged_as, listed_profile, numbers_of
 from distro_conformance.targets import embedded
 from distro_conformance.targets.embedded import EmbeddedTarget
@@ -23,7 +24,6 @@ from distro_conformance.targets.nacos_home import ALL_COMPILERS, server_command,
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import OF_3, RELEASES
 from distro_conformance.verdict import UsageError
-from distro_impl.mutants import MUTANTS, Mutant
 from distro_impl.profiles import PROFILES, Profile
 from distro_model.profiles import RELEASES as OF_MODEL
 from distro_model.profiles import UnknownProfileError

@@ -1,7 +1,7 @@
 """The reference node: a Nacos server as far as ephemeral instances go, over gRPC, HTTP and Distro.
 
 `Node` is one server, `Cluster` several in one process; all time goes through a `Clock`. Profiles say which release
-a node behaves like, mutants break it on purpose. The reading of docs/protocol in here is independent of the model's.
+a node behaves like. The reading of docs/protocol in here is independent of the model's.
 docs/node.md shows the rooms.
 
 Left out: the configuration service and the console; persistent instances and metadata set by operators, which need
@@ -15,7 +15,6 @@ from distro_impl.cluster import Cluster
 from distro_impl.config import NodeConfig
 from distro_impl.events import NodeEvent, NodeEventKind, Observer
 from distro_impl.membership.lookup import MemberListError, parse_member_list
-from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
 from distro_impl.node import Node
 from distro_impl.options import NodeOptions
 from distro_impl.ports import NotOurAddressError, PortInUseError, free_main_ports
@@ -23,12 +22,10 @@ from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile
 from distro_impl.settings import SettingError, UnknownSettingError, with_settings
 
 __all__ = [
-    "MUTANTS",
     "PROFILES",
     "Clock",
     "Cluster",
     "MemberListError",
-    "Mutant",
     "Node",
     "NodeConfig",
     "NodeEvent",
@@ -42,7 +39,6 @@ __all__ = [
     "SettingError",
     "SystemClock",
     "TimerHandle",
-    "UnknownMutantError",
     "UnknownProfileError",
     "UnknownSettingError",
     "VirtualClock",
@@ -50,6 +46,5 @@ __all__ = [
     "free_main_ports",
     "parse_member_list",
     "profile_named",
-    "with_mutant",
     "with_settings",
 ]

@@ -18,7 +18,6 @@ from distro_impl.events import Observer
 from distro_impl.limits import ConnectionLimits
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.mutants import MUTANTS, switched_off, switched_on
 from distro_impl.settings.errors import SettingError
 from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Transport
@@ -41,9 +40,9 @@ class Node:
         links: PeerLinks | None = None,
     ) -> None:
         """Raises MemberListError when the file with the members cannot be used."""
-        self._mutant = MUTANTS.get(config.profile.mutant or "")
+        self._mutant = config.profile.mutant
         if self._mutant is not None:
-            switched_on(self._mutant)
+            self._mutant.switch_on()
         self.config = config
         self.address: str = config.address
         self.parts = Parts.of(config, clock, transport or GrpcTransport(), observer, links)
@@ -109,7 +108,7 @@ class Node:
         await asyncio.gather(self._stop_servers(None), self.parts.membership.close(), self.parts.naming.close())
         mutant, self._mutant = self._mutant, None
         if mutant is not None:
-            switched_off(mutant)
+            mutant.switch_off()
 
     # While it lives
 

@@ -1,22 +1,17 @@
-"""The table of profiles and the registry of mutants."""
+"""The table of profiles."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
 from distro_impl import (
-    MUTANTS,
     PROFILES,
     NodeConfig,
-    Profile,
-    UnknownMutantError,
     UnknownProfileError,
     profile_named,
-    with_mutant,
 )
-from distro_impl.mutants import switched_off, switched_on
 
 MATRIX = """
                              2.0.0 2.0.2 2.0.4 2.1.0 2.1.1 2.1.2 2.2.0 2.2.4 2.3.0 2.4.0 2.4.3 2.5.1 3.0.3
@@ -66,14 +61,6 @@ def test_switches_and_timings_are_those_of_the_sheet(row: str) -> None:
     assert {release: getattr(profile_named(f"nacos-{release}"), switch) for release in expected} == expected
 
 
-def test_every_switch_differs_between_two_profiles_or_two_mutants() -> None:
-    """Else it would be a constant, if no configuration key sets it."""
-    profiles = [*PROFILES.values(), *(with_mutant(PROFILES["strict"], mutant) for mutant in MUTANTS)]
-    switches = {field.name for field in fields(Profile) if not field.name.endswith(("_ms", "_count"))}
-    switches -= {"expire_instance", "data_warmup"}
-    assert [switch for switch in switches if len({getattr(profile, switch) for profile in profiles}) == 1] == []
-
-
 def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
     *releases, strict = PROFILES.values()
     assert [profile.name for profile in releases] == [f"nacos-{profile.version}" for profile in releases]
@@ -112,41 +99,6 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     assert str(raised.value).startswith("no profile 'nacos-9'; known: nacos-2.0.0, nacos-2.0.1, ")
     assert str(raised.value).endswith(", strict")
     assert isinstance(raised.value, ValueError)
-
-
-def test_an_unknown_mutant_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownMutantError) as raised:
-        with_mutant(PROFILES["strict"], "B99")
-    assert str(raised.value).startswith("the node has no mutant 'B99'; known: B01, ")
-    assert isinstance(raised.value, ValueError)
-
-
-@pytest.mark.parametrize("mutant_id", MUTANTS)
-def test_a_mutant_changes_something_and_leaves_its_name_on_the_profile(mutant_id: str) -> None:
-    profile, mutant = PROFILES["strict"], MUTANTS[mutant_id]
-    mutated = with_mutant(profile, mutant_id)
-    assert (mutated.name, mutated.mutant) == ("strict", mutant_id)
-    assert mutant.apply(profile) != profile or mutant.changes  # more than the label
-
-
-@pytest.mark.parametrize("mutant_id", [mutant.id for mutant in MUTANTS.values() if mutant.changes])
-def test_changed_methods_are_put_back_when_the_last_node_has_ended(mutant_id: str) -> None:
-    mutant = MUTANTS[mutant_id]
-    before = [vars(change.owner)[change.name] for change in mutant.changes]
-    for switch in (switched_on, switched_on):
-        switch(mutant)
-    assert all(vars(each.owner)[each.name] is not old for each, old in zip(mutant.changes, before, strict=True))
-    switched_off(mutant)
-    assert [vars(change.owner)[change.name] for change in mutant.changes] != before
-    switched_off(mutant)
-    assert [vars(change.owner)[change.name] for change in mutant.changes] == before
-
-
-def test_two_mutants_do_not_live_in_one_process() -> None:
-    switched_on(MUTANTS["B07"])
-    with pytest.raises(ValueError, match="B26 cannot be switched on in a process where B07 is"):
-        switched_on(MUTANTS["B26"])
-    switched_off(MUTANTS["B07"])
 
 
 def test_a_member_list_without_the_node_itself_is_refused() -> None:

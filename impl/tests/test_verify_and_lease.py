@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab
 
-from distro_impl import Profile, with_mutant
+from distro_conformance.node_mutants import with_mutant
+from distro_impl import Profile
 
 pytestmark = pytest.mark.wire
 

@@ -13,7 +13,7 @@ from typing import get_args
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
-from distro_impl.mutants import MUTANTS as NODE_MUTANTS
+from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED

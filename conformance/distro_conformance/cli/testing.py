@@ -41,6 +41,7 @@ from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
+from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.credentials import Credentials, credentials_of
@@ -52,7 +53,6 @@ from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import STEPS_PER_RUN, Hunt, HuntOptions
 from distro_impl import profile_named as node_profile_named
-from distro_impl import with_mutant
 from distro_model.profiles import profile_named
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import Any
 from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_player import later_api
+from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
@@ -31,7 +32,6 @@ from distro_impl import (
     SystemClock,
     VirtualClock,
     profile_named,
-    with_mutant,
 )
 from distro_impl.profiles import ReportTransport
 from distro_impl.transport.transport import Transport

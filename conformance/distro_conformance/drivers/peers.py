@@ -27,6 +27,7 @@ from distro_conformance.node.answers import answer_over_grpc, answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
+from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.target import OnProgress, Target
@@ -37,7 +38,7 @@ from distro_conformance.wire.connection import TRANSPORT, UNREGISTERED
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
-from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant
+from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named
 from distro_model.actions import (
     MALFORMED,
     Action,

@@ -15,13 +15,13 @@ from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
+from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Exploration, explore
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS

@@ -26,10 +26,10 @@ from distro_conformance.findings import Finding
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import Scenario
 from distro_conformance.mutation.kill import kill
+from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.scenarios import provoking
 from distro_conformance.simulation.played import play
 from distro_conformance.simulation.run import SimulationOptions, simulate
-from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.profiles import STRICT
 from distro_model.simulation.faults import faults_named

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
+from distro_conformance.node_mutants import MUTANTS, with_mutant
 from distro_conformance.release import listed_profile
 from distro_conformance.targets.identity import NO_HEADERS, headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
@@ -21,7 +22,6 @@ from distro_conformance.waiting import WithoutSlack
 from distro_conformance.wire.silence import SilentLink
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
-from distro_impl.mutants import MUTANTS, with_mutant
 from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
+from distro_conformance.node_mutants import UnknownMutantError as NotOfNodeError
 from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError, alike
-from distro_impl.mutants import MUTANTS as NODE_MUTANTS
-from distro_impl.mutants import UnknownMutantError as NotOfNodeError
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.mutants import UnknownMutantError as NotOfModelError
 

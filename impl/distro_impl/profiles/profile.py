@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
 
 class UnknownProfileError(ValueError):
     """No profile of that name; the message lists the known ones."""
+
+
+class Alteration(Protocol):
+    """A change of the code of every node in this process, for as long as one node with it runs."""
+
+    @property
+    def id(self) -> str: ...
+
+    def switch_on(self) -> None:
+        """For one more node."""
+
+    def switch_off(self) -> None:
+        """One of its nodes has ended."""
 
 
 class RevisionTakenOver(StrEnum):
@@ -251,8 +265,8 @@ class Profile:
     client_queries_repaired: bool = False
     """`/v2/ns/client` shows copies too, and its queries take an address that is not given as any (D20)."""
 
-    mutant: str | None = None
-    """The one that is switched on (`mutants/`); it may change more than switches."""
+    mutant: Alteration | None = None
+    """A change of the code that a switch cannot make; the kit has them (`distro_conformance.node_mutants`)."""
 
     def acquainted(self) -> Profile:
         """As if the members had reported themselves before the run, and over gRPC.

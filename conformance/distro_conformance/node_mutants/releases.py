@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distro_impl.mutants.mutant import Mutant, add
+from distro_conformance.node_mutants.mutant import Mutant, add
 from distro_impl.profiles.profile import MissingClient, RevisionTakenOver
 
 add(

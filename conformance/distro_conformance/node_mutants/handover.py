@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.mapper import OwnersChanged
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, mutant, swapped
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.ip_port_client import IpPortClient
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant
 from distro_impl.http import distro_filter, instance_parameters
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
 from distro_impl.naming import ip_port_client, naming_handlers, service_storage
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.client import Client, PublishedInstance, Service

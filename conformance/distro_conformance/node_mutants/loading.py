@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.remote.payloads import DataOperation
 

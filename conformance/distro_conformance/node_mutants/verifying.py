@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.verify_task import VerifyFailed, VerifyTask
-from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.payloads import DataOperation
 

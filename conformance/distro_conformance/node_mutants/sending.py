@@ -6,13 +6,13 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.cluster_client import ClusterClient

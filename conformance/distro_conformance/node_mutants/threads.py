@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from distro_impl.mutants.mutant import mutant
+from distro_conformance.node_mutants.mutant import mutant
 from distro_impl.naming.changes import ClientChanged, ClientRemoved, IpPortClientCreated
 from distro_impl.naming.client import SyncData
 from distro_impl.naming.client_manager import ClientManager

@@ -1,4 +1,4 @@
-"""Small named changes of the node's behaviour, made on purpose: a conformance suite is judged by those it kills.
+"""Mutants of the reference node: small named changes of its behaviour. The suite is judged by those that it finds.
 
 `mutant` says what one is and switches it on; every other file holds those of one part of the node, made by hand from
 the protocol reference and the catalogue of bugs, and is found by being here. The id is that of the catalogue where the
@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
-from distro_impl.mutants.mutant import Mutant, UnknownMutantError, added, switched_off, switched_on
+from distro_conformance.node_mutants.mutant import Mutant, UnknownMutantError, added
 from distro_impl.profiles import Profile
 
 for _part in iter_modules(__path__):
@@ -24,7 +24,8 @@ def with_mutant(profile: Profile, mutant_id: str | None) -> Profile:
         return profile
     if mutant_id not in MUTANTS:
         raise UnknownMutantError(mutant_id)
-    return replace(MUTANTS[mutant_id].apply(profile), mutant=mutant_id)
+    mutant = MUTANTS[mutant_id]
+    return replace(mutant.apply(profile), mutant=mutant)
 
 
-__all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "switched_off", "switched_on", "with_mutant"]
+__all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "with_mutant"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, as_if, instead, mutant, swapped
 from distro_impl.distro import data_processor
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
-from distro_impl.mutants.mutant import Change, Mutant, add, as_if, instead, mutant, swapped
 from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients

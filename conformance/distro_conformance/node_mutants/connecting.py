@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
-from distro_impl.mutants.mutant import left_out, mutant, swapped
 from distro_impl.naming.changes import ServiceChanged
 from distro_impl.naming.client import Client, PublishedBatch
 from distro_impl.naming.client_manager import ClientManager

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.mutant import Mutant, add, instead, left_out, mutant
 from distro_impl.distro import mapper
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
 from distro_impl.membership.members import Member, ServerMemberManager
-from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant
 
 
 @mutant("m-owner-includes-down", DistroMapper, "_read_places")

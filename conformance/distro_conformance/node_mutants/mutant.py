@@ -1,7 +1,7 @@
 """What a mutant is: a switch of the profile, a changed method, or both.
 
-A method is changed in its class while a node with the mutant lives, so a process can hold nodes of one mutant at a
-time, beside others that would show it too. That is enough for what mutants are for.
+A method is changed in its class while a node with the mutant runs (`Alteration` of the node), so all nodes of a process
+have it meanwhile, and a process can have one mutant at a time.
 """
 
 from __future__ import annotations
@@ -43,42 +43,40 @@ class Mutant:
 
     id: str
     text: str
-    switches: Mapping[str, Any] = field(default_factory=dict)
+    switches: Mapping[str, Any] = field(default_factory=dict, hash=False)
     changes: tuple[Change, ...] = ()
 
     def apply(self, profile: Profile) -> Profile:
         return replace(profile, **self.switches)
 
+    def switch_on(self) -> None:
+        """For one more node. Raises ValueError while another mutant with changes is on."""
+        if not self.changes:
+            return
+        if others := set(_on) - {self.id}:
+            raise ValueError(f"{self.id} cannot be switched on in a process where {', '.join(others)} is")
+        _on[self.id] = _on.get(self.id, 0) + 1
+        if _on[self.id] > 1:
+            return
+        for change in self.changes:
+            old = vars(change.owner)[change.name]
+            setattr(change.owner, change.name, change.made(old))
+            _undo.append(lambda change=change, old=old: setattr(change.owner, change.name, old))  # type: ignore[misc]
+
+    def switch_off(self) -> None:
+        """One of its nodes has ended; the last one restores the methods."""
+        if self.id not in _on:
+            return
+        _on[self.id] -= 1
+        if not _on[self.id]:
+            del _on[self.id]
+            while _undo:
+                _undo.pop()()
+
 
 _on: dict[str, int] = {}
 """How many nodes of each mutant live."""
 _undo: list[Callable[[], None]] = []
-
-
-def switched_on(mutant: Mutant) -> None:
-    """For one more node. Raises ValueError where another mutant with changes is on."""
-    if not mutant.changes:
-        return
-    if others := set(_on) - {mutant.id}:
-        raise ValueError(f"{mutant.id} cannot be switched on in a process where {', '.join(others)} is")
-    _on[mutant.id] = _on.get(mutant.id, 0) + 1
-    if _on[mutant.id] > 1:
-        return
-    for change in mutant.changes:
-        old = vars(change.owner)[change.name]
-        setattr(change.owner, change.name, change.made(old))
-        _undo.append(lambda change=change, old=old: setattr(change.owner, change.name, old))  # type: ignore[misc]
-
-
-def switched_off(mutant: Mutant) -> None:
-    """One of its nodes has ended."""
-    if mutant.id not in _on:
-        return
-    _on[mutant.id] -= 1
-    if not _on[mutant.id]:
-        del _on[mutant.id]
-        while _undo:
-            _undo.pop()()
 
 
 _added: dict[str, Mutant] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_impl.mutants.mutant import left_out, mutant
+from distro_conformance.node_mutants.mutant import left_out, mutant
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
 from distro_impl.naming.service_storage import ServiceStorage
