@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -42,6 +43,8 @@ def heeded() -> Iterator[None]:
     if is_ours:
         signal.signal(signal.SIGINT, _interrupt)
     try:
+        import psutil  # noqa: F401, PLC0415  (not when an interrupt is heard: see `_end_children`)
+
         yield
     except KeyboardInterrupt:
         end()
@@ -87,6 +90,7 @@ def _interrupt(*_: object) -> None:
         _end_at_once()
     _heard.set()
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
     patience = threading.Timer(PATIENCE_S, _end_at_once)
@@ -102,7 +106,10 @@ def _end_at_once() -> NoReturn:
 
 
 def _end_children() -> None:
-    import psutil  # noqa: PLC0415  (nobody else here needs it)
+    """The import only looks the module up. A first import would hold the lock of the module while it runs, and the
+    main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait for it.
+    """
+    import psutil  # noqa: PLC0415
 
     left = psutil.Process().children(recursive=True)
     for end in (psutil.Process.terminate, psutil.Process.kill):

@@ -81,6 +81,37 @@ def test_processes_that_walk_say_nothing(tmp_path: Path, after_s: float) -> None
     assert json.loads(out)["error"] == "interrupted"
 
 
+UNDISTURBED = "import distro_conformance.cli.options as each; each.require_free_machine = lambda: None; "
+"""However busy the machine is: what the run comes to is of no interest."""
+
+
+@pytest.mark.parametrize(
+    ("options", "servers"),
+    [(("test", "node"), 1), (("test", "cluster", "--seconds", "60"), 3), (("gate", "--stages", "cluster"), 3)],
+)
+def test_servers_that_are_starting_are_ended_and_leave_no_home(
+    options: tuple[str, ...], servers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jars, homes, java = tmp_path / "jars", tmp_path / "homes", tmp_path / "bin" / "java"
+    for directory in (jars, homes, java.parent):
+        directory.mkdir()
+    (jars / "nacos-naming-3.1.0-SNAPSHOT.jar").touch()
+    java.write_text("#!/bin/sh\nsleep 61 &\nwait\n")
+    java.chmod(0o755)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{java.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(homes))
+
+    def all_start(process: psutil.Process) -> bool:
+        return sum(each.name() == "sleep" for each in process.children(recursive=True)) >= servers
+
+    words = (*options, "--target", f"nacos:{jars}", "--out", str(tmp_path / "out"))
+    code, _, err, seconds = interrupted(UNDISTURBED + COMMAND[-1], *words, when=all_start)
+    assert (code, err.splitlines()[-1]) == (130, WORD.strip())
+    assert list(homes.glob("distrocheck-*")) == []
+    assert seconds < 30
+
+
 WAITS = """
 import distro_conformance.cli as cli
 from distro_conformance.cli import listing
