@@ -50,7 +50,7 @@ async def beat_for(run: Run, node: int, port: int, duration_ms: int) -> None:
 async def test_a_light_beat_of_an_unknown_instance_asks_for_a_full_one_which_registers_it(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     assert operator(run, 0).beat(WEB, IP, 80, None) == (BeatCode.RESOURCE_NOT_FOUND, 5000)
-    assert operator(run, 0).beat(WEB, IP, 80, BeatInfo(IP, 80)) == (BeatCode.OK, 5000)
+    assert operator(run, 0).beat(WEB, IP, 80, BeatInfo(WEB, IP, 80)) == (BeatCode.OK, 5000)
     assert operator(run, 0).beat(WEB, IP, 80, None) == (BeatCode.OK, 5000)
     assert operator(run, 0).beat(API, IP, 80, None) == (BeatCode.RESOURCE_NOT_FOUND, 5000)
     found = operator(run, 0).instance(WEB, IP, 80, "DEFAULT")
@@ -61,7 +61,7 @@ async def test_a_light_beat_of_an_unknown_instance_asks_for_a_full_one_which_reg
 async def test_the_next_beat_is_expected_when_the_metadata_says(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     for text, interval_ms in [("2000", 2000), ("soon", 5000)]:
-        beat = BeatInfo(IP, 80, metadata={"preserved.heart.beat.interval": text})
+        beat = BeatInfo(WEB, IP, 80, metadata={"preserved.heart.beat.interval": text})
         operator(run, 0).deregister(WEB, IP, 80)
         assert operator(run, 0).beat(WEB, IP, 80, beat) == (BeatCode.OK, interval_ms)
 
@@ -113,7 +113,7 @@ async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_
     await run.clock.advance(10_000)
     assert [health(run, node) for node in range(3)] == [[], [], [True]]
     assert operator(run, 0).beat(WEB, IP, port, None)[0] is BeatCode.RESOURCE_NOT_FOUND
-    assert operator(run, 0).beat(WEB, IP, port, BeatInfo(IP, port))[0] is BeatCode.OK
+    assert operator(run, 0).beat(WEB, IP, port, BeatInfo(WEB, IP, port))[0] is BeatCode.OK
     await run.clock.advance(1500)
     assert [health(run, node) for node in range(3)] == [[True]] * 3
 

@@ -107,7 +107,7 @@ async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO")
     await run.clock.advance(2_500)
     run.link(0, 1).answers = {}
     await run.clock.advance(17_500)  # and no beat for 15 s
-    first.parts.naming.instances.beat(WEB, "10.0.0.9", owned, BeatInfo("10.0.0.9", owned))
+    first.parts.naming.instances.beat(WEB, "10.0.0.9", owned, BeatInfo(WEB, "10.0.0.9", owned))
     await run.cluster.crash(1)
     await run.clock.advance(20_000)
     run.link(1, 0).cut = True

@@ -30,6 +30,7 @@ WITHOUT_RULE: Mapping[str, str] = {
     "defect-d9": "of lists the model says what they hold; that one raises where it is written as JSON is beyond it",
     "defect-d17": "follows from the lease of copies; no rule of its own",
     "distro-query": "no server sends it, so nothing follows from it",
+    "http-beat": "a beat of the model names its service once, in body and parameter alike",
     "load-types": "no client is made of the other type, and client data waits for its answers alone, not for success",
     "connection-limits": "who is refused never connects, who is asked to go disconnects: clients of the model do both",
     "member-client": "a link of the model is one connection that is there or not",

@@ -61,9 +61,10 @@ class PlayedHttpClient:
         """Its name in Distro (docs/protocol #http-v1)."""
         return f"{self.ip}:{self.port}#true"
 
-    async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
-        """`cluster` among the metadata is the name of its cluster."""
-        more = {"clusterName": metadata["cluster"]} if metadata and "cluster" in metadata else {}
+    async def register(self, service: str, metadata: Mapping[str, str] | None = None, **more: str) -> HttpReply:
+        """`cluster` among the metadata is the name of its cluster; `more` are parameters of the API."""
+        if metadata and "cluster" in metadata:
+            more["clusterName"] = metadata["cluster"]
         if metadata and (rest := without_cluster(metadata)):
             more["metadata"] = json.dumps(rest)
         return await self._ask("POST", "", service, None, **more)
@@ -71,13 +72,19 @@ class PlayedHttpClient:
     async def deregister(self, service: str) -> HttpReply:
         return await self._ask("DELETE", "", service)
 
-    async def beat(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
+    async def beat(
+        self, service: str, metadata: Mapping[str, str] | None = None, *, parameter: str | None = None
+    ) -> HttpReply:
         """The whole beat, so that a node that has forgotten the instance registers it again. It names the service with
-        its group, as SDKs do: version 2 of the API refuses a beat without it."""
+        its group, as SDKs do: version 2 of the API refuses a beat without it.
+
+        `parameter`: the service that the parameter of the request names, where it is not that of the body.
+        """
         known = metadata or {}
         grouped = f"{GROUP}@@{service}"
         info = {"ip": self.ip, "port": self.port, "serviceName": grouped, "cluster": known.get("cluster", CLUSTER)}
-        return await self._ask("PUT", "/beat", grouped, beat=json.dumps({**info, "metadata": without_cluster(known)}))
+        named = grouped if parameter is None else f"{GROUP}@@{parameter}"
+        return await self._ask("PUT", "/beat", named, beat=json.dumps({**info, "metadata": without_cluster(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
         """Only where, not what: of no use to a node that does not know the instance. It is the only beat of version 3

@@ -257,9 +257,9 @@ class PlayedPeer:
         """CHANGE: the client, owned by this member, now publishes these (service, ip, port)."""
         return await self._say("CHANGE", client, sync_data(client, revision, instances, **metadata))
 
-    async def sync_batch(self, client: str, revision: int, service: str, ip: str, ports: Sequence[int]) -> Message:
-        """CHANGE: the client, owned by this member, now publishes the service as a batch."""
-        return await self._say("CHANGE", client, batch_data(client, revision, service, ip, ports))
+    async def sync_batches(self, client: str, revision: int, ip: str, batches: Mapping[str, Sequence[int]]) -> Message:
+        """CHANGE: the client, owned by this member, now publishes these services as batches, each at its ports."""
+        return await self._say("CHANGE", client, batch_data(client, revision, ip, batches))
 
     async def verify(self, client: str, revision: int) -> Message:
         return await self._say("VERIFY", client, {"clientId": client, "revision": revision})

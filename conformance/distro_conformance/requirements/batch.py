@@ -3,11 +3,16 @@ and #receive-change)."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
-from distro_conformance.node.player import Host
+from distro_conformance.node.player import Host, PlayedClient, batch_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_protos import Message
+from distro_conformance.waiting import known
+from distro_protos import Json, Message
+from distro_traces.content import Published, Replica
 
 PORTS, OTHER_PORTS = (80, 81), (80, 82)
 
@@ -65,7 +70,7 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
         kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
     ports: list[int] = []
     for revision, batch in ((3, PORTS), (4, OTHER_PORTS)):
-        reply = await kit.peer.sync_batch(synced, revision, service, "10.0.0.1", batch)
+        reply = await kit.peer.sync_batches(synced, revision, "10.0.0.1", {service: batch})
         kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {batch}: {reply}")
         kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
 
@@ -81,3 +86,126 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
 
         what = f"{service} at ports {batch} and no other"
         await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)
+
+
+@requirement("DISTRO-BATCH-004", MUST, "#client-batch, #distro-content, #receive-change", since="2.1.1")
+async def batches_of_several_services(kit: Kit) -> None:
+    """A client may publish several batches, each under its own service, and single instances beside them: CHANGE,
+    SNAPSHOT, lists and pushes show each, and the end of one leaves the others."""
+    client, reader = await kit.client(), await kit.client()
+    first, second, single = (kit.service() for _ in range(3))
+    for service in (first, second):
+        await reader.subscribe(service)
+    await client.register_batch(first, "10.0.0.1", PORTS)
+    await client.register(single, "10.0.0.1", 79)
+    await client.register_batch(second, "10.0.0.1", OTHER_PORTS)
+    kit.note(f"it registers the batches {first}, ports {PORTS}, and {second}, ports {OTHER_PORTS}, and {single} at 79")
+    published = {first: PORTS, second: OTHER_PORTS, single: (79,)}
+    await _is_announced(kit, client.id, published)
+    held = next((replica for replica in await kit.peer.snapshot() if replica.client == client.id), None)
+    kit.require(_ports(held) == published, f"{published} in a SNAPSHOT", held)
+    await _is_shown(kit, reader, published, first, second)
+    await client.deregister(second, "10.0.0.1", OTHER_PORTS[0])
+    kit.note(f"it deregisters {second}")
+    left: dict[str, tuple[int, ...]] = {first: PORTS, single: (79,)}
+    await _is_announced(kit, client.id, left)
+    await _is_shown(kit, reader, {**left, second: ()}, first, second)
+
+
+@requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")
+async def received_batches_are_each_applied(kit: Kit) -> None:
+    """Of a CHANGE with several batches each is applied: one that is new or differs replaces what was there, one that is
+    equal stays, and one that is missing ends."""
+    reader, synced = await kit.client(), kit.foreign_client()
+    first, second = services = [kit.service() for _ in range(2)]
+    for service in services:
+        await reader.subscribe(service)
+    contents: tuple[dict[str, tuple[int, ...]], ...] = (
+        {first: PORTS, second: OTHER_PORTS},
+        {first: PORTS, second: PORTS},
+        {second: PORTS},
+    )
+    for revision, batches in enumerate(contents, 1):
+        reply = await kit.peer.sync_batches(synced, revision, "10.0.0.1", batches)
+        kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batches {batches}: {reply}")
+        kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
+        copy = await kit.peer.query(synced)
+        kit.require(_ports(copy) == batches, f"{synced} with {batches}", copy)
+        await _is_shown(kit, reader, {first: (), **batches}, *services)
+
+
+@requirement("DISTRO-BATCH-005", MUST, "#client-batch, #distro-content, #naming-requests", since="2.1.1")
+async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
+    """What holds of an instance holds of each in a batch: cluster, health, metadata and weight reach members and lists,
+    selectors select, and one that is not enabled is in no list."""
+    client, reader, service = await kit.client(), await kit.client(), kit.service()
+    await reader.subscribe(service)
+    parts: Sequence[Json] = ({"weight": 2.5}, {"clusterName": "blue"}, {"healthy": False}, {"enabled": False})
+    body = batch_request(service, [("10.0.0.1", port, {"zone": f"z{port}"}) for port in range(80, 84)])
+    body["instances"] = [{**instance, **part} for instance, part in zip(body["instances"], parts, strict=True)]
+    reply = await client.ask("BatchInstanceRequest", body)
+    kit.note(f"it registers the batch {body['instances']}: {reply}")
+    kit.presuppose(reply.succeeded, "a batch that is taken", reply)
+    change = await kit.arrange_sent("CHANGE", client.id)
+    published = change.call.replica.published if change.call and change.call.replica else ()
+    held = {each.port: (each.cluster, each.healthy, _attributes(each)) for each in published}
+    kit.require(
+        held
+        == {
+            80: ("DEFAULT", True, {"zone": "z80", "publishInstanceWeight": 2.5}),
+            81: ("blue", True, {"zone": "z81"}),
+            82: ("DEFAULT", False, {"zone": "z82"}),
+            83: ("DEFAULT", True, {"zone": "z83", "publishInstanceEnable": False}),
+        },
+        "each instance with its own cluster, health, metadata, weight and whether it is enabled",
+        held,
+    )
+    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
+    shown = {each.port: (each.weight, dict(each.metadata)) for each in await reader.query(service)}
+    kit.require(
+        shown == {80: (2.5, {"zone": "z80"}), 81: (1.0, {"zone": "z81"}), 82: (1.0, {"zone": "z82"})},
+        "each instance that is enabled in a list, with its own weight and metadata",
+        shown,
+    )
+    for selector, ports in ({"healthyOnly": True}, [80, 81]), ({"cluster": "blue"}, [81]):
+        hosts = read_hosts(await reader.ask("ServiceQueryRequest", {**query_request(service), **selector}))
+        kit.require(sorted(each.port for each in hosts) == ports, f"ports {ports} for {selector}", hosts)
+    await _is_pushed(kit, reader, service, (80, 81, 82))
+
+
+def _attributes(published: Published) -> dict[str, object]:
+    """Without the id, which releases write from 2.3.2 on."""
+    return {key: value for key, value in json.loads(published.attributes).items() if key != "customInstanceId"}
+
+
+async def _is_announced(kit: Kit, client: str, published: Mapping[str, Sequence[int]]) -> None:
+    told = kit.arrival("CHANGE", client, carrying=lambda replica: _ports(replica) == published)
+    what = f"a CHANGE of {client} with {published} and nothing else"
+    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+
+
+async def _is_shown(kit: Kit, reader: PlayedClient, published: Mapping[str, Sequence[int]], *services: str) -> None:
+    """In lists and in pushes."""
+    for service in services:
+        ports = tuple(published[service])
+        await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in ports))
+        await _is_pushed(kit, reader, service, ports)
+
+
+async def _is_pushed(kit: Kit, reader: PlayedClient, service: str, ports: tuple[int, ...]) -> None:
+    pushed = known(lambda: _pushed(reader, service) == ports)
+    await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} at ports {ports}")
+
+
+def _ports(copy: Replica | None) -> dict[str, tuple[int, ...]] | None:
+    """Of each service."""
+    if copy is None:
+        return None
+    found = {each.service: () for each in copy.published}
+    return {name: tuple(each.port for each in copy.published if each.service == name) for name in found}
+
+
+def _pushed(client: PlayedClient, service: str) -> tuple[int, ...] | None:
+    """The ports in the last push."""
+    pushes = client.pushed(service)
+    return tuple(sorted(each.port for each in read_hosts(pushes[-1]))) if pushes else None

@@ -21,6 +21,8 @@ from distro_traces.content import Replica
 _READ_MS = 6_000
 """Until a changed list is read, and who owns what is computed anew."""
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
+_VERIFY_MS = 4_000
+"""From one VERIFY of a member that is played to its next."""
 _UNDER_WAY_MS = 1_000
 """Until what was sent before the owner changed has arrived."""
 
@@ -119,6 +121,33 @@ async def what_waits_is_dropped(kit: Kit) -> None:
     sent = [services_of(each.call.replica) for each in changes()[before:] if each.call]
     observed = {"both": all(each == sorted((service, more)) for each in sent)}
     kit.require(not sent, f"no CHANGE of {client.id}, which {moved.leaver.address} owns", sent, observed=observed)
+
+
+@requirement("DISTRO-OWNER-007", MUST, "#lease-beats, #verify-accept, #owner-responsible", since="2.2.1", own_node=True)
+async def heir_counts_verifies_as_beats(kit: Kit) -> None:
+    """Who inherits a client of the HTTP API counts a recent VERIFY as a beat, however old its copy is: it takes no
+    instance of the client for unhealthy or dead before its time-outs have passed since then."""
+    await kit.start_node()
+    client, service, leaver, stayer = await _copied(kit)
+    copied_ms = kit.target.clock.now_ms()
+    until_ms = copied_ms + _GONE_MS + _CHECK_MS
+    while (verified_ms := kit.target.clock.now_ms()) < until_ms:
+        await leaver.verify(client.id, 1)
+        await kit.sleep(_VERIFY_MS)
+    reply = await leaver.verify(client.id, 1)
+    kit.presuppose(reply.succeeded, f"a VERIFY of {client.id} that succeeds", reply)
+    await kit.change_members(stayer)
+    kit.note(f"{leaver.address} leaves the list; its last VERIFY of {client.id} was at {verified_ms} ms")
+
+    async def judged() -> Replica | str | None:
+        copy = await kit.peer.query(client.id)
+        return None if copy is not None and _is_alive(copy) else copy or f"no {client.id}"
+
+    what = f"{client.id} with {service} was verified at {verified_ms} ms"
+    await kit.never(judged, for_ms=max(0, verified_ms + _UNHEALTHY_MS - 1 - kit.target.clock.now_ms()), what=what)
+    within_ms = _READ_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
+    await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
 
 
 def _moving(kit: Kit) -> _Moved:

@@ -21,9 +21,12 @@ _ATTEMPTS, _SERVICES = 10, 20
 
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
-    """A VERIFY of another revision than that of the copy fails."""
-    client, _ = await kit.synced()
-    _require_typed_failure(kit, await _verified(kit, client, 2), f"VERIFY of {client} revision 2")
+    """A VERIFY of another revision than that of the copy fails, be it higher or lower, for a client of either kind."""
+    for client in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
+        await kit.synced(5, client=client)
+        for revision in (6, 4, -5):
+            what = f"VERIFY of {client} revision {revision}, whose copy has revision 5"
+            _require_typed_failure(kit, await _verified(kit, client, revision), what)
 
 
 @requirement("DISTRO-HOLDER-002", MUST, "#verify-accept")

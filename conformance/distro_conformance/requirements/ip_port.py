@@ -25,6 +25,9 @@ _ATTEMPTS = 10
 _CLIENTS = 4
 """Of each member: enough for hashes of either sign."""
 _HAS_REVISIONS = Span(since="2.1.2")
+_HAS_LATER_API = Span(since="2.2.0")
+_SHORT_MS = 6_000
+"""A time-out in the metadata of an instance, less than the default."""
 
 
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
@@ -283,6 +286,134 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
 
     what = f"the registration of {client.id}, or a CHANGE of it, at {kit.peer.address}"
     await kit.eventually(reached, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=shown_here)
+
+
+@requirement("DISTRO-IPPORT-014", MUST, "#revision-ip-port", since="2.1.2")
+async def each_part_has_a_revision(kit: Kit) -> None:
+    """Each part of what a client of the HTTP API publishes, changed alone, gives the client another revision: metadata,
+    weight, enabled, health, cluster, and which services there are."""
+    apis = ("v1", later_api(kit.target.profile)) if kit.target.profile in _HAS_LATER_API else ("v1",)
+    for api in apis:
+        client, service = replace(kit.http_client(kit.target.address), api=api), kit.service()
+        parts: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+            "nothing": ({}, {}),
+            "metadata": ({"zone": "a"}, {}),
+            "a value in the metadata": ({"zone": "b"}, {}),
+            "a key in the metadata": ({"room": "b"}, {}),
+            "the weight": ({}, {"weight": "2.5"}),
+            "enabled": ({}, {"enabled": "false"}),
+            "the health": ({}, {"healthy": "false"}),
+            "the cluster": ({"cluster": "blue"}, {}),
+        }
+        revisions: dict[str, int | None] = {}
+        for what, (metadata, parameters) in parts.items():
+            reply = await client.register(service, metadata, **parameters)
+            kit.presuppose(reply.status == 200, f"a registration of {client.id} by {api} that succeeds", reply)
+            revisions[what] = await kit.revision_of(client.id)
+        await client.register(service)
+        again = await kit.revision_of(client.id)
+        await client.register(kit.service())
+        revisions["a second service"] = await kit.revision_of(client.id)
+        await client.deregister(service)
+        revisions["the first service deregistered"] = await kit.revision_of(client.id)
+        kit.note(f"revisions of {client.id}, which registers {service} by {api}: {revisions}")
+        kit.require(len(set(revisions.values())) == len(revisions), "another revision for each", revisions)
+        kit.require(again == revisions["nothing"], f"the first revision, {revisions['nothing']}, restored", again)
+
+
+@requirement("DISTRO-IPPORT-015", MUST, "#lease-beats")
+async def time_outs_in_the_metadata_count(kit: Kit) -> None:
+    """Time-outs in the metadata of an instance decide when it is unhealthy and when it is removed, and for no other
+    instance of its client."""
+    began_ms = kit.target.clock.now_ms()
+    short, long = _timeouts(_SHORT_MS, 2 * _SHORT_MS), _timeouts(2 * _GONE_MS, 3 * _GONE_MS)
+    client, brief = await _registered(kit, **short)
+    patient = kit.service()
+    await client.register(patient, long)
+    kit.note(f"it registers {patient} too; the metadata of the two say {short} and {long}")
+
+    async def healthy() -> Mapping[str, bool]:
+        copy = await kit.peer.query(client.id)
+        return {each.service: each.healthy for each in copy.published} if copy else {}
+
+    async def unhealthy() -> bool:
+        return not (await healthy()).get(brief)
+
+    async def removed() -> bool:
+        return brief not in await healthy()
+
+    for look, after_ms, what in ((unhealthy, _SHORT_MS, "unhealthy"), (removed, 2 * _SHORT_MS, "without")):
+        left_ms = max(0, began_ms + after_ms - kit.target.clock.now_ms())
+        await kit.never(look, for_ms=max(0, left_ms - 1), what=f"{brief} of {client.id} may yet beat")
+        await kit.eventually(look, within_ms=1 + _CHECK_MS + _CHECK_MS // 2, what=f"{client.id} {what} {brief}")
+    left_ms = began_ms + _GONE_MS + 2 * _CHECK_MS - kit.target.clock.now_ms()
+    await kit.settle(max(0, left_ms))
+    found = await healthy()
+    kit.presuppose_turns(kit.target.clock.now_ms() - began_ms, 2 * _GONE_MS, "a look")
+    kit.require(found == {patient: True}, f"a healthy {patient} alone", found)
+
+
+@requirement("DISTRO-IPPORT-016", MUST, "#lease-beats, #http-beat")
+async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
+    """A whole beat of a registered instance counts for the service that its body names, whatever service the parameter
+    of the request names."""
+    client, named = await _registered(kit)
+    in_body = kit.service()
+    await client.register(in_body)
+    beaten_ms = kit.target.clock.now_ms()
+    end_ms = beaten_ms + _UNHEALTHY_MS + _CHECK_MS
+    kit.note(f"it registers {in_body} too; its beats name {in_body} in the body and {named} as the parameter")
+
+    async def health() -> Mapping[str, bool]:
+        nonlocal beaten_ms
+        last_ms, beaten_ms = beaten_ms, kit.target.clock.now_ms()
+        reply = await client.beat(in_body, parameter=named)
+        kit.require(reply.status == 200 and "10200" in reply.text, "code 10200 for a whole beat", reply)
+        await kit.sleep(_BEAT_MS)
+        copy = await kit.peer.query(client.id)
+        kit.presuppose_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
+        return {each.service: each.healthy for each in copy.published} if copy else {}
+
+    async def other_ends() -> bool:
+        found = await health()
+        kit.require(found.get(in_body) is True, f"a healthy {in_body} of {client.id}, for which it beats", found)
+        return not found.get(named)
+
+    while kit.target.clock.now_ms() < end_ms:
+        await other_ends()
+    await kit.eventually(other_ends, within_ms=_CHECK_MS, what=f"no healthy {named}, which no body names")
+
+
+@requirement("DISTRO-IPPORT-017", MUST, "#http-v1, #index-entries")
+async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
+    """A deregistration over HTTP ends one instance: those of other clients of the service, and of its client under
+    other services, stay in the CHANGE and in lists over gRPC and HTTP."""
+    client, service = await _registered(kit)
+    other = kit.service()
+    await client.register(other)
+    neighbour = kit.http_client(kit.target.address)
+    await neighbour.register(service)
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    reader = await kit.client()
+    addresses = [f"{neighbour.ip}:{neighbour.port}", "10.0.0.1:80"]
+    await kit.arrange_listed(reader, service, f"{client.ip}:{client.port}", *addresses)
+    await client.deregister(service)
+    kit.note(f"it deregisters {service}, which {neighbour.id} publishes too, and keeps {other}")
+    told = kit.arrival("CHANGE", client.id, carrying=lambda replica: services_of(replica) == [other])
+    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {other} alone")
+    await kit.eventually_listed(reader, service, *addresses)
+    await kit.eventually_listed(reader, other, f"{client.ip}:{client.port}")
+    over_http = [f"{each['ip']}:{each['port']}" for each in json.loads((await neighbour.list(service)).text)["hosts"]]
+    kit.require(sorted(over_http) == sorted(addresses), f"{addresses} in the list over HTTP", over_http)
+
+
+def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
+    """Metadata of an instance. No beat may be due later than the time-outs."""
+    return {
+        "preserved.heart.beat.interval": str(min(unhealthy_ms, _BEAT_MS)),
+        "preserved.heart.beat.timeout": str(unhealthy_ms),
+        "preserved.ip.delete.timeout": str(gone_ms),
+    }
 
 
 def _passed_on(client: PlayedHttpClient, owner: PlayedPeer) -> list[Json]:

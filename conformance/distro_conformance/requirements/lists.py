@@ -5,6 +5,7 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.waiting import known
 
 
 @requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
@@ -87,6 +88,39 @@ async def gone_client_is_in_no_list(kit: Kit) -> None:
     await kit.leave(client)
     await kit.eventually_listed(reader, service)
     kit.require(await kit.peer.query(client.id) is None, f"no client {client.id}", "it is still held")
+
+
+@requirement("DISTRO-LIST-008", MUST, "#index-entries, #index-push, #client-disconnect, #receive-delete")
+async def other_publishers_stay(kit: Kit) -> None:
+    """When one of several publishers of a service leaves, in whatever way, the others stay in every list and push."""
+    reader, service = await kit.client(), kit.service()
+    await reader.subscribe(service)
+    _, disconnecting, deregistering = clients = [await kit.client() for _ in range(3)]
+    for port, client in enumerate(clients, 80):
+        await client.register(service, "10.0.0.1", port)
+    deleted, changed = copies = [kit.foreign_client() for _ in range(2)]
+    for port, copy in enumerate(copies, 83):
+        await kit.peer.sync(copy, 1, (service, "10.0.0.1", port))
+    left = [f"10.0.0.1:{port}" for port in range(80, 85)]
+    await kit.arrange_listed(reader, service, *left)
+    departures = (
+        (f"{disconnecting.id} closes its connection", 81, lambda: kit.leave(disconnecting)),
+        (f"{deregistering.id} deregisters", 82, lambda: deregistering.deregister(service, "10.0.0.1", 82)),
+        (f"{kit.peer.address} sends DELETE of {deleted}", 83, lambda: kit.peer.delete(deleted)),
+        (f"{kit.peer.address} sends an empty CHANGE of {changed}", 84, lambda: kit.peer.sync(changed, 2)),
+    )
+    for what, port, leave in departures:
+        await leave()
+        kit.note(what)
+        left.remove(f"10.0.0.1:{port}")
+        await kit.eventually_listed(reader, service, *left)
+        pushed = known(lambda: _last_push(reader, service) == left)
+        await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} at {', '.join(left)}")
+
+
+def _last_push(client: PlayedClient, service: str) -> list[str] | None:
+    pushes = client.pushed(service)
+    return sorted(host.address for host in read_hosts(pushes[-1])) if pushes else None
 
 
 async def _register(client: PlayedClient, service: str, port: int, **instance: object) -> None:

@@ -11,7 +11,7 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 from distro_conformance.waiting import Look, known
 from distro_protos import Message
 
-_PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 5_000, 1_000
+_PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
 
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
@@ -120,6 +120,28 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
     shown = _list(subscriber, service, 81)
     await kit.eventually(shown, within_ms=kit.timings.push_ms, what=what, otherwise=otherwise)
+
+
+@requirement("DISTRO-PUSH-009", MUST, "#index-push")
+async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
+    """A change is pushed to every earlier subscriber also when somebody else subscribes within the push delay, before
+    or after the change."""
+    subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    for port, is_change_first in ((80, True), (81, False)):
+        newcomer = await kit.client()
+        await kit.settle(kit.timings.push_ms)
+        began_ms = kit.target.clock.now_ms()
+        if not is_change_first:
+            await newcomer.subscribe(service)
+        await publisher.register(service, "10.0.0.1", port)
+        if is_change_first:
+            await newcomer.subscribe(service)
+        kit.presuppose_turns(kit.target.clock.now_ms() - began_ms, _PUSH_DELAY_MS, "a change and a subscription")
+        order = "before" if is_change_first else "after"
+        kit.note(f"{publisher.id} registers {service} at port {port} just {order} {newcomer.id} subscribes to it")
+        for each in (subscriber, newcomer):
+            await _pushed(kit, each, service, port)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:

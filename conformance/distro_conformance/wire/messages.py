@@ -135,17 +135,17 @@ def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, in
     }
 
 
-def batch_data(client: str, revision: int, service: str, ip: str, ports: Iterable[int]) -> Json:
-    """A ClientSyncData object with one service, a batch: instances that differ by their port
+def batch_data(client: str, revision: int, ip: str, batches: Mapping[str, Iterable[int]]) -> Json:
+    """A ClientSyncData object with batches alone: the instances of each service differ by their port
     (docs/protocol #distro-content)."""
-    shell = {"port": 0, "healthy": False, "instancePublishInfos": [_info(ip, port, {}) for port in ports]}
-    batch = {
-        "namespaces": ["public"],
-        "groupNames": ["DEFAULT_GROUP"],
-        "serviceNames": [service],
-        "batchInstancePublishInfos": [shell],
+    infos = [[_info(ip, port, {}) for port in ports] for ports in batches.values()]
+    data = {
+        "namespaces": ["public" for _ in batches],
+        "groupNames": ["DEFAULT_GROUP" for _ in batches],
+        "serviceNames": list(batches),
+        "batchInstancePublishInfos": [{"port": 0, "healthy": False, "instancePublishInfos": each} for each in infos],
     }
-    return {**sync_data(client, revision, ()), "batchInstanceData": batch}
+    return {**sync_data(client, revision, ()), "batchInstanceData": data}
 
 
 def _info(ip: str, port: int, metadata: Mapping[str, str]) -> Json:

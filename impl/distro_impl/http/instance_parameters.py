@@ -1,6 +1,6 @@
 """The instance that an HTTP request is about, and the beat of one: from parameters to what naming takes.
 
-Source: docs/protocol #http-v1.
+Source: docs/protocol #http-v1 and #http-beat.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import math
 from distro_impl.http.metadata import is_scalar, metadata_of, scalar, text_values
 from distro_impl.http.parameters import Parameters, invalid
 from distro_impl.http.replies import ApiError, ErrorCode
-from distro_impl.naming.client import DEFAULT_CLUSTER, Service
+from distro_impl.http.service_names import GROUP_SEPARATOR
+from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_GROUP, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.remote.payloads import Instance
@@ -57,12 +58,20 @@ def beat_of(parameters: Parameters) -> BeatInfo | None:
     if not fields.flag("ephemeral", default=True):
         raise invalid("beat", "is of a persistent instance; those have no beats")
     return BeatInfo(
+        service=beaten_service(fields, parameters),
         ip=fields.required("ip"),
         port=fields.port(),
         cluster=fields.text("cluster", default=cluster_of(parameters)),
         weight=weight_of(fields),
         metadata=text_values("beat", beat.get("metadata") or {}),
     )
+
+
+def beaten_service(fields: Parameters, parameters: Parameters) -> Service:
+    """The service in the body of a beat, `group@@name` or a name in the default group, in the request's namespace."""
+    group, separator, name = fields.text("serviceName").partition(GROUP_SEPARATOR)
+    namespace = parameters.text("namespaceId", default=DEFAULT_NAMESPACE)
+    return Service(namespace, group, name) if separator else Service(namespace, DEFAULT_GROUP, group)
 
 
 def weight_of(parameters: Parameters) -> float:

@@ -182,10 +182,14 @@ class ClientManager:
         self._tell_change(client, removed)
 
     def beat(self, client: IpPortClient, service: Service) -> None:
-        """An instance of a native client sent a heartbeat, and is healthy again if it was not."""
-        client.renewed_ms = client.heart_beats_ms[service] = self._clock.now_ms()
-        if not client.singles[service].healthy:
-            self._judge(client, service, replace(client.singles[service], healthy=True))
+        """The client sent a heartbeat for its instance in the service, if it has one, which is healthy again if it was
+        not."""
+        client.renewed_ms = self._clock.now_ms()
+        if (instance := client.singles.get(service)) is None:
+            return
+        client.heart_beats_ms[service] = self._clock.now_ms()
+        if not instance.healthy:
+            self._judge(client, service, replace(instance, healthy=True))
 
     def take_for_dead(self, client: IpPortClient, service: Service) -> None:
         """There were no beats of it for a while."""

@@ -49,8 +49,10 @@ class BeatCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BeatInfo:
-    """A full beat: enough to register the instance that beats."""
+    """A full beat: enough to register the instance that beats. The instance that it keeps alive is that of `service`,
+    which need not be the service of the request."""
 
+    service: Service
     ip: str
     port: int
     cluster: str = DEFAULT_CLUSTER
@@ -90,7 +92,8 @@ class InstanceOperator:
     def beat(self, service: Service, ip: str, port: int, beat: BeatInfo | None) -> tuple[BeatCode, int]:
         """The code, and after how many ms the next beat is expected. `beat` is None for a light beat.
 
-        A full beat of an instance that is not registered registers it. Raises NacosError(INVALID_PARAM).
+        A full beat of an instance that is not registered registers it in `service`. What it keeps alive is the instance
+        in the service that it names itself (docs/protocol #http-beat). Raises NacosError(INVALID_PARAM).
         """
         client = self._client(ip, port)
         if client is None or service not in client.singles:
@@ -98,7 +101,7 @@ class InstanceOperator:
                 return BeatCode.RESOURCE_NOT_FOUND, self._switches.client_beat_interval_ms
             self.register(service, _instance_of(beat))
             client = self._clients.ip_port_client_connected(ip_port_client_id(beat.ip, beat.port))
-        self._clients.beat(client, service)
+        self._clients.beat(client, service if beat is None else beat.service)
         return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
     def subscribe(self, service: Service, ip: str, port: int, clusters: str, agent: Agent) -> None:
