@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import structs
 
-from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, mutant, swapped
+from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.naming import beats, client, naming_handlers, push
 from distro_impl.naming.client import Client, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_index import ClientIndex
