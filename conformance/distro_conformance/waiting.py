@@ -9,7 +9,8 @@ wait, this is the policy, for all of them:
   open: nobody knows whether the node or the machine was late. It is never a pass.
 * What comes still later, or not by then, is missed: a violation. But where the machine took more than half of as much
   time as a member waits for an answer, the question stays open: who was not answered in time is given up by the other
-  side, and what follows from that is missing, not late.
+  side, and what follows from that is missing, not late. So it does where the machine took more than half of the wait:
+  slack is what the thread that waited longest was kept waiting, and a message passes several threads, one by one.
 
 Slack is measured outside of the node: no answer of it has a part in it. Where time is virtual there is none.
 """
@@ -162,8 +163,12 @@ def came(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Came:
     late_ms = took_ms - within_ms - clock.tolerance_ms
     if late_ms <= 0:
         return Came.IN_TIME
-    is_open = late_ms <= clock.slack_since(since_ms) or clock.is_starved_since(since_ms)
+    is_open = late_ms <= clock.slack_since(since_ms) or _is_starved(took_ms, clock, since_ms)
     return Came.OPEN if is_open else Came.MISSED
+
+
+def _is_starved(took_ms: int, clock: Clock, since_ms: int) -> bool:
+    return 2 * clock.slack_since(since_ms) > took_ms or clock.is_starved_since(since_ms)
 
 
 def known(find: Callable[[], T | None]) -> Look[T]:
@@ -188,7 +193,7 @@ async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = 
             slack_ms = clock.slack_since(began_ms)
             left_ms += min(slack_ms, MAX_SLACK_MS)
             if left_ms <= 0:
-                is_open = slack_ms > MAX_SLACK_MS or clock.is_starved_since(began_ms)
+                is_open = slack_ms > MAX_SLACK_MS or _is_starved(took_ms, clock, began_ms)
                 return Waited(None, Came.OPEN if is_open else Came.MISSED, took_ms, slack_ms)
         await clock.pass_ms(min(step_ms, left_ms))
 

@@ -87,12 +87,13 @@ def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool
         (50, 2_500, Came.OPEN),  # 1,000 ms late, and the machine took 1,250
         (50, 3_100, Came.MISSED),  # 1,600 ms late, and the machine took 1,550
         (50, 99_000, Came.MISSED),
+        (52, 99_000, Came.OPEN),  # it took more than half: of several threads each may have waited as long
     ],
 )
 def test_late_is_open_within_what_the_machine_took_and_never_in_time(takes: int, there_ms: int, came: Came) -> None:
     clock = Busy(takes=takes)
     assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
-    assert clock.at_ms <= 3_050, "nobody waits longer than it could be open"
+    assert clock.at_ms <= 3_200, "nobody waits longer than it could be open"
 
 
 def test_in_virtual_time_the_bound_is_exact() -> None:
