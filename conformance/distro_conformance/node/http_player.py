@@ -93,8 +93,9 @@ class PlayedHttpClient:
             return await self._ask("POST", "", service, heartBeat="true")
         return await self._ask("PUT", "/beat", f"{GROUP}@@{service}", clusterName="DEFAULT")
 
-    async def list(self, service: str) -> HttpReply:
-        return await self._ask("GET", "/list", service)
+    async def list(self, service: str, **selector: str) -> HttpReply:
+        """`selector`: parameters of the API, `clusters` for instance."""
+        return await self._ask("GET", "/list", service, None, **selector)
 
     async def passed_on(self, service: str) -> HttpReply:
         """A registration as a member would pass it on."""

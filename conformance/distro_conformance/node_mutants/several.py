@@ -14,13 +14,16 @@ from msgspec import structs
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_protocol import DistroProtocol
+from distro_impl.distro.verify_task import VerifyFailed
 from distro_impl.naming import beats, client, naming_handlers, push
 from distro_impl.naming.client import Client, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient
-from distro_impl.naming.service_info import DEFAULT_HEART_BEAT, ENABLED, RESERVED_KEYS
+from distro_impl.naming.push import PushService
+from distro_impl.naming.service_info import DEFAULT_HEART_BEAT, ENABLED, RESERVED_KEYS, is_enabled
 
 
 @mutant("m-index-loses-the-others", ClientIndex, "discard")
@@ -36,6 +39,57 @@ def _ends_the_client(old: Any, self: Any, service: Service, ip: str, port: int) 
     known = self._client(ip, port)
     for each in tuple(known.publishers) if known is not None else (service,):
         old(self, each, ip, port)
+
+
+@mutant("m-one-service-is-left", ClientManager, "_remove")
+def _leaves_one_service(old: Any, self: Any, client_id: str, *arguments: Any) -> None:
+    """The index keeps a client that is gone under all its services but the first."""
+    leaving = self._clients.get(client_id)
+    old(self, client_id, *arguments)
+    for service in list(leaving.publishers if leaving else ())[1:]:
+        self._publishers.add(service, leaving)
+
+
+@mutant("m-unsubscription-is-of-all", ClientManager, "unsubscribe")
+def _of_all(old: Any, self: Any, leaving: Client, service: Service) -> None:
+    """Who unsubscribes from one service is subscribed to none any more."""
+    for each in (*leaving.subscribers, service):
+        old(self, leaving, each)
+
+
+@mutant("m-failed-verify-brings-all", DistroProtocol, "_on_verify_failed")
+def _brings_all(old: Any, self: Any, event: VerifyFailed) -> None:
+    """A VERIFY that fails brings all clients to that member."""
+    for each in self._clients:
+        if each.responsible:
+            old(self, replace(event, client_id=each.id))
+
+
+@mutant("m-repeated-push-is-for-all", PushService, "_try_again")
+def _for_all(old: Any, self: Any, service: Service, silent: Client) -> None:  # noqa: ARG001
+    """A push that one subscriber does not acknowledge is repeated to all."""
+    self._delayed.add(service, None, self._profile.push_retry_delay_ms)
+
+
+@mutant("m-enabled-once-hidden", ClientManager, "register")
+def _stays_hidden(old: Any, self: Any, known: Client, service: Service, published: Any, **named: Any) -> None:
+    """An instance that was registered as not enabled stays so."""
+    held = known.publishers.get(service)
+    if isinstance(held, PublishedInstance) and not is_enabled(held.extend_datum):
+        published = structs.replace(published, extend_datum={**published.extend_datum, ENABLED: False})
+    old(self, known, service, published, **named)
+
+
+@mutant("m-snapshot-without-http-clients", DistroClientDataProcessor, "snapshot")
+def _without_http_clients(old: Any, self: Any) -> Any:
+    """A snapshot lacks the clients of the HTTP API."""
+    return {"clientSyncDataList": [each for each in old(self)["clientSyncDataList"] if "#" not in each["clientId"]]}
+
+
+@mutant("m-http-list-of-every-cluster", InstanceOperator, "instances")
+def _every_cluster(old: Any, self: Any, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Any:
+    """A list over HTTP of one cluster, or of the healthy, shows all."""
+    return {**old(self, service), "clusters": clusters} if clusters or healthy_only else old(self, service)
 
 
 def _hash_without(strip: Callable[[PublishedInstance], PublishedInstance]) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from distro_conformance.node.http_member import ANSWER
@@ -13,6 +13,7 @@ from distro_conformance.node.http_player import PlayedHttpClient, later_api
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.player import instance_request
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
@@ -32,8 +33,8 @@ _SHORT_MS = 6_000
 
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
-    """An instance registered over HTTP at its owner reaches every other member whole, as a CHANGE of
-    `ip:port#true`."""
+    """An instance registered over HTTP at its owner is in a SNAPSHOT, and reaches every other member whole, as a CHANGE
+    of `ip:port#true`."""
     client, service = await _registered(kit, cluster="blue", zone="a")
     for peer in kit.peers:
         change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
@@ -43,6 +44,8 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
         kit.require(found == [told], f"the CHANGE to hold {told} and nothing else", found)
         zone = json.loads(published[0].attributes).get("zone")
         kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
+    snapshot = {replica.client: services_of(replica) for replica in await kit.peer.snapshot()}
+    kit.require(snapshot.get(client.id) == [service], f"{client.id} in a SNAPSHOT", snapshot.get(client.id))
 
 
 @requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
@@ -237,19 +240,30 @@ async def no_second_hop(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-010", MUST, "#http-v1")
 async def list_over_http(kit: Kit) -> None:
-    """A list over HTTP shows what is published, under the grouped name, and needs no owner."""
-    _, service = await kit.publisher()
-    reader = kit.http_client(kit.peer.address)
+    """A list over HTTP shows all that is published and enabled, under the grouped name, and needs no owner; one of a
+    cluster, or of the healthy, leaves out all others."""
+    service, reader = kit.service(), kit.http_client(kit.peer.address)
+    parts: Sequence[Json] = ({"healthy": False}, {"clusterName": "blue"}, {"enabled": False})
+    for port, part in enumerate(parts, 80):
+        body = instance_request("registerInstance", service, "10.0.0.1", port, {})
+        body["instance"] |= part
+        await (await kit.client()).ask("InstanceRequest", body)
 
-    async def shown() -> bool:
-        reply = await reader.list(service)
-        kit.note(f"the list of {service} over HTTP: {reply}")
+    async def listed(**selector: str) -> list[int]:
+        reply = await reader.list(service, **selector)
+        kit.note(f"the list of {service} over HTTP, {selector or 'whole'}: {reply}")
         kit.require(reply.status == 200, "status 200", reply)
         found = json.loads(reply.text)
         kit.require(found.get("name") == f"DEFAULT_GROUP@@{service}", "the grouped name", found)
-        return [(each["ip"], each["port"]) for each in found["hosts"]] == [("10.0.0.1", 80)]
+        return sorted(each["port"] for each in found["hosts"])
 
-    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"10.0.0.1:80 in the list of {service} over HTTP")
+    async def shown() -> bool:
+        return await listed() == [80, 81]
+
+    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"ports 80 and 81 of {service} in a list over HTTP")
+    for selector, port in ({"healthyOnly": "true"}, 81), ({"clusters": "blue"}, 81), ({"clusters": "DEFAULT"}, 80):
+        ports = await listed(**selector)
+        kit.require(ports == [port], f"port {port} alone for {selector}", ports)
 
 
 @requirement("DISTRO-IPPORT-011", MUST, "#owner-responsible, #verify-round")

@@ -29,12 +29,15 @@ async def unknown_service_is_empty(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-003", MUST, "#naming-requests")
 async def disabled_instance_is_hidden(kit: Kit) -> None:
-    """An instance that is not enabled is in no list."""
-    service = kit.service()
-    await _register(await kit.client(), service, 80, enabled=False)
-    reader = await kit.client()
+    """An instance that is not enabled is in no list, and is in every list again as soon as it is enabled."""
+    service, reader, client = kit.service(), await kit.client(), await kit.client()
+    await _register(client, service, 80, enabled=False)
     await _register(await kit.client(), service, 81)
     await kit.eventually_listed(reader, service, "10.0.0.1:81")
+    for enabled in (True, False):
+        await _register(client, service, 80, enabled=enabled)
+        kit.note(f"{client.id} registers {service} at 10.0.0.1:80 again, {'' if enabled else 'not '}enabled")
+        await kit.eventually_listed(reader, service, *(["10.0.0.1:80"] if enabled else []), "10.0.0.1:81")
 
 
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
@@ -81,12 +84,16 @@ async def services_are_listed(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-007", MUST, "#client-disconnect, #index-entries", bug="B13")
 async def gone_client_is_in_no_list(kit: Kit) -> None:
-    """What a client published is in no list once its connection has ended."""
+    """Nothing that a client published, under however many services, is in a list once its connection has ended."""
     reader = await kit.client()
     client, service = await kit.publisher()
-    await kit.arrange_listed(reader, service, "10.0.0.1:80")
+    names = [service, kit.service()]
+    await client.register(names[1], "10.0.0.1", 80)
+    for name in names:
+        await kit.arrange_listed(reader, name, "10.0.0.1:80")
     await kit.leave(client)
-    await kit.eventually_listed(reader, service)
+    for name in names:
+        await kit.eventually_listed(reader, name)
     kit.require(await kit.peer.query(client.id) is None, f"no client {client.id}", "it is still held")
 
 

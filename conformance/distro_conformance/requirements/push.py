@@ -39,9 +39,10 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
 async def unacknowledged_push_is_repeated(kit: Kit) -> None:
-    """A push that is not acknowledged is repeated, and again."""
-    subscriber, service = await kit.client(), kit.service()
+    """A push that is not acknowledged is repeated, and again, to that subscriber alone."""
+    subscriber, acknowledging, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
+    await acknowledging.subscribe(service)
     await kit.settle(kit.timings.push_ms)
     subscriber.falls_silent()
     before = len(subscriber.pushed(service))
@@ -49,6 +50,8 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     within_ms = kit.timings.push_ms + _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 500
     for more, what in ((2, "the same push again"), (3, "the same push once more")):
         await kit.eventually(_pushes(subscriber, service, before + more), within_ms=within_ms, what=what)
+    shown = [_read_ports(push) for push in acknowledging.pushed(service)]
+    kit.require(shown.count([80]) == 1, f"one push of {service} at port 80 to who acknowledges it", shown)
 
 
 @requirement("DISTRO-PUSH-004", SHOULD, "#index-push, #connection-stream")
@@ -67,17 +70,23 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-005", MUST, "#naming-requests")
 async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
-    """Who has unsubscribed is pushed nothing more."""
-    former, subscriber, service = await kit.client(), await kit.client(), kit.service()
-    await former.subscribe(service)
-    await subscriber.subscribe(service)
+    """Who has unsubscribed is pushed nothing more of that service, and its other ones as before; so are the subscribers
+    that stay when others unsubscribe or leave."""
+    former, subscriber, leaving = [await kit.client() for _ in range(3)]
+    publisher, service, other = await kit.client(), kit.service(), kit.service()
+    for each in (former, subscriber, leaving):
+        await each.subscribe(service)
+    await former.subscribe(other)
     await kit.settle(kit.timings.push_ms)
     await former.subscribe(service, wanted=False)
-    kit.note(f"{former.id} unsubscribes from {service}")
+    kit.note(f"{former.id} unsubscribes from {service}, and not from {other}")
+    await kit.leave(leaving)
     before = len(former.pushed(service))
-    await (await kit.client()).register(service, "10.0.0.1", 80)
-    await _arrange_pushed(kit, subscriber, service, 80)
+    await publisher.register(service, "10.0.0.1", 80)
+    await _pushed(kit, subscriber, service, 80)
     await kit.never(_pushes(former, service, before + 1), for_ms=500, what=f"{former.id} has unsubscribed")
+    await publisher.register(other, "10.0.0.1", 81)
+    await _pushed(kit, former, other, 81)
 
 
 @requirement("DISTRO-PUSH-006", MUST, "#index-push", bug="B44")
@@ -160,7 +169,11 @@ def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:
 def _ports(client: PlayedClient, service: str) -> list[int] | None:
     """Those that the last push of the service shows; None where there was none."""
     pushes = client.pushed(service)
-    return sorted(host.port for host in read_hosts(pushes[-1])) if pushes else None
+    return _read_ports(pushes[-1]) if pushes else None
+
+
+def _read_ports(push: Message) -> list[int]:
+    return sorted(host.port for host in read_hosts(push))
 
 
 def _pushes(client: PlayedClient, service: str, count: int) -> Look[Message]:

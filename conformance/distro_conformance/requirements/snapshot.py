@@ -9,13 +9,20 @@ from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
 
 @requirement("DISTRO-SNAPSHOT-001", MUST, "#distro-snapshot, #load-snapshot")
 async def snapshot_holds_everybody(kit: Kit) -> None:
-    """A SNAPSHOT holds every client, own and synced, with what it publishes."""
-    own, own_service = await kit.publisher()
-    copy, copy_service = await kit.synced(5)
-    held = {replica.client: services(replica) for replica in await kit.peer.snapshot()}
-    kit.note(f"the snapshot has {held.get(own.id)} for {own.id} and {held.get(copy)} for {copy}")
-    kit.require(held.get(own.id) == [own_service], f"{own.id} with {own_service}", held.get(own.id))
-    kit.require(held.get(copy) == [copy_service], f"{copy} with {copy_service}", held.get(copy))
+    """A SNAPSHOT holds every client, own and synced, of either kind, with what it publishes, and none that has gone."""
+    expected: dict[str, list[str] | None] = {}
+    for _ in range(2):
+        client, service = await kit.publisher()
+        expected[client.id] = [service]
+    for copy in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
+        expected[copy] = [(await kit.synced(5, client=copy))[1]]
+    gone, _ = await kit.synced()
+    await kit.peer.delete(gone)
+    expected[gone] = None
+    snapshot = {replica.client: services(replica) for replica in await kit.peer.snapshot()}
+    held = {client: snapshot.get(client) for client in expected}
+    kit.note(f"the snapshot has {held}")
+    kit.require(held == expected, f"{expected} in the snapshot", held)
 
 
 @requirement("DISTRO-SNAPSHOT-002", MUST, "#distro-snapshot, #distro-content", since="2.1.2")
