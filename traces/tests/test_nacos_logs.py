@@ -164,6 +164,32 @@ def test_what_expired_at_its_owner_says_so(tmp_path: Path) -> None:
     assert result.skipped[NOTHING_WENT] == 1
 
 
+@pytest.mark.parametrize(("by_beats", "revision"), [(False, None), (True, 11)])
+def test_what_is_asked_of_a_copy_over_http_gives_it_a_revision_that_is_not_logged(
+    tmp_path: Path, by_beats: bool, revision: int | None
+) -> None:
+    """As when a node that has loaded is asked to deregister the instance. An expiry leaves the revision (B06)."""
+    directory = tmp_path / "n0"
+    directory.mkdir()
+    service = "Service{namespace='public', group='DEFAULT_GROUP', name='logsvc', ephemeral=true, revision=7}"
+    beat = '{"ip":"10.0.1.1","port":80,"healthy":false,"cluster":"DEFAULT"}'
+    stamp = "2026-11-21 02:52:0"
+    expiry = f"{stamp}2,000 INFO [AUTO-DELETE-IP] service: {service}, ip: {beat}\n" if by_beats else ""
+    (directory / "naming-distro.log").write_text(
+        f"{stamp}0,000 INFO [Client-Add] Received distro client sync data {H1}, revision=11\n"
+    )
+    (directory / "naming-server.log").write_text(
+        f"{stamp}0,000 INFO Client connection {H1} connect\n"
+        f"{stamp}0,001 INFO Client change for service {service}, {H1}\n"
+        f"{expiry}{stamp}2,001 INFO Client remove for service {service}, {H1}\n"
+    )
+    _, trace = imported(tmp_path, tmp_path / "out")
+    assert [(e.kind, e.owned, e.revision, e.digest) for e in trace.events if e.client == H1] == [
+        (Kind.REPLICA_APPLIED, False, 11, H1_THERE),
+        (Kind.REPLICA_APPLIED, False, revision, NOTHING),
+    ]
+
+
 def test_both_ends_of_a_call_and_what_it_did_are_one_message(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     first = next(e for e in trace.events if e.kind is Kind.REQUEST_SENT and (e.client, e.peer) == (H1, C))

@@ -179,8 +179,11 @@ class History:
     def _change(self, name: str, node: _Node, fact: Fact, detail: str | None = None) -> None:
         client = fact.client or ""
         held, was_there = self._held(name, node, client, fact), client in node.held
-        if held.owned is None and (fact.what is What.HEALTH or detail):  # beats are looked at by the owner alone
+        by_beats = fact.what is What.HEALTH or detail is not None
+        if held.owned is None and by_beats:  # beats are looked at by the owner alone
             held = replace(held, owned=True)
+        if held.owned is False and not by_beats:  # by a request to this node, which numbers the content anew
+            held = replace(held, revision=None)
         node.held[client] = held
         if held.services is None and self._shows_content[name]:
             self._skipped[OLDER] += 1
