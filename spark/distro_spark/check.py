@@ -13,6 +13,7 @@ name.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -127,10 +128,11 @@ def check(
     good = cluster.without(invalid)
     seconds = dict.fromkeys(names, 0.0)
     found = pl.concat([violations_of_nodes(good, names), engine.violations(good, names, seconds)])
+    found, uncovered = _covered(found, good)
     add_to_all(sinks, found)
     times, changes = engine.convergence(good) if convergence else (None, ())
     replayed = engine.replay(good) if replay else None
-    results = tuple(_result(each, found, good, seconds[each.name]) for each in chosen)
+    results = tuple(_result(each, found, good, seconds[each.name], uncovered[each.name]) for each in chosen)
     claims = _with_verdict(engine.responsibility(good), results) if responsibility else None
     listed = tuple(violation(row) for each in chosen for row in _listed(found, each.name))
     quarantined = sum(misfit.rows for misfit in aside.misfits)
@@ -138,6 +140,10 @@ def check(
     reasons = tuple(_of_invalid(engine, invalid)) if cluster.names else ("there is no event",)
     reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
     reasons += tuple(_unexplained(results))
+    reasons += tuple(
+        f"{count} violations of {name} are not judged: in their time logs are missing that might say otherwise"
+        for name, count in uncovered.items()
+    )
     if replayed is not None and replayed.undecided:
         reasons += (
             f"{replayed.undecided} rows could not be held against the model: what came before was not observed",
@@ -197,26 +203,43 @@ def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime
     return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
 
 
-def _result(invariant: Invariant, found: pl.DataFrame, cluster: Cluster, seconds: float) -> InvariantResult:
+def _covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
+    """The violations in whose time nothing was missing of what the invariant needs, and by invariant the others."""
+
+    def is_covered(row: Mapping[str, Any]) -> bool:
+        observed, needs = cluster.headers[row["run"]].observed, NEEDS[row["invariant"]]
+        members = [cluster.names[g] for g in cluster.of_run[row["run"]]] if needs.everywhere else [row["node"]]
+        return needs.covered(observed, members, row["first_at_ms"], row["last_at_ms"])
+
+    runs = [run for run in cluster.of_run if cluster.headers[run].observed.covered]
+    asked = found.with_row_index("asked").filter(pl.col("run").is_in(runs))
+    gone = [row for row in asked.iter_rows(named=True) if not is_covered(row)]
+    kept = found.with_row_index("asked").filter(~pl.col("asked").is_in([row["asked"] for row in gone])).drop("asked")
+    return kept, Counter(row["invariant"] for row in gone)
+
+
+def _result(
+    invariant: Invariant, found: pl.DataFrame, cluster: Cluster, seconds: float, uncovered: int
+) -> InvariantResult:
     own = found.filter(pl.col("invariant") == invariant.name)
     known = own["known"].count()
     unexplained = own.select((~pl.col("explained")).sum()).item()
     count = own.height - known - unexplained
     undecided = len(cluster.names) - len(cluster.judged[invariant.name])
     clients = own.filter(pl.col("client") != "").select("run", "client").n_unique()
-    verdict = _judgement(invariant, cluster, count, known, unexplained)
+    verdict = _judgement(invariant, cluster, count, known, unexplained + uncovered)
     return InvariantResult(
         invariant.name, invariant.text, verdict, count, known, seconds, clients, undecided, unexplained
     )
 
 
-def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: int, unexplained: int) -> Judgement:
+def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: int, unjudged: int) -> Judgement:
     if violations:
         return "violates"
     if cluster.names and not any(invariant.applies_to(cluster.headers[run].profile) for run in cluster.of_run):
         return "not-applicable"
     blind = not cluster.judged[invariant.name]
-    if blind or unexplained or (invariant.needs_checkpoint and _without_checkpoint(cluster)):
+    if blind or unjudged or (invariant.needs_checkpoint and _without_checkpoint(cluster)):
         return "not-judged"
     return "known" if known else "conforms"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from distro_traces.observed import Observed
@@ -41,6 +41,22 @@ class Needs:
                 not (self.everywhere and observed.covered) or observed.covers(node, "state"),
             )
         )
+
+    def facts(self) -> Iterator[str]:
+        """Which kinds of facts must be covered while a violation lasts (`distro_traces.observed.FACTS`)."""
+        for fact in ("state", "owned", "revision"):
+            if getattr(self, fact):
+                yield fact
+        if self.sent:
+            yield "sent"
+        if {*self.received} - {"VERIFY"}:
+            yield "received"
+        if "VERIFY" in self.received:
+            yield "verifies"
+
+    def covered(self, observed: Observed, nodes: Iterable[str], from_ms: int, until_ms: int) -> bool:
+        """Were the files that would say otherwise read from then till then, on these nodes? A file may be missing."""
+        return all(observed.covers(node, fact, from_ms, until_ms) for node in nodes for fact in self.facts())
 
     def __str__(self) -> str:
         return ", ".join(

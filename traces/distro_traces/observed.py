@@ -89,6 +89,18 @@ class Observed:
             for each in self.covered
         )
 
+    def covers_to_end(self, node: str, fact: str, from_ms: int) -> bool:
+        """The same from `from_ms` to the end of what was recorded of the node, without a gap. Where nothing is listed,
+        rows themselves are all that is known."""
+        if not self.covered:
+            return True
+        until_ms = self.until_ms(node, fact)
+        return self.covers(node, fact, from_ms, until_ms)
+
+    def until_ms(self, node: str, fact: str) -> int | None:
+        """When the last span of the fact ends; null where no spans are listed."""
+        return max((each.until_ms for each in self.covered if (each.node, each.fact) == (node, fact)), default=None)
+
     def _covers_always(self, node: str, fact: str) -> bool:
         match fact:
             case "state":

@@ -2,7 +2,9 @@
 
 A CHANGE or DELETE is sent to each member until it succeeds. What is left in the end, of a client and a member, is a row
 of calls that failed or one that nobody has answered: the member does not have the change, unless something else brought
-it. This needs no row to be complete: it follows from rows that are there.
+it. That nothing succeeded later, and that the member does not hold the client in the end, is asked of what was observed
+(`Observed.covers_to_end`): a log of which a file is missing may have said otherwise in it. A call without an answer is
+open if its node goes on for longer than calls last; else it was under way when the recording ended.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from distro_traces.event import Event, Kind, Outcome
+from distro_traces.observed import EVERYTHING, Observed
 
+CALL_LASTS_MS = 5_000
+"""A call times out after 3 s."""
 _OWN = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED)
 _HOLDS = (Kind.REPLICA_APPLIED, Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.OBSERVED)
 
@@ -66,7 +71,9 @@ class _Row:
 class Unreachables:
     """Takes the events of runs in any order that keeps each node's own. Keeps what is open, and who holds what."""
 
-    def __init__(self) -> None:
+    def __init__(self, observed: Observed = EVERYTHING) -> None:
+        self._observed = observed
+        self._ends: dict[tuple[str, str], int] = {}  # run, node: its last row, ms
         self._rows: dict[tuple[str, str, str, str], _Row] = {}  # run, node, client, member
         self._changed: dict[tuple[str, str, str], int] = {}  # run, node, client: ms
         self._held: dict[tuple[str, str], dict[str, str]] = {}  # run, node: client to digest
@@ -74,6 +81,7 @@ class Unreachables:
 
     def take(self, event: Event) -> None:
         run, node, client = event.run, event.node, event.client
+        self._ends[run, node] = max(event.at_ms, self._ends.get((run, node), 0))
         if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
             self._held[run, node] = {}
             self._rows = {key: row for key, row in self._rows.items() if key[:2] != (run, node)}
@@ -89,6 +97,11 @@ class Unreachables:
             self._held.setdefault((run, node), {}).pop(client, None)
         if event.operation in ("CHANGE", "DELETE") and event.peer is not None:
             self._call(event, (run, node, client, event.peer))
+
+    def forget(self, run: str, node: str) -> None:
+        """What became of the node's calls, and what it holds, is unknown from now on."""
+        self._rows = {key: row for key, row in self._rows.items() if key[:2] != (run, node)}
+        self._held.pop((run, node), None)
 
     def _call(self, event: Event, key: tuple[str, str, str, str]) -> None:
         row = self._rows.get(key)
@@ -110,12 +123,18 @@ class Unreachables:
     def found(self) -> Iterator[Unreached]:
         """What is open, in order of time."""
         for (run, node, client, member), row in sorted(self._rows.items(), key=lambda item: item[1].first_ms):
+            if not self._observed.covers_to_end(node, "sent", row.first_ms):
+                continue
+            if not row.failed and self._end_ms(run, node, "sent") - row.until_ms < CALL_LASTS_MS:
+                continue  # under way
             held = self._held.get((run, member))
             own = self._held.get((run, node), {}).get(client)
             if held is not None and row.operation == "CHANGE" and own is not None and held.get(client) == own:
                 continue  # something else brought it
             if held is not None and row.operation == "DELETE" and client not in held and not row.failed:
                 continue
+            if held is not None and client not in held:
+                held = held if self._observed.covers_to_end(member, "state", row.changed_ms) else None
             yield Unreached(
                 run=run,
                 client=client,
@@ -131,10 +150,13 @@ class Unreachables:
                 is_there=None if held is None else client in held,
             )
 
+    def _end_ms(self, run: str, node: str, fact: str) -> int:
+        return max(self._ends.get((run, node), 0), self._observed.until_ms(node, fact) or 0)
 
-def unreached(events: Iterable[Event]) -> list[Unreached]:
+
+def unreached(events: Iterable[Event], observed: Observed = EVERYTHING) -> list[Unreached]:
     """What had not been reached at the end of runs that have no checkpoint; with one, INV-CONV judges it."""
-    open_calls = Unreachables()
+    open_calls = Unreachables(observed)
     for event in events:
         open_calls.take(event)
     return [each for each in open_calls.found() if each.run not in open_calls.at_rest]

@@ -171,7 +171,9 @@ def _unreached(path: Path) -> list[Unreached]:
 
     if _size_bytes(path) >= SMALL_BYTES:
         return []
-    return [each for header, _ in headers_at(path) for each in unreached(read_run(path, header.run).events)]
+    return [
+        each for header, _ in headers_at(path) for each in unreached(read_run(path, header.run).events, header.observed)
+    ]
 
 
 def _is_on_spark(engine: str | None, needs_spark: Sequence[str], path: Path) -> bool:

@@ -53,7 +53,7 @@ def nacos_logs(
             zones=zones,
             names=dict(_pairs(node or (), "--node")),
             profile=profile,
-            on_file=reading(on_progress),
+            on_part=reading(on_progress),
         )
     if html:
         from distro_conformance.report.logs import write_logs_page
@@ -72,16 +72,26 @@ def nacos_logs(
     say(command("check", imported.path))
 
 
-def reading(on_progress: Progress) -> Callable[[Path, int, int], None]:
-    """Says which file is read, how much of the first pass is done, and how long it will take; then comes the second."""
-    began_s = time.monotonic()
+def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:
+    """Says how much of the pass is read, and how long the rest of it will take, once a second."""
+    began_s = said_s = time.monotonic()
+    passed: Path | None = Path()
 
-    def on_file(path: Path, done_bytes: int, total_bytes: int) -> None:
-        spent_s = time.monotonic() - began_s
-        left = f", {spent_s * (total_bytes - done_bytes) / done_bytes:.0f} s left" if done_bytes else ""
-        on_progress(f"first pass of two: {done_bytes >> 20} of {total_bytes >> 20} MB{left}, {path.name}")
+    def on_part(path: Path | None, done_bytes: int, total_bytes: int) -> None:
+        nonlocal began_s, said_s, passed
+        now_s = time.monotonic()
+        if path is None and passed is not None:
+            began_s = now_s
+        passed = path
+        if now_s - said_s < 1 or not done_bytes:
+            return
+        said_s = now_s
+        left_s = (now_s - began_s) * max(0, total_bytes - done_bytes) / done_bytes
+        which = "second pass of two" if path is None else "first pass of two"
+        name = "" if path is None else f", {path.name}"
+        on_progress(f"{which}: {done_bytes >> 20} of {total_bytes >> 20} MB, {left_s:.0f} s left{name}")
 
-    return on_file
+    return on_part
 
 
 def _pairs(texts: Sequence[str], option: str, alone: str | None = None) -> list[tuple[str, str]]:

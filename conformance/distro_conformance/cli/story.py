@@ -17,7 +17,7 @@ from distro_traces.nacos_logs.troubles import Trouble
 TROUBLES_PRINTED = 15
 NODES_PRINTED = 8
 _WEIGHT = (
-    *("old-mode", "not-loaded", "unreached", "ejected", "dropped", "flapping"),
+    *("old-mode", "not-loaded", "unreached", "hole", "differs", "ejected", "dropped", "flapping"),
     *("redirect", "member", "link", "reports", "push"),
 )
 """What explains most comes first where not everything fits."""
@@ -90,7 +90,7 @@ def when(found: Imported, trouble: Trouble) -> str:
     if trouble.until_ms is None:
         return (
             f"{start} to the end"
-            if trouble.kind in ("old-mode", "not-loaded", "member", "link", "unreached")
+            if trouble.kind in ("old-mode", "not-loaded", "member", "link", "unreached", "differs")
             else start
         )
     return f"{start} to {_clock(found, trouble.until_ms)[11:]}"

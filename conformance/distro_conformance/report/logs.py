@@ -20,7 +20,7 @@ BARS_MAX = 400
 """Of the longest episodes; the list below the lanes has the others too."""
 ROWS_MAX = 500
 CLIENTS_MAX = 30
-_OF_CLIENTS = ("unreached", "ejected", "dropped", "flapping")
+_OF_CLIENTS = ("unreached", "differs", "ejected", "dropped", "flapping")
 
 
 @dataclass(frozen=True, slots=True)

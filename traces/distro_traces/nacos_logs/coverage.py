@@ -1,20 +1,22 @@
 """What may be concluded from the logs of one node: which of them were read, at which level, over which time.
 
 A fact that is not logged did not happen only if the log that would have it was read at the level that contains it, and
-reaches over the time in question. A log counts as read at INFO when a record of that level was found in it, or a record
-that only this log has at INFO was found elsewhere: all logs in one stream, where only such records are known to be its
-own. Its time is that from its first to its last record: what was rotated away before, or not copied after, is unknown.
+reaches over the time in question. A log counts as read at a level from the first to the last record of that level or a
+lower one, or of a record that only this log has there and that was found elsewhere: all logs in one stream, where only
+such records are known to be its own. What was rotated away before, not copied after, or is missing between two rotated
+files (`holes`) is unknown.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from distro_traces.nacos_logs.facts import LEVEL, LOG_OF, What
 from distro_traces.nacos_logs.files import NACOS_LOGS
-from distro_traces.nacos_logs.records import Record
+from distro_traces.nacos_logs.holes import Hole
+from distro_traces.nacos_logs.records import Quiet, Record
 from distro_traces.observed import Covered
 
 Span = tuple[int, int]
@@ -22,38 +24,43 @@ CALLS, COPIES, CLIENTS = "protocol-distro", "naming-distro", "naming-server"
 _STARTS_WITHIN_MS = 60_000
 """A log whose first record is that late after a start was not read from the start on."""
 
+_WORDS = {"INFO": (b"INFO", b"DEBUG", b"TRACE"), "DEBUG": (b"DEBUG", b"TRACE")}
+"""Levels that facts are logged at, with those that a log has if it has this one."""
+
 
 @dataclass(slots=True)
 class Coverage:
-    """Of one node, filled record by record, in any order. Times are since 1970."""
+    """Of one file or one node, filled record by record, in any order. Times are since 1970."""
 
-    spans: defaultdict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
+    spans: defaultdict[tuple[str, str], list[Span]] = field(default_factory=lambda: defaultdict(list))  # log, level
     levels: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by log
 
     def add(self, record: Record, what: What | None) -> None:
         """Take note of a record and of what it says."""
         log = LOG_OF.get(what) if what is not None else None
         if record.log in NACOS_LOGS:
-            level = LEVEL.search(record.text, 0, 120)
-            if level is not None:
-                self.levels[record.log].add(level.group())
-            elif log == record.log:
-                self.levels[log].add("INFO")
-            _extend(self.spans[record.log], record.at_ms)
+            found = LEVEL.search(record.text, 0, 120)
+            level = "INFO" if found is None and log == record.log else found and found.group()
+            self.levels[record.log].update({level} if level else ())
+            self._extend(record.log, level, record.at_ms, record.at_ms)
         elif log is not None:
-            _extend(self.spans[log], record.at_ms)
-            self.levels[log].add("DEBUG" if what is What.VERIFY else "INFO")
+            level = "DEBUG" if what is What.VERIFY else "INFO"
+            self.levels[log].add(level)
+            self._extend(log, level, record.at_ms, record.at_ms)
 
-    def merge(self, other: Coverage) -> None:
-        """Take over what further files of the same node show."""
-        for log, spans in other.spans.items():
-            self.spans[log] += spans
-        for log, found in other.levels.items():
-            self.levels[log] |= found
+    def pass_over(self, quiet: Quiet) -> None:
+        """Take note of records that say nothing of replication."""
+        if quiet.log not in NACOS_LOGS:
+            return
+        for level, words in _WORDS.items():
+            span = quiet.at_level(words)
+            if span is not None:
+                self.levels[quiet.log].add(level)
+                self._extend(quiet.log, level, *span)
 
     def read(self, log: str, level: str = "INFO") -> tuple[Span, ...]:
         """The spans over which the records of a log at that level are there."""
-        return tuple(self.spans[log]) if self.levels[log] & {level, "DEBUG", "TRACE"} else ()
+        return tuple(self.spans.get((log, level), ()))
 
     def reads(self, log: str, at_ms: int) -> bool:
         return any(first <= at_ms <= last for first, last in self.read(log))
@@ -82,7 +89,34 @@ class Coverage:
             for first, last in sorted(set(spans)):
                 yield Covered(node=node, fact=fact, from_ms=first - began_ms, until_ms=last - began_ms)
 
+    def _extend(self, log: str, level: str | None, first_ms: int, last_ms: int) -> None:
+        for each, words in _WORDS.items():
+            if level is not None and level.encode() in words:
+                spans = self.spans[log, each]
+                first, last = spans[0] if spans else (first_ms, last_ms)
+                spans[:] = [(min(first, first_ms), max(last, last_ms))]
 
-def _extend(spans: list[Span], at_ms: int) -> None:
-    first, last = spans[0] if spans else (at_ms, at_ms)
-    spans[:] = [(min(first, at_ms), max(last, at_ms))]
+
+def joined(files: Sequence[Coverage], gaps: Sequence[Hole]) -> Coverage:
+    """What the files of one log of a node cover together: a span goes on from file to file where nothing is missing."""
+    whole = Coverage()
+    for each in files:
+        for log, found in each.levels.items():
+            whole.levels[log] |= found
+        for key, spans in each.spans.items():
+            whole.spans[key] += spans
+    missing = [(gap.from_ms, gap.until_ms) for gap in gaps]
+    for (log, level), spans in whole.spans.items():
+        coarser = [span for each in files if not each.read(log, level) for span in each.read(log)]
+        spans[:] = _apart(sorted(spans), [*missing, *coarser])
+    return whole
+
+
+def _apart(spans: Sequence[Span], gaps: Sequence[Span]) -> Iterator[Span]:
+    first, last = spans[0]
+    for next_first, next_last in spans[1:]:
+        if any(last <= gap_first and gap_last <= next_first for gap_first, gap_last in gaps):
+            yield first, last
+            first, last = next_first, next_last
+        last = max(last, next_last)
+    yield first, last

@@ -1,7 +1,7 @@
 """The phrases that Nacos servers log about replication, and what each says.
 
 One entry per phrase; it is looked for anywhere in a record, since what stands around it (level, logger, thread, JSON)
-is the operator's choice. A record is searched for a few fixed words first (`_MARKS`), which most records lack, and
+is the operator's choice. A record is searched for a few fixed words first (`MARKS`), which most records lack, and
 then only for the phrases with the word that it has. Phrases of 2.0 to 2.5 are from docs/protocol #log-lines, from
 public reports, and from running servers (2.0.4, 2.2.4, 2.3.2); that 3.x logs the same ones is read from that document
 only.
@@ -176,7 +176,8 @@ _MARKED: Mapping[str, tuple[What, ...]] = {
     "connection reset": (What.OVERLOADED,),
     "[PUSH-FAIL]": (What.PUSH_FAILS,),
 }
-_MARKS = re.compile("|".join(map(re.escape, _MARKED)))
+MARKS = tuple(mark.encode() for mark in _MARKED)
+"""A line without any of them says nothing of replication."""
 VERSION = re.compile(r"\bversion=(\d+\.\d+\.\d+(?:\.\d+)?)\b|Nacos (\d+\.\d+\.\d+(?:\.\d+)?)\b")
 MEMBER = re.compile(r"Member\{ip='([^']+)', port=(\d+)(?:, state=(\w+))?")
 
@@ -210,9 +211,10 @@ class Fact:
 
 def fact_of(record: Record) -> Fact | None:
     """What a record says of replication; None: nothing."""
-    for mark in _MARKS.finditer(record.text):
-        for what in _MARKED[mark.group()]:
-            found = _PATTERNS[what].search(record.text)
+    text = record.text
+    for mark in sorted((mark for mark in _MARKED if mark in text), key=text.index):
+        for what in _MARKED[mark]:
+            found = _PATTERNS[what].search(text)
             if found is not None:
                 details = {name.rstrip("2"): value for name, value in found.groupdict().items() if value is not None}
                 if "target" in details:

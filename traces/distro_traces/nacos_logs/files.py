@@ -14,8 +14,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from distro_traces.errors import EmptyTraceError, UnreadableTraceError
 
@@ -47,6 +47,7 @@ OTHER_NACOS_LOGS = (
 _KNOWN = re.compile("|".join(sorted(map(re.escape, (*NACOS_LOGS, *OTHER_NACOS_LOGS)), key=len, reverse=True)))
 _LOG = re.compile(r"\.(log|out|txt)\b|[-_.]log\b")
 _ROTATION = re.compile(r"(\.gz|[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*|\.\d{1,3})+$")
+_DATED = re.compile(r"[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*$")  # before `.log`, where a bare number may be an address
 _EDGES = "-_. "
 
 
@@ -82,14 +83,9 @@ def find(directory: Path) -> tuple[LogFiles, ...]:
     )
 
 
-def open_log(path: Path) -> BinaryIO:
-    """The bytes of a log file, unpacked. Raises UnreadableTraceError."""
-    try:
-        if path.suffix == ".gz":
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        return path.open("rb")
-    except OSError as error:
-        raise UnreadableTraceError(path, error) from error
+def unpacked(raw: BufferedReader, path: Path) -> gzip.GzipFile | BufferedReader:
+    """The bytes of a log file that is open."""
+    return gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
 
 
 def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:
@@ -110,7 +106,7 @@ def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:
 
 def split_name(name: str) -> tuple[str | None, str]:
     """A file name as the log that it is (None: no Nacos log) and what else it says, which may be a node."""
-    bare = _LOG.sub("", _ROTATION.sub("", name))
+    bare = _DATED.sub("", _LOG.sub("", _ROTATION.sub("", name)))
     known = _KNOWN.search(bare)
     if known is None:
         return None, bare.strip(_EDGES)

@@ -3,7 +3,8 @@
 What a node holds of a client is the set of services that its log says the client publishes, from the client's
 `connect` on; of a client that is older than the logs this is unknown, and no row about its content is written.
 Whether a client is the node's own or a copy is known only where the logs would name a copy (`Coverage`); else `owned`
-is null and the row is `observed`, which accuses nobody.
+is null and the row is `observed`, which accuses nobody. Where a file is missing in the middle (`holes`), what was known
+of the node is forgotten, as far as the file would have changed it.
 A call's target logs neither who sent it nor what was answered, so both ends are brought together by client, operation
 and target: the latest call that is not received yet.
 """
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Unpack
 
 from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.content import Published, digest
+from distro_traces.endings import Endings
 from distro_traces.event import EXPIRED, Kind, Outcome
-from distro_traces.nacos_logs.coverage import CLIENTS, COPIES, Coverage
+from distro_traces.nacos_logs.coverage import CALLS, CLIENTS, COPIES, Coverage
 from distro_traces.nacos_logs.facts import Fact, What
+from distro_traces.nacos_logs.holes import Hole
 from distro_traces.nacos_logs.troubles import Troubles
 from distro_traces.nacos_logs.window import WINDOW_MS, Deed
 from distro_traces.ndjson import EventFields, Recorder
@@ -78,7 +81,8 @@ class _Node:
 
 
 class History:
-    """Writes the rows of one import. `began_ms` is the first stamp; `coverage`: by node, what its logs can show.
+    """Writes the rows of one import. `began_ms` is the first stamp; `coverage` and `holes`: by node, what its logs can
+    show, and where a file is missing.
 
     What revision a copy has is said when it is known: it is that of the message by which it came to be; what becomes of
     it by a further one depends on the `release`, and a verify that fails says what it is.
@@ -92,7 +96,9 @@ class History:
         *,
         release: str | None,
         coverage: Mapping[str, Coverage],
+        holes: Mapping[str, Sequence[Hole]],
         unreached: Unreachables,
+        endings: Endings,
         troubles: Troubles,
     ) -> None:
         self._recorder = recorder
@@ -100,7 +106,9 @@ class History:
         self._skipped = skipped
         self._release = release or ""
         self._coverage = coverage
+        self._holes = {name: deque(each) for name, each in holes.items()}
         self._unreached = unreached
+        self._endings = endings
         self._troubles = troubles
         self._shows_content = {name: bool(each.read(CLIENTS)) for name, each in coverage.items()}
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
@@ -112,6 +120,9 @@ class History:
     def take(self, name: str, deed: Deed) -> None:
         """The next deed of a node."""
         fact, node = deed.fact, self._nodes[name]
+        ahead = self._holes.get(name)
+        while ahead and ahead[0].from_ms < fact.at_ms:
+            self._cross(name, node, ahead.popleft())
         if fact.what is What.STARTS:
             self._start(name, node, fact)
             return
@@ -149,6 +160,23 @@ class History:
                 self._load(name, node, fact)
 
     # The node
+
+    def _cross(self, name: str, node: _Node, hole: Hole) -> None:
+        """A file is missing here: forget what it may have changed. Of a file with all logs that is everything."""
+        is_other = hole.log not in (CALLS, COPIES, CLIENTS)
+        node.whole, node.load = False, None
+        if hole.log == CLIENTS or is_other:
+            node.held.clear()
+            node.own.clear()
+        if hole.log == CALLS or is_other:
+            node.calls.clear()
+            node.nameless.clear()
+            node.received.clear()
+            self._on_their_way = {call: sent for call, sent in self._on_their_way.items() if sent[1] != name}
+        if hole.log == COPIES or is_other:
+            node.held = {client: replace(held, revision=None) for client, held in node.held.items()}
+        self._unreached.forget(self._recorder.header.run, name)
+        self._endings.forget(self._recorder.header.run, name)
 
     def _start(self, name: str, node: _Node, fact: Fact) -> None:
         if node.starting_ms is not None and fact.at_ms - node.starting_ms < START_LASTS_MS:
@@ -463,7 +491,9 @@ class History:
         )
 
     def _row(self, name: str, at_ms: int, kind: Kind, **fields: Unpack[EventFields]) -> None:
-        self._unreached.take(self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields))
+        event = self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields)
+        self._unreached.take(event)
+        self._endings.take(event)
 
 
 _TIMEOUT = re.compile(r"[Tt]imeout after (\d+) ?m|Waited (\d+) m", re.IGNORECASE)

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
+from distro_traces.endings import Endings
 from distro_traces.header import UNKNOWN_RELEASE
+from distro_traces.nacos_logs.blocks import OnRead
 from distro_traces.nacos_logs.coverage import CALLS, CLIENTS, COPIES
-from distro_traces.nacos_logs.facts import Fact, What, fact_of
+from distro_traces.nacos_logs.facts import MARKS, Fact, What, fact_of
 from distro_traces.nacos_logs.files import LogFiles, find
 from distro_traces.nacos_logs.history import History
-from distro_traces.nacos_logs.records import records
-from distro_traces.nacos_logs.survey import Node, NoLogsError, OnFile, logs_of, survey
+from distro_traces.nacos_logs.records import Quiet, records
+from distro_traces.nacos_logs.survey import Node, NoLogsError, OnPart, logs_of, size_of, survey
 from distro_traces.nacos_logs.troubles import Trouble, Troubles
 from distro_traces.nacos_logs.window import Deed, deeds
 from distro_traces.ndjson import Recorder
@@ -72,16 +74,16 @@ def import_logs(
     zones: Mapping[str, tzinfo] | None = None,
     names: Mapping[str, str] | None = None,
     profile: str | None = None,
-    on_file: OnFile | None = None,
+    on_part: OnPart | None = None,
 ) -> Imported:
     """Read the server logs below `directory` and record run `run` in `out`.
 
     `zone` is that of stamps without an offset, `zones` another one for single directories; `names` says which address
-    a directory is where its logs do not. `on_file` is called in the first pass. Raises the TraceError family.
+    a directory is where its logs do not. `on_part` is called while the files are read. Raises the TraceError family.
     """
     zones, names = zones or {}, names or {}
     found = find(directory)
-    known = survey(found, zones, zone, names, on_file)
+    known = survey(found, zones, zone, names, on_part)
     _refuse_unknown({*zones, *names}, found, known)
     if not known:
         raise NoLogsError(
@@ -94,7 +96,7 @@ def import_logs(
     first = min(known, key=lambda one: one.first_ms)
     began_ms, skipped = first.first_ms, Counter[str]()
     observed = _observed(known, release, began_ms)
-    troubles, unreached = Troubles(), Unreachables()
+    troubles, unreached, endings = Troubles(), Unreachables(observed), Endings(observed)
     with Recorder(
         out,
         run,
@@ -111,13 +113,17 @@ def import_logs(
             skipped,
             release=release or (profile or "").removeprefix("nacos-"),
             coverage={one.name: one.coverage for one in known},
+            holes={one.name: one.sure_holes for one in known},
             unreached=unreached,
+            endings=endings,
             troubles=troubles,
         )
-        streams = [_deeds_of(one, troubles, skipped) for one in known]
+        again = _Again(on_part, sum(size_of(part.path) for one in known for part in one.to_read_again))
+        streams = [_deeds_of(one, troubles, skipped, again.read) for one in known]
         for _, _, name, deed in heapq.merge(*streams, key=lambda item: item[:2]):
             history.take(name, deed)
-    told = troubles.found(began_ms, list(unreached.found()))
+    missing = [(one.name, hole) for one in known for hole in one.sure_holes]
+    told = troubles.found(began_ms, list(unreached.found()), list(endings.found()), missing)
     return Imported(
         recorder.path,
         recorder.events,
@@ -145,10 +151,25 @@ def _refuse_unknown(labels: set[str], found: tuple[LogFiles, ...], known: list[N
         )
 
 
-def _deeds_of(one: Node, troubles: Troubles, skipped: Counter[str]) -> Iterator[tuple[int, int, str, Deed]]:
+class _Again:
+    """How far the second pass is."""
+
+    def __init__(self, on_part: OnPart | None, total: int) -> None:
+        self._on_part = on_part
+        self._done, self._total = 0, total
+
+    def read(self, read: int) -> None:
+        self._done += read
+        if self._on_part is not None:
+            self._on_part(None, self._done, self._total)
+
+
+def _deeds_of(
+    one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
+) -> Iterator[tuple[int, int, str, Deed]]:
     """With what they are merged by: a time that never goes back within a node, and the place in its log."""
     latest_ms = 0
-    for position, deed in enumerate(deeds(_facts(one, troubles, skipped), skipped)):
+    for position, deed in enumerate(deeds(_facts(one, troubles, skipped, on_read), skipped)):
         latest_ms = max(latest_ms, deed.fact.at_ms)
         yield latest_ms, position, one.name, deed
 
@@ -163,23 +184,51 @@ _TROUBLES_ONLY = frozenset(
 """What no row of a trace says."""
 
 
-def _facts(one: Node, troubles: Troubles, skipped: Counter[str]) -> Iterator[Fact]:
-    last_ms: int | None = None
-    for record in records(one.parts, one.zone, skipped):
+def _facts(one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead) -> Iterator[Fact]:
+    parts = one.to_read_again
+    left = [part for part in one.parts if part not in parts]
+    skipped[SAYS_NOTHING] += sum(part.amount for part in left)
+    latest = _Latest([part.last_ms for part in left])
+    for record in records(parts, one.zone, skipped, MARKS, on_read):
+        if isinstance(record, Quiet):
+            skipped[SAYS_NOTHING] += record.amount
+            latest.pass_over(record)
+            continue
         fact = fact_of(record)
-        if fact is not None:
-            if fact.what is not What.CALL_FAILS or fact.client is not None:  # whose call that was, `History` finds out
-                troubles.take(one.name, fact)
-            if fact.what in _TROUBLES_ONLY:
-                last_ms = record.at_ms
-                continue
+        starts = fact is not None and fact.what is What.STARTS
+        last_ms = latest.before(record.at_ms) if starts else None
+        latest.take(record.at_ms)
         if fact is None:
             skipped[SAYS_NOTHING] += 1
-        elif fact.what is What.STARTS and last_ms is not None:
+            continue
+        if fact.what is not What.CALL_FAILS or fact.client is not None:  # whose call that was, `History` finds out
+            troubles.take(one.name, fact)
+        if last_ms is not None:
             yield Fact(fact.at_ms, fact.what, {"last_ms": str(last_ms)}, fact.log, fact.place)
-        else:
+        elif fact.what not in _TROUBLES_ONLY:
             yield fact
-        last_ms = record.at_ms
+
+
+class _Latest:
+    """When the last record of a node was, whatever it said."""
+
+    def __init__(self, ends: list[int]) -> None:
+        self._ends = ends  # of parts that are not read again
+        self._at_ms: int | None = None
+        self._passed: list[Quiet] = []  # those that a later record may lie within
+
+    def take(self, at_ms: int) -> None:
+        self._at_ms = at_ms
+
+    def pass_over(self, quiet: Quiet) -> None:
+        self._passed = [each for each in self._passed if each.last_ms > quiet.first_ms] + [quiet]
+        self._at_ms = max((self._at_ms or 0, *(e.last_ms for e in self._passed if e.last_ms <= quiet.first_ms)))
+
+    def before(self, at_ms: int) -> int | None:
+        """Before a record at that time."""
+        found = [each.last_before(at_ms) for each in self._passed if each.first_ms < at_ms]
+        found += [each for each in self._ends if each < at_ms]
+        return max((*found, *(() if self._at_ms is None else (self._at_ms,))), default=None)
 
 
 def _observed(known: list[Node], release: str | None, began_ms: int) -> Observed:

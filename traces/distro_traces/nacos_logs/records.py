@@ -9,27 +9,36 @@ several: its stretches are put in order, unless they overlap; then nobody can sa
 from __future__ import annotations
 
 import heapq
-import zlib
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from gzip import BadGzipFile
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from distro_traces.errors import DamagedTraceError, TraceError, UnreadableTraceError
-from distro_traces.nacos_logs.files import NACOS_LOGS, open_log
+from distro_traces.errors import TraceError
+from distro_traces.nacos_logs.blocks import LINE_BYTES_MAX, TOO_LONG, Block, OnRead, blocks
+from distro_traces.nacos_logs.files import NACOS_LOGS
 from distro_traces.nacos_logs.lines import LineReader
 
 NO_STAMP = "no date and time, and nothing before it that it could continue"
-TOO_LONG = "longer than 64 KiB: the rest of the line"
 TWICE = "the same record in two files"
 CONTINUED = "continues the record before it"
-CUT = "packed file cut in the middle"
+LEVEL_WITHIN = 144
+"""Characters of a line in which its level stands."""
 
-_LINE_BYTES_MAX = 64 * 1024
+_FEW = 4
+"""So few lines are read one by one."""
+_MORE_MAX = 4
+"""Lines kept of what continues a record: the exception and where it was thrown; a whole stack trace says no more."""
+_LOOKS_MAX = 100
+"""So many lines are looked at for a stamp before a block is read line by line."""
+_LEVELS = (b"INFO", b"DEBUG", b"TRACE")
+_STAMP = 24
+_PLAIN = b"0000-00-00 00:00:00,000 "
+_DIGITS = bytes.maketrans(b"123456789.T", b"000000000, ")
 _GOES_BACK_MS = 5000
 """Clocks are set, and threads wait for each other: the stamps of one file may go back so far."""
 
@@ -48,11 +57,73 @@ class Record(NamedTuple):
     more: str
     log: str
     path: Path
-    line: int
+    first_line: int
 
     @property
     def place(self) -> str:
-        return f"{self.path.name}:{self.line}"
+        return f"{self.path.name}:{self.first_line}"
+
+    @property
+    def last_line(self) -> int:
+        return self.first_line
+
+    @property
+    def last_ms(self) -> int:
+        return self.at_ms
+
+    @property
+    def amount(self) -> int:
+        return 1
+
+    @property
+    def pause_ms(self) -> int:
+        return 0
+
+
+class Quiet(NamedTuple):
+    """Records that follow each other in a file and say nothing that matters, `amount` of them, unread."""
+
+    first_ms: int
+    last_ms: int
+    first_line: int
+    last_line: int
+    amount: int
+    pause_ms: int  # what a pause between two of them may well be
+    log: str
+    lines: list[bytes]
+    levels: tuple[bytes, ...]  # no other word for a level of debugging or information is in them
+    reader: LineReader
+
+    @property
+    def at_ms(self) -> int:
+        return self.first_ms
+
+    def last_before(self, at_ms: int) -> int:
+        """The stamp of the last of them before a time that is after the first."""
+        if self.last_ms < at_ms:
+            return self.last_ms
+        found = (self._ms(line) for line in reversed(self.lines))
+        return next((ms for ms in found if ms is not None and ms < at_ms), self.first_ms)
+
+    def at_level(self, words: tuple[bytes, ...]) -> tuple[int, int] | None:
+        """From when to when records have one of the words where a level stands."""
+        there = tuple(word for word in words if word in self.levels)
+        if not there:
+            return None
+        bounds = [
+            next((ms for line in lines if _has_word(line, there) and (ms := self._ms(line)) is not None), None)
+            for lines in (self.lines, reversed(self.lines))
+        ]
+        return None if bounds[0] is None or bounds[1] is None else (bounds[0], bounds[1])
+
+    def _ms(self, line: bytes) -> int | None:
+        ms = self.reader.plain_ms(line.rstrip())
+        return self.reader.read(line).at_ms if ms is None else ms
+
+
+def _has_word(line: bytes, words: tuple[bytes, ...]) -> bool:
+    head = line[:LEVEL_WITHIN]
+    return any(word in head for word in words)
 
 
 class Stretch(NamedTuple):
@@ -72,6 +143,9 @@ class Part:
     source: str
     log: str
     stretches: list[Stretch] = field(default_factory=list)
+    amount: int = 0  # of records
+    is_silent: bool = True  # none of them is a fact
+    longest_pause_ms: int = 0  # between records, as far as they were read one by one
 
     @property
     def first_ms(self) -> int:
@@ -81,15 +155,19 @@ class Part:
     def last_ms(self) -> int:
         return max(stretch.last_ms for stretch in self.stretches)
 
-    def extend(self, record: Record) -> None:
+    def extend(self, record: Record | Quiet) -> None:
         """Take note of where a record is. Raises DisorderError when the stretches are too many to be rotated files."""
+        first_line, last_line, last_ms = record.first_line, record.last_line, record.last_ms
+        self.amount += record.amount
+        self.longest_pause_ms = max(self.longest_pause_ms, record.pause_ms)
         last = self.stretches[-1] if self.stretches else None
         if last is not None and record.at_ms >= last.last_ms - _GOES_BACK_MS:
-            self.stretches[-1] = last._replace(last_line=record.line, last_ms=max(last.last_ms, record.at_ms))
+            self.longest_pause_ms = max(self.longest_pause_ms, record.at_ms - last.last_ms)
+            self.stretches[-1] = last._replace(last_line=last_line, last_ms=max(last.last_ms, last_ms))
             return
         if last is not None and len(self.stretches) >= _STRETCHES_MAX:
-            raise self._disorder(last, record.line, record.at_ms)
-        self.stretches.append(Stretch(record.line, record.line, record.at_ms, record.at_ms))
+            raise self._disorder(last, first_line, record.at_ms)
+        self.stretches.append(Stretch(first_line, last_line, record.at_ms, last_ms))
 
     def ordered(self) -> list[Stretch]:
         """The stretches in order of time. Raises DisorderError when they overlap."""
@@ -110,48 +188,177 @@ class Part:
         )
 
 
-def read_file(log: str, path: Path, zone: tzinfo, skipped: Counter[str]) -> Iterator[tuple[str, Record]]:
-    """All records of a file with the source that each names. Raises UnreadableTraceError, DamagedTraceError."""
-    reader = LineReader(zone)
-    at_ms, text, more, first_line, source = 0, "", list[str](), 0, ""
-    has_own = set[str]()  # sources whose lines have a stamp of their own, beside that of what collected them
-    for number, raw in _lines(path, skipped):
-        stamped_ms, said, named = reader.plain_ms(raw), "", ""
+def read_file(
+    log: str,
+    path: Path,
+    zone: tzinfo,
+    skipped: Counter[str],
+    marks: tuple[bytes, ...],
+    on_read: OnRead | None = None,
+) -> Iterator[tuple[str, Record | Quiet]]:
+    """The records of a file with the source that each names. Those without any of the `marks` may come as `Quiet`.
+
+    Raises UnreadableTraceError, DamagedTraceError.
+    """
+    cutter = _Cutter(log, path, LineReader(zone), skipped)
+    for block in blocks(path, skipped, on_read):
+        first, cutter.levels = 0, tuple(word for word in _LEVELS if word in block.data)
+        for hit in _hits(block, marks):
+            yield from cutter.pass_over(block.lines[first:hit], block.first_line + first)
+            yield from cutter.take(block.lines[hit], block.first_line + hit)
+            first = hit + 1
+        rest = block.lines[first:] if first else block.lines
+        yield from cutter.pass_over(rest, block.first_line + first)
+    yield from cutter.end()
+
+
+def _hits(block: Block, marks: tuple[bytes, ...]) -> list[int]:
+    """Which lines of a block have one of the marks."""
+    data, found, ends = block.data, set[int](), list[int]()
+    for mark in marks:
+        place = data.find(mark)
+        while place >= 0:
+            ends = ends or list(accumulate(len(line) + 1 for line in block.lines))
+            line = bisect_right(ends, place)
+            found.add(line)
+            place = data.find(mark, ends[line])
+    return sorted(found)
+
+
+class _Cutter:
+    """Cuts the lines of a file into records."""
+
+    def __init__(self, log: str, path: Path, reader: LineReader, skipped: Counter[str]) -> None:
+        self._log = log
+        self._path = path
+        self._reader = reader
+        self._skipped = skipped
+        self.levels: tuple[bytes, ...] = ()
+        self._open: tuple[int, str, int, str] | None = None  # of a record: stamp, text, line, source
+        self._more: list[str] = []
+        self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside that of what collected them
+
+    def take(self, raw: bytes, number: int) -> Iterator[tuple[str, Record]]:
+        """A line that is read as what it says; yields the record before it, if it begins another one."""
+        raw = raw.rstrip()
+        if not raw:
+            return
+        if len(raw) > LINE_BYTES_MAX:
+            self._skipped[TOO_LONG] += 1
+            raw = raw[:LINE_BYTES_MAX]
+        stamped_ms, said, named = self._reader.plain_ms(raw), "", ""
         if stamped_ms is not None:
             said = raw.decode("utf-8", "replace")
         else:
-            line = reader.read(raw)
+            line = self._reader.read(raw)
             said, named = line.text, line.source
             stamped_ms = line.at_ms
             if stamped_ms is not None and line.outer_ms is not None:
-                has_own.add(named)
-            elif named not in has_own:
+                self._has_own.add(named)
+            elif named not in self._has_own:
                 stamped_ms = line.outer_ms if stamped_ms is None else stamped_ms
             else:  # one stamp where there should be two: the next line of the same record, as it was collected
                 stamped_ms = None
         if stamped_ms is not None:
-            if text:
-                yield source, Record(at_ms, text, "\n".join(more), log, path, first_line)
-            at_ms, text, more, first_line, source = stamped_ms, said, [], number, named
-        elif text:
-            skipped[CONTINUED] += 1
-            if len(more) < 4:  # the exception and where it was thrown; a whole stack trace says no more
-                more.append(said)
+            yield from self.end()
+            self._open = (stamped_ms, said, number, named)
+        elif self._open is not None:
+            self._skipped[CONTINUED] += 1
+            if len(self._more) < _MORE_MAX:
+                self._more.append(said)
         else:
-            skipped[NO_STAMP] += 1
-    if text:
-        yield source, Record(at_ms, text, "\n".join(more), log, path, first_line)
+            self._skipped[NO_STAMP] += 1
+
+    def end(self) -> Iterator[tuple[str, Record]]:
+        """The record that no further line continues."""
+        if self._open is not None:
+            at_ms, text, number, source = self._open
+            yield source, Record(at_ms, text, "\n".join(self._more), self._log, self._path, number)
+        self._open, self._more = None, []
+
+    def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
+        """Lines that need not be read one by one: none has a mark."""
+        begin = 0
+        while begin < len(lines) and self._open is not None and self._reader.plain_ms(lines[begin]) is None:
+            yield from self.take(lines[begin], number + begin)  # it may continue the record before it
+            begin += 1
+        if begin:
+            lines, number = lines[begin:], number + begin
+        quiet = self._quiet(lines, number) if len(lines) >= _FEW and not self._has_own else None
+        if quiet is None:
+            for place, line in enumerate(lines):
+                yield from self.take(line, number + place)
+            return
+        yield from self.end()
+        yield "", quiet
+
+    def _quiet(self, lines: list[bytes], number: int) -> Quiet | None:
+        """All lines as one thing; None: they have to be read, being wrapped or out of order."""
+        if self._reader.plain_ms(lines[0].rstrip()) is not None:
+            stamps = [line[:_STAMP] for line in lines]
+            if b"".join(stamps).translate(_DIGITS).count(_PLAIN) < len(lines):
+                stamps = [stamp for stamp in stamps if stamp.translate(_DIGITS) == _PLAIN]
+                self._skipped[CONTINUED] += len(lines) - len(stamps)
+            if sorted(stamps) != stamps:
+                return None
+            first_ms, last_ms = self._reader.plain_ms(stamps[0]), self._reader.plain_ms(stamps[-1])
+            count = len(stamps)
+        else:
+            first_ms, last_ms = self._bare_ms(lines), self._bare_ms(reversed(lines))
+            count, stamps = len(lines), []
+        if first_ms is None or last_ms is None:
+            return None
+        pause_ms = max(10 * (last_ms - first_ms) // max(1, count), self._pause_ms(stamps))
+        last = number + len(lines) - 1
+        return Quiet(first_ms, last_ms, number, last, count, pause_ms, self._log, lines, self.levels, self._reader)
+
+    def _pause_ms(self, stamps: list[bytes]) -> int:
+        """The longest time between stamps in order, to the minute."""
+        last_of_minute = dict(zip([stamp[:16] for stamp in stamps], stamps, strict=True)).values()
+        found = [ms for stamp in last_of_minute if (ms := self._reader.plain_ms(stamp)) is not None]
+        return max((later - one - 60_000 for one, later in pairwise(found)), default=0)
+
+    def _bare_ms(self, lines: Iterable[bytes]) -> int | None:
+        """The first stamp in lines that name no source; None: lines that are wrapped, or have no stamp."""
+        for raw in islice(lines, _LOOKS_MAX):
+            line = self._reader.read(raw)
+            if line.source or line.outer_ms is not None or raw.lstrip()[:1] in (b"{", b'"'):
+                return None
+            if line.at_ms is not None:
+                return line.at_ms
+        return None
 
 
-def records(parts: Sequence[Part], zone: tzinfo, skipped: Counter[str]) -> Iterator[Record]:
-    """The records of a node's parts in the order of their stamps; one that is in two files comes once."""
+def records(
+    parts: Sequence[Part],
+    zone: tzinfo,
+    skipped: Counter[str],
+    marks: tuple[bytes, ...],
+    on_read: OnRead | None = None,
+) -> Iterator[Record | Quiet]:
+    """The records of a node's parts in the order of their stamps; one that is in two files comes once. What says
+    nothing of replication may come as `Quiet`, at its first stamp."""
     rank = {log: position for position, log in enumerate(NACOS_LOGS)}
+
+    def chained(lane: Sequence[Part]) -> Iterator[Record | Quiet]:
+        for part in lane:
+            for number, stretch in enumerate(part.ordered()):
+                is_first = number == 0 and not part.source
+                counted, told = (skipped, on_read) if is_first else (Counter[str](), None)
+                for source, record in read_file(part.log, part.path, zone, counted, marks, told):
+                    if record.first_line > stretch.last_line:
+                        break
+                    if source == part.source and record.first_line >= stretch.first_line:
+                        yield record
+
     streams = [
-        _in_order(_chained(lane, zone, skipped), rank.get(lane[0].log, len(rank)), number)
-        for number, lane in enumerate(_lanes(parts))
+        _in_order(chained(lane), rank.get(lane[0].log, len(rank)), number) for number, lane in enumerate(_lanes(parts))
     ]
     at_ms, now = 0, dict[str, Path]()
     for _, record in heapq.merge(*streams, key=lambda item: item[0]):
+        if isinstance(record, Quiet):
+            yield record
+            continue
         if record.at_ms != at_ms:
             at_ms, now = record.at_ms, {}
         body = record.text[record.text.find(" ") + 1 :]
@@ -174,40 +381,12 @@ def _lanes(parts: Sequence[Part]) -> list[list[Part]]:
     return lanes
 
 
-def _chained(lane: Sequence[Part], zone: tzinfo, skipped: Counter[str]) -> Iterator[Record]:
-    for part in lane:
-        stretches = part.ordered()
-        for number, stretch in enumerate(stretches):
-            counted = skipped if number == 0 and not part.source else Counter[str]()
-            for source, record in read_file(part.log, part.path, zone, counted):
-                if record.line > stretch.last_line:
-                    break
-                if source == part.source and record.line >= stretch.first_line:
-                    yield record
-
-
-def _in_order(stream: Iterator[Record], rank: int, lane: int) -> Iterator[tuple[tuple[int, int, int, int], Record]]:
+def _in_order(
+    stream: Iterator[Record | Quiet], rank: int, lane: int
+) -> Iterator[tuple[tuple[int, int, int, int], Record | Quiet]]:
     latest_ms = 0
     for position, record in enumerate(stream):
         latest_ms = max(latest_ms, record.at_ms)
         yield (latest_ms, rank, lane, position), record
-
-
-def _lines(path: Path, skipped: Counter[str]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank with their numbers, each cut to what memory should hold at once."""
-    try:
-        with open_log(path) as file:
-            rest, number = False, 1
-            while line := file.readline(_LINE_BYTES_MAX):
-                if rest:
-                    skipped[TOO_LONG] += 1
-                elif stripped := line.rstrip():
-                    yield number, stripped
-                rest = not line.endswith(b"\n")
-                number += not rest
-    except EOFError:
-        skipped[CUT] += 1
-    except (BadGzipFile, zlib.error) as error:
-        raise DamagedTraceError(path, error) from error
-    except OSError as error:
-        raise UnreadableTraceError(path, error) from error
+        if isinstance(record, Quiet):
+            latest_ms = max(latest_ms, record.last_ms)

@@ -11,17 +11,24 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.errors import TraceError
-from distro_traces.nacos_logs.coverage import Coverage
-from distro_traces.nacos_logs.facts import LOG_OF, VERSION, What, fact_of, states_in
+from distro_traces.nacos_logs.blocks import OnRead
+from distro_traces.nacos_logs.coverage import Coverage, joined
+from distro_traces.nacos_logs.facts import LOG_OF, MARKS, VERSION, What, fact_of, states_in
 from distro_traces.nacos_logs.files import LogFiles, split_name
-from distro_traces.nacos_logs.records import Part, Record, read_file
+from distro_traces.nacos_logs.holes import Hole, holes
+from distro_traces.nacos_logs.records import Part, Quiet, Record, read_file
 
-OnFile = Callable[[Path, int, int], None]
-"""Called with each file before it is read, with the bytes of the files before it and of all."""
+OnPart = Callable[[Path | None, int, int], None]
+"""Called while files are read, with the one in question, and with the bytes on disk read so far and of all: those of
+the first pass, and of the second one, in which the file is None, those that are read again."""
+
+
+_MARKS = (*MARKS, b"Member{", b"version=", b"Nacos ")
 
 
 class NoLogsError(TraceError):
@@ -42,9 +49,12 @@ class Node:
     members: set[str] = field(default_factory=set)
     releases: Counter[str] = field(default_factory=Counter)
     facts: Counter[What] = field(default_factory=Counter)
+    starts: list[int] = field(default_factory=list)  # since 1970
     has_revisions: bool = False
     name: str = ""
-    coverage: Coverage = field(default_factory=Coverage)
+    coverages: dict[str, list[Coverage]] = field(default_factory=dict)  # by log, one for each file
+    coverage: Coverage = field(default_factory=Coverage)  # of all files together
+    holes: list[Hole] = field(default_factory=list)
 
     @property
     def first_ms(self) -> int:
@@ -53,6 +63,19 @@ class Node:
     @property
     def last_ms(self) -> int:
         return max(part.last_ms for part in self.parts)
+
+    @property
+    def sure_holes(self) -> list[Hole]:
+        return [hole for hole in self.holes if hole.is_sure]
+
+    @property
+    def to_read_again(self) -> list[Part]:
+        """Those with facts, and those within which the node was started: their last record before that counts."""
+        return [
+            part
+            for part in self.parts
+            if not part.is_silent or any(part.first_ms < start <= part.last_ms for start in self.starts)
+        ]
 
     @property
     def is_named(self) -> bool:
@@ -68,54 +91,73 @@ def survey(
     zones: Mapping[str, tzinfo],
     zone: tzinfo,
     names: Mapping[str, str],
-    on_file: OnFile | None = None,
+    on_part: OnPart | None = None,
 ) -> list[Node]:
     """The nodes of these files that say something of replication. Raises NoLogsError, DisorderError."""
     nodes: dict[str, Node] = {}
-    sizes = {path: _size(path) for files in found for paths in files.by_log.values() for path in paths}
+    sizes = {path: size_of(path) for files in found for paths in files.by_log.values() for path in paths}
     done, total = 0, sum(sizes.values())
     for files in found:
         its_zone = zones.get(files.label, zone)
         for log, paths in files.by_log.items():
             for path in paths:
-                if on_file is not None:
-                    on_file(path, done, total)
-                done += sizes[path]
-                for label in _learn(nodes, files.label, log, path, its_zone):
+                on_read = None if on_part is None else partial(_told, on_part, path, Counter(done=done), total)
+                for label in _learn(nodes, files.label, log, path, its_zone, on_read):
                     nodes[label].zone = its_zone
+                done += sizes[path]
     known = [node for node in nodes.values() if node.facts]
     for node in known:
         if [each.directory for each in known].count(node.directory) == 1:  # one host, so the directory names it too
             node.label = node.directory
     _name(known, names)
-    return _joined(known, names)
+    known = _joined(known, names)
+    for node in known:
+        _look_for_holes(node)
+    return known
 
 
-def _size(path: Path) -> int:
+def _told(on_part: OnPart, path: Path | None, count: Counter[str], total: int, read: int) -> None:
+    count["done"] += read
+    on_part(path, count["done"], total)
+
+
+def size_of(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:  # it is refused when it is read
         return 0
 
 
-def _learn(nodes: dict[str, Node], label: str, log: str, path: Path, zone: tzinfo) -> set[str]:
+def _learn(nodes: dict[str, Node], label: str, log: str, path: Path, zone: tzinfo, on_read: OnRead | None) -> set[str]:
     """Read a file; each source in it is a part, of the node that the source names or of the directory's."""
-    parts: dict[str, tuple[Node, Part]] = {}
+    parts: dict[str, tuple[Node, Part, Coverage]] = {}
     touched = set()
-    for source, record in read_file(log, path, zone, Counter()):
+    for source, record in read_file(log, path, zone, Counter(), _MARKS, on_read):
         if source not in parts:
             its_log, its_label = _of_source(source, log, label)
             node = nodes.setdefault(its_label, Node(its_label, zone, label))
             touched.add(its_label)
-            part = Part(path, source, its_log)
+            part, coverage = Part(path, source, its_log), Coverage()
             node.parts.append(part)
-            parts[source] = (node, part)
-        node, part = parts[source]
+            node.coverages.setdefault(its_log, []).append(coverage)
+            parts[source] = (node, part, coverage)
+        node, part, coverage = parts[source]
         part.extend(record)
-        _note(node, record._replace(log=part.log))
-    for _, part in parts.values():
+        if isinstance(record, Quiet):
+            coverage.pass_over(record)
+        else:
+            _note(node, part, coverage, record._replace(log=part.log))
+    for _, part, _ in parts.values():
         part.ordered()  # refuses what has no order before anything is written
     return touched
+
+
+def _look_for_holes(node: Node) -> None:
+    """What the files of a node cover together, and where one is missing. Of logs without a fact nothing is said."""
+    told = {log for log, files in node.coverages.items() if any(each.spans for each in files)}
+    node.holes = holes(part for part in node.parts if part.log in told)
+    whole = [joined(files, [hole for hole in node.holes if hole.log == log]) for log, files in node.coverages.items()]
+    node.coverage = joined(whole, node.holes)
 
 
 def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
@@ -131,17 +173,20 @@ def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
     return known or log, "/".join((label, *names)) if names else label
 
 
-def _note(node: Node, record: Record) -> None:
+def _note(node: Node, part: Part, coverage: Coverage, record: Record) -> None:
     if "Member{" in record.text:
         node.members.update(member for member, _ in states_in(record.text))
     if "version=" in record.text or "Nacos " in record.text:
         for release in VERSION.findall(record.text):
             node.releases[release[0] or release[1]] += 1
     fact = fact_of(record)
-    node.coverage.add(record, None if fact is None else fact.what)
+    coverage.add(record, None if fact is None else fact.what)
     if fact is None:
         return
     node.facts[fact.what] += 1
+    part.is_silent = False
+    if fact.what is What.STARTS:
+        node.starts.append(record.at_ms)
     node.has_revisions = node.has_revisions or "revision" in fact.details
     if fact.what is What.MEMBERS:
         node.members.update(map(one_name, entries(fact["members"])))
@@ -194,7 +239,9 @@ def _one_of(name: str, nodes: list[Node], names: Mapping[str, str]) -> Node:
         first.members |= node.members
         first.others |= node.others
         first.has_revisions = first.has_revisions or node.has_revisions
-        first.coverage.merge(node.coverage)
+        first.starts += node.starts
+        for log, files in node.coverages.items():
+            first.coverages.setdefault(log, []).extend(files)
     return first
 
 

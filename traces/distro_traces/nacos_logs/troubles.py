@@ -1,10 +1,11 @@
 """What went wrong, in order of time, as the servers themselves say it: the story that an operator reads first.
 
 A trouble is an episode: the first record that says so, how often it was said, and the record that says it is over, if
-there is one. None of them is a verdict, and none follows from the absence of a record. Kinds, by what they explain: a
-server in 1.x mode, a node that does not load (and so verifies nothing), a member that another does not take for UP, a
-link on which calls fail, a client whose connection was closed by the server, a copy that goes and comes again,
-registrations that were dropped, pushes that fail.
+there is one. None of them is a verdict, and none follows from the absence of a record that a missing file may have.
+Kinds, by what they explain: a server in 1.x mode, a node that does not load (and so verifies nothing), a member that
+another does not take for UP, a link on which calls fail, a client whose connection was closed by the server, a copy
+that goes and comes again, registrations that were dropped, pushes that fail; changes that never reached a member,
+copies that differ at the end, and files that are missing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from distro_protos.addresses import entries, one_name
+from distro_traces.endings import Differs
 from distro_traces.nacos_logs.facts import Fact, What, states_in
+from distro_traces.nacos_logs.holes import Hole
 from distro_traces.unreached import Unreached
 
 FLAPS = 3
@@ -74,25 +77,17 @@ class Troubles:
         if note is not None:
             note(self, node, fact)
 
-    def found(self, began_ms: int, unreached: list[Unreached]) -> list[Trouble]:
+    def found(
+        self, began_ms: int, unreached: list[Unreached], differing: list[Differs], holes: list[tuple[str, Hole]]
+    ) -> list[Trouble]:
         """In order of time; a server in 1.x mode first, since it explains the rest."""
         episodes = [_settled(each) for each in (*self._over, *self._open.values()) if _is_told(each)]
         told = [_trouble(each, began_ms) for each in episodes]
         places = {(each.node, each.subject): each.place for each in episodes if each.kind == "link"}
-        told += [
-            Trouble(
-                kind="unreached",
-                node=each.node,
-                subject=each.client,
-                text=str(each),
-                from_ms=each.first_ms,
-                until_ms=None,
-                count=each.failed,
-                place=places.get((each.node, each.member), ""),
-            )
-            for each in unreached
-            if each.failed or each.operation == "CHANGE"
-        ]
+        told += [_never_reached(each, places.get((each.node, each.member), "")) for each in unreached]
+        never = {(each.client, each.member) for each in unreached}
+        told += [_differs(each) for each in differing if (each.client, each.node) not in never]
+        told += [_hole(node, hole, began_ms) for node, hole in holes]
         return sorted(told, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
 
     # Episodes
@@ -274,6 +269,45 @@ def _trouble(each: _Episode, began_ms: int) -> Trouble:
         until_ms=None if each.until_ms is None else each.until_ms - began_ms,
         count=each.count,
         place=each.place,
+    )
+
+
+def _never_reached(each: Unreached, place: str) -> Trouble:
+    return Trouble(
+        kind="unreached",
+        node=each.node,
+        subject=each.client,
+        text=str(each),
+        from_ms=each.first_ms,
+        until_ms=None,
+        count=each.failed,
+        place=place,
+    )
+
+
+def _differs(each: Differs) -> Trouble:
+    return Trouble(
+        kind="differs",
+        node=each.node,
+        subject=each.client,
+        text=each.text,
+        from_ms=each.from_ms,
+        until_ms=None,
+        count=1,
+        place="",
+    )
+
+
+def _hole(node: str, hole: Hole, began_ms: int) -> Trouble:
+    return Trouble(
+        kind="hole",
+        node=node,
+        subject=hole.log,
+        text=f"{hole.text}; nothing is concluded from what is not logged then",
+        from_ms=hole.from_ms - began_ms,
+        until_ms=hole.until_ms - began_ms,
+        count=1,
+        place="",
     )
 
 

@@ -1,0 +1,119 @@
+"""Lines that say nothing of replication are passed over in blocks; what is imported is what reading each would give."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from distro_traces.nacos_logs.blocks import CUT, blocks
+from distro_traces.nacos_logs.facts import MARKS
+from distro_traces.nacos_logs.importer import import_logs
+from distro_traces.nacos_logs.records import Quiet, read_file
+from distro_traces.ndjson import TraceFile, read_ndjson
+
+DATA = Path(__file__).parent / "data"
+STACK = ["java.lang.IllegalStateException: late", *["\tat com.alibaba.nacos.Some.call(Some.java:17)"] * 9]
+
+
+def imported(logs: Path, out: Path) -> TraceFile:
+    return read_ndjson(import_logs(logs, out).path)
+
+
+def rows(trace: TraceFile) -> list[tuple[object, ...]]:
+    return [(e.node, e.at_ms, e.kind, e.peer, e.message, e.client, e.digest, e.detail) for e in trace.events]
+
+
+def with_noise(lines: Iterable[str], seed: int) -> list[str]:
+    """Some records of other things after every record, with the same stamp; after some a stack trace."""
+    draw, found = random.Random(seed), list[str]()
+    for line in lines:
+        found.append(line)
+        if line[:4].isdigit() and draw.random() < 0.8:
+            for number in range(draw.randrange(60)):
+                found.append(f"{line[:23]} INFO request {number} of 10.0.7.7 was answered in 3 ms, nothing else to say")
+            found += STACK * (draw.random() < 0.2)
+    return found
+
+
+@pytest.mark.parametrize("logs", ["cases/23", "nacos-2.2.4"])
+def test_noise_between_the_records_changes_no_row(tmp_path: Path, logs: str) -> None:
+    noisy = tmp_path / "noisy"
+    for number, path in enumerate(sorted((DATA / logs).glob("*/*.log"))):
+        target = noisy / path.relative_to(DATA / logs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # an exception that continues a record comes before the noise
+        target.write_text("\n".join(with_noise(path.read_text().replace("\nj", " j").splitlines(), number)))
+    plain = tmp_path / "plain"
+    shutil.copytree(DATA / logs, plain)
+    for path in plain.glob("*/*.log"):
+        path.write_text(path.read_text().replace("\nj", " j"))
+    assert rows(imported(noisy, tmp_path / "b")) == rows(imported(plain, tmp_path / "a"))
+
+
+def test_a_node_that_stops_is_seen_last_in_whatever_log_wrote_last(tmp_path: Path) -> None:
+    """Also where that log says nothing of replication, and goes on after the start."""
+    logs = tmp_path / "logs" / "n0"
+    logs.mkdir(parents=True)
+    start = "INFO [DISTRO-INIT] waiting distro data storage register..."
+    (logs / "protocol-distro.log").write_text(
+        f"2026-11-21 02:00:00,000 {start}\n2026-11-21 02:20:00,000 {start}\n"
+        "2026-11-21 02:30:00,000 INFO [DISTRO-INIT] load snapshot data success\n"
+    )
+    minutes = [*range(1, 15), *range(21, 30)]
+    (logs / "naming-push.log").write_text(
+        "".join(f"2026-11-21 02:{minute:02d}:00,500 INFO [PUSH-SUCC] all is well\n" for minute in minutes)
+    )
+    stopped = [e for e in imported(tmp_path / "logs", tmp_path / "out").events if e.kind == "node_stopped"]
+    assert [(e.at_ms) for e in stopped] == [14 * 60_000 + 500]
+
+
+def test_most_of_a_log_is_not_read_record_by_record(tmp_path: Path) -> None:
+    path = tmp_path / "naming-server.log"
+    quiet = "2026-11-21 02:00:00,000 INFO nothing of interest\n"
+    path.write_text(quiet * 5000 + "2026-11-21 02:00:00,000 INFO Client connection c1 connect\n" + quiet * 5000)
+    found = [record for _, record in read_file("naming-server", path, UTC, Counter(), MARKS)]
+    assert len(found) < 10
+    assert sum(record.amount for record in found) == 10_001
+    assert [record.first_line for record in found if not isinstance(record, Quiet)] == [5001]
+
+
+def test_a_packed_file_that_was_cut_gives_what_is_whole(tmp_path: Path) -> None:
+    logs = tmp_path / "logs" / "n0"
+    logs.mkdir(parents=True)
+    draw = random.Random(5)
+    lines = "".join(
+        f"2026-11-21 02:00:00,000 INFO Client connection 17_10.0.0.{draw.randrange(256)}_{number} connect\n"
+        for number in range(20_000)
+    )
+    packed = gzip.compress(lines.encode())
+    (logs / "naming-server.log.gz").write_bytes(packed[: len(packed) // 2])
+    found = import_logs(tmp_path / "logs", tmp_path / "out")
+    assert found.skipped[CUT] == 1
+    clients = [e.client for e in read_ndjson(found.path).events]
+    assert 5000 < len(clients) < 15_000
+    assert all(f"connection {client} connect\n" in lines for client in clients)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_the_encodings_of_a_shell_of_windows_are_read(tmp_path: Path, encoding: str) -> None:
+    for path in sorted((DATA / "cases" / "23").glob("*/*.log")):
+        target = tmp_path / "logs" / path.relative_to(DATA / "cases" / "23")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_text().replace("\n", "\r\n").encode(encoding))
+    assert rows(imported(tmp_path / "logs", tmp_path / "b")) == rows(imported(DATA / "cases" / "23", tmp_path / "a"))
+
+
+def test_a_line_without_end_is_not_kept_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "naming-server.log"
+    path.write_bytes(b"one\n" + b"x" * 3_000_000 + b"\nthree")
+    found = list(blocks(path, skipped := Counter[str]()))
+    assert [line[:5] for block in found for line in block.lines] == [b"one", b"xxxxx", b"three"]
+    assert max(len(line) for block in found for line in block.lines) == 64 * 1024
+    assert skipped == {"longer than 64 KiB: the rest of the line": 1}
