@@ -22,9 +22,11 @@ WEB = "10.0.0.1:8080#true"
 
 
 class Teller:
-    def __init__(self, place: Path, observed: Observed = EVERYTHING) -> None:
+    def __init__(
+        self, place: Path, observed: Observed = EVERYTHING, *, run: str = "r", profile: str = "strict"
+    ) -> None:
         nodes = ("a", "b", "c")
-        self._recorder = Recorder(place, "r", profile="strict", target="test", nodes=nodes, observed=observed)
+        self._recorder = Recorder(place, run, profile=profile, target="test", nodes=nodes, observed=observed)
         for node in "abc":
             self.row(node, Kind.NODE_STARTED, 0, detail="a,b,c")
 
