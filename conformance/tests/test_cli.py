@@ -626,6 +626,18 @@ def test_check_finds_nothing_in_a_healthy_recording(document: Document) -> None:
     assert set(violations.values()) == {0}
 
 
+def test_a_change_that_never_reached_a_member_is_said_without_a_checkpoint(call: Call, tmp_path: Path) -> None:
+    with Recorder(tmp_path, "run", profile="strict", target="test", nodes=("a", "b", "c")) as recorder:
+        for node in "abc":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1000, client="c1", owned=True, revision=1, digest="X")
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2000, client="c1", owned=False, revision=1, digest="X")
+        recorder.record("c", Kind.REPLICA_APPLIED, at_ms=9000, client="c2", owned=False, revision=1, digest="X")
+    result = call("check", str(tmp_path), "--convergence")
+    assert "1 changes had not reached a member that was up when the recording ended:" in result.stdout
+    assert "the change of c1 in client_changed of a at 1000 ms (seq 2) had not reached c" in result.stdout
+
+
 def test_a_damaged_path_is_refused_before_spark_is_started(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -278,14 +278,24 @@ def _print(result: CheckResult, open_ends: Sequence[Unreached]) -> None:
         say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
     for cut in result.cuts:
         say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
-    times = result.convergence
-    if times and times.count:
-        slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
-        say(f"  {times.count} changes, {slowest}")
+    for line in _lags(result):
+        say(f"  {line}")
     for line in _claims(result.responsibility, result.began):
         say(f"  {line}")
     for reason in result.reasons:
         say(f"  {reason}")
+
+
+def _lags(result: CheckResult) -> Iterator[str]:
+    times = result.convergence
+    if times and times.count:
+        slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
+        yield f"{times.count} changes, {slowest}"
+    if times and times.unconverged:
+        yield f"{times.unconverged} changes had not reached a member that was up when the recording ended:"
+        for each in [each for each in result.changes if each.ms is None][:VIOLATIONS_PRINTED]:
+            at = _at(each.event, each.run, result)
+            yield f"  run {each.run}: the change of {each.client} in {at} had not reached {each.node}"
 
 
 def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[str]:
