@@ -10,7 +10,8 @@ gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
 
 # Two processes side by side; the tests that share a Spark session stay in one of them (conftest.py).
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+# Durations are kept: the slowest are printed, and all of them are in the JUnit file.
+PYTEST = $(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
 
 test: $(READY)
 	@sh tools/preflight.sh java

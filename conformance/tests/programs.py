@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,23 @@ def executed(*command: str | Path, **options: Any) -> Ran:
     return subprocess.run(command, check=options.pop("check", False), **{**usual, **options})
 
 
+@cache
+def _whole() -> Any:
+    return typer.main.get_command(app)
+
+
+@cache
+def _verb(group: TyperGroup, name: str) -> Any:
+    """Typer builds all verbs of a group to get one, which takes longer than reading a command."""
+    return group.get_command(group.make_context(group.name, [name], resilient_parsing=True), name)
+
+
 def understood(words: list[str]) -> Mapping[str, Any]:
     """A command as the command line reads it, without doing it: what its verb is called with. Raises its exceptions for
     mistakes, and LookupError."""
-    command, rest = typer.main.get_command(app), words[1:]
+    command, rest = _whole(), words[1:]
     while isinstance(command, TyperGroup) and rest and not rest[0].startswith("-"):
-        within = command.make_context(command.name, rest[:1], resilient_parsing=True)
-        found = command.get_command(within, rest[0])
+        found = _verb(command, rest[0])
         if found is None:
             raise LookupError(f"no verb {rest[0]}")
         command, rest = found, rest[1:]

@@ -8,7 +8,6 @@ the text are read by the command line.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -75,32 +74,48 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_what_a_page_says_to_type_is_understood(page: Path) -> None:
-    text = page.read_text("utf-8")
-    for words in (words for each in blocks(text) for words in typed(each.text)):
-        if words[0] == COMMAND:
+def refused(text: str) -> Iterator[str]:
+    """Each command of the page that the command line does not accept, with the reason."""
+    commands = [words for each in blocks(text) for words in typed(each.text) if words[0] == COMMAND]
+    for words in commands + [shlex.split(found) for found in IN_TEXT.findall(text)]:
+        try:
             understood(words)
-    for found in IN_TEXT.findall(text):
-        with contextlib.suppress(
-            typer._click.exceptions.MissingParameter
-        ):  # a sentence may leave out what stands above
-            understood(shlex.split(found))
+        except typer._click.exceptions.MissingParameter as error:
+            if words in commands:  # a sentence may leave out what stands above it
+                yield f"{shlex.join(words)}: {error}"
+        except (typer._click.exceptions.UsageError, LookupError) as error:
+            yield f"{shlex.join(words)}: {error}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_block_of_a_page_is_executed(page: Path) -> None:
-    assert unexecuted(named(page), found_in(page), taken_by_tests()) == []
+def test_commands_on_pages_are_accepted_by_the_command_line() -> None:
+    found = {named(page): list(refused(page.read_text("utf-8"))) for page in PAGES}
+    assert {page: commands for page, commands in found.items() if commands} == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_file_that_a_page_shows_is_used_by_a_command_below_it(page: Path) -> None:
-    shown = found_in(page)
-    for file in (each for each in shown if each.title):
-        below = [
-            command for each in shown if each.is_executed and each.start > file.start for command in each.text.split()
-        ]
-        assert any(file.title in word for word in below), f"nobody uses {file.title}"
+def test_every_block_of_a_page_is_executed() -> None:
+    taken = taken_by_tests()
+    found = {named(page): unexecuted(named(page), found_in(page), taken) for page in PAGES}
+    assert {page: blocks for page, blocks in found.items() if blocks} == {}
+
+
+def unused(shown: list[Block]) -> list[str]:
+    """Titles of files that no command below them names."""
+    return [
+        file.title
+        for file in shown
+        if file.title
+        and not any(
+            file.title in word
+            for each in shown
+            if each.is_executed and each.start > file.start
+            for word in each.text.split()
+        )
+    ]
+
+
+def test_every_file_that_a_page_shows_is_used_by_a_command_below_it() -> None:
+    found = {named(page): unused(found_in(page)) for page in PAGES}
+    assert {page: files for page, files in found.items() if files} == {}
 
 
 def test_what_tests_take_is_there() -> None:

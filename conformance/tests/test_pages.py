@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
 from programs import ROOT
 
 ROOMS = ("bench", "conformance", "docs", "impl", "model", "protos", "scenarios", "spark", "tools", "traces")
@@ -25,9 +23,9 @@ def missing(text: str) -> list[str]:
     return sorted(path for path in named if not any(True for _ in ROOT.glob(path.rstrip("/"))))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_names_only_files_that_exist(page: Path) -> None:
-    assert missing(page.read_text()) == []
+def test_pages_name_only_files_that_exist() -> None:
+    named = {page.relative_to(ROOT).as_posix(): missing(page.read_text()) for page in PAGES}
+    assert {page: paths for page, paths in named.items() if paths} == {}
 
 
 def test_a_path_that_is_gone_is_noticed() -> None:

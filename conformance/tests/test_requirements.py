@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -17,12 +18,20 @@ from distro_conformance.requirements.requirement import requirement
 from distro_conformance.verdict import UsageError, Verdict
 
 
-@pytest.mark.parametrize("entry", all_requirements(), ids=lambda entry: entry.id)
-def test_every_requirement_is_one_sentence_with_a_source(entry: Requirement) -> None:
-    assert re.fullmatch(r"DISTRO-[A-Z]+-\d{3}", entry.id)
-    assert entry.text.endswith(".")
-    assert entry.text.count(". ") == 0
-    assert re.search(r"docs/protocol #[a-z]", entry.source)
+def is_well_formed(entry: Requirement) -> bool:
+    is_one_sentence = entry.text.endswith(".") and ". " not in entry.text
+    has_source = re.search(r"docs/protocol #[a-z]", entry.source)
+    return bool(re.fullmatch(r"DISTRO-[A-Z]+-\d{3}", entry.id) and is_one_sentence and has_source)
+
+
+def test_every_requirement_is_one_sentence_with_a_source() -> None:
+    assert [entry.id for entry in all_requirements() if not is_well_formed(entry)] == []
+
+
+def test_a_second_sentence_or_a_missing_source_is_noticed() -> None:
+    entry = next(iter(all_requirements()))
+    assert not is_well_formed(replace(entry, text="A node answers. It does so at once."))
+    assert not is_well_formed(replace(entry, source="somewhere"))
 
 
 def test_an_id_is_given_once() -> None:

@@ -85,15 +85,14 @@ class TestReplacing:
         with pytest.raises(NotARuleError, match=r"more, in .*, line \d+ has 4 arguments; 'revision_matches', .* has 3"):
             instead_of(verify.revision_matches)(more)
 
-    @pytest.mark.parametrize(
-        "profile",
-        [*PROFILES.values(), *(with_mutant(STRICT, each) for each in MUTANTS)],
-        ids=lambda profile: profile.name,
-    )
-    def test_a_replacement_has_the_arguments_of_its_rule(self, profile: Profile):
-        for name, function in profile.rules:
-            assert function.__code__.co_argcount == RULES[name].own.__code__.co_argcount
-            assert name_of(function) == name
+    def test_a_replacement_has_the_name_and_the_arguments_of_its_rule(self):
+        profiles = [*PROFILES.values(), *(with_mutant(STRICT, each) for each in MUTANTS)]
+        replacements = [(profile.name, name, of) for profile in profiles for name, of in profile.rules]
+        assert [
+            (profile, name)
+            for profile, name, function in replacements
+            if name_of(function) != name or function.__code__.co_argcount != RULES[name].own.__code__.co_argcount
+        ] == []
 
 
 class TestGuards:
