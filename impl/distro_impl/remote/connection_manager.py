@@ -7,7 +7,7 @@ the difference is visible only to a client that ends its stream and keeps its ch
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
@@ -59,6 +59,8 @@ class ConnectionManager:
         """Whether the end of a connection has no consequences any more: the node itself is about to end."""
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
         self._transports: dict[PeerKey, _Transport] = {}
+        self._by_id: dict[str, _Transport] = {}
+        self._without_set_up: Counter[str] = Counter()  # how many transports of an ip have no connection
         self._connections: dict[str, Connection] = {}
         self._counts = ClientCounts()
         self._request_ids = count(1)
@@ -82,9 +84,11 @@ class ConnectionManager:
         transport = self._transports.get(peer)
         if transport is None:
             ip, _ = peer_address(peer[1])
-            has_room = self._has_room_for_stream(ip)
+            has_room = self.limits.has_room_for_stream(ip, self._without_set_up[ip])
             transport = self._transports[peer] = _Transport(self.id_of(peer), ip, stream, self._clock.now_ms())
             del self._ids[peer]
+            self._by_id[transport.connection_id] = transport
+            self._count_without_set_up(ip, 1)
             if not has_room:
                 stream.close()
             self.log.transport_ready(transport.connection_id)
@@ -97,21 +101,22 @@ class ConnectionManager:
         transport.streams -= 1
         if not transport.streams:
             del self._transports[peer]
+            del self._by_id[transport.connection_id]
+            if transport.connection_id not in self._connections:
+                self._count_without_set_up(transport.ip, -1)
             self.log.transport_terminated(transport.connection_id)
             self.unregister(transport.connection_id)
 
     def without_set_up(self, older_than_ms: int) -> list[ServerStream]:
         """Streams of transports that opened so long ago and have not registered. Releases keep them for ever."""
         since_ms = self._clock.now_ms() - older_than_ms
-        return [each.stream for each in self._unregistered() if each.opened_ms <= since_ms]
+        waiting = (each for each in self._transports.values() if each.connection_id not in self._connections)
+        return [each.stream for each in waiting if each.opened_ms <= since_ms]
 
-    def _unregistered(self) -> Iterator[_Transport]:
-        return (each for each in self._transports.values() if each.connection_id not in self._connections)
-
-    def _has_room_for_stream(self, ip: str) -> bool:
-        if self.limits.are_none:
-            return True
-        return self.limits.has_room_for_stream(ip, sum(each.ip == ip for each in self._unregistered()))
+    def _count_without_set_up(self, ip: str, more: int) -> None:
+        self._without_set_up[ip] += more
+        if not self._without_set_up[ip]:
+            del self._without_set_up[ip]
 
     # Registration
 
@@ -137,6 +142,8 @@ class ConnectionManager:
             self.log.register_failed(connection.id, refusal)
             return False
         self._connections[connection.id] = connection
+        if (transport := self._by_id.get(connection.id)) is not None:
+            self._count_without_set_up(transport.ip, -1)
         self._counts.add(connection.meta)
         self.log.registered(connection.meta)
         self._connected(connection)
@@ -147,6 +154,8 @@ class ConnectionManager:
         connection = self._connections.pop(connection_id, None)
         if connection is None:
             return
+        if (transport := self._by_id.get(connection_id)) is not None:
+            self._count_without_set_up(transport.ip, 1)
         self._counts.remove(connection.meta)
         self.log.unregistered(connection_id)
         connection.close()
