@@ -13,7 +13,8 @@ from typing import Any
 
 class NodeEventKind(StrEnum):
     CLIENT_CONNECTED = "client_connected"  # a naming client of our own exists now
-    CLIENT_CHANGED = "client_changed"  # it registered or deregistered here, or its beats changed something
+    CLIENT_CHANGED = "client_changed"  # it registered or deregistered here; its beats: reason is healthy, unhealthy
+    # or expired
     CLIENT_DISCONNECTED = "client_disconnected"  # its connection ended and it was removed; ip:port: reason is lease
     REPLICA_APPLIED = "replica_applied"  # a message of a peer was applied; reason: CHANGE, ADD or SNAPSHOT
     REPLICA_REMOVED = "replica_removed"  # reason: DELETE, lease or connected

@@ -40,7 +40,7 @@ from itertools import pairwise
 import polars as pl
 
 from distro_spark.cluster import SEQ_MAX, Cluster, key
-from distro_spark.history import GONE, LEASE, OWN_CONNECTION, Row
+from distro_spark.history import FIELDS, GONE, LEASE, OWN_CONNECTION
 from distro_traces.content import digest
 from distro_traces.event import STATE_KINDS, Kind, Outcome
 
@@ -51,7 +51,7 @@ EMPTY = digest(())
 KIND = pl.Enum([kind.value for kind in Kind])
 OUTCOME = pl.Enum([outcome.value for outcome in Outcome])
 OPERATION = pl.Enum(["CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY"])
-COLUMNS = ("run", "client", *Row._fields)
+COLUMNS = ("run", "client", *FIELDS)
 SORTED = ("run", "client", "node", "seq")
 
 sent, received = c("kind") == "request_sent", c("kind") == "request_received"

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import Cluster
-from distro_spark.history import CALLS, RESETS, ClientHistory, Row, Violation
+from distro_spark.history import CALLS, RESETS, ClientHistory, Finding, Row, Violation
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.known import known_bug, may_be_known
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
@@ -55,11 +55,7 @@ def violations_in(
 def violations_of_nodes(cluster: Cluster, chosen: Sequence[str]) -> pl.DataFrame:
     """Those that the nodes' own rows show."""
     t = timeline(pl.DataFrame(schema=ROWS), cluster)
-    lines: list[dict[str, Any]] = []
-    for invariant in (INVARIANTS[name] for name in chosen):
-        if invariant.of_nodes is not None:
-            words = (invariant.of_nodes_says, invariant.of_nodes_expects)
-            lines += _lines(t, invariant.name, invariant.of_nodes(t), *words)
+    lines = [_line(name, found, has_room=True) for name in chosen for found in findings_of_nodes(t, INVARIANTS[name])]
     return pl.DataFrame(lines, VIOLATION_COLUMNS)
 
 
@@ -71,23 +67,34 @@ ROWS = {
 
 def _of_invariant(t: Timeline, invariant: Invariant, seconds: dict[str, float]) -> pl.DataFrame:
     began = time.perf_counter()
-    lines: list[dict[str, Any]] = []
-    if invariant.find is not None and t.rows.height:
-        found = invariant.find(t)
-        judged = t.cluster.judged[invariant.name]
-        if len(judged) < len(t.cluster.names):
-            found = found.filter(c("g").is_in(list(judged)))
-        lines = list(_lines(t, invariant.name, found, invariant.says, invariant.expects))
+    found = enumerate(findings_of_clients(t, invariant))
+    lines = [_line(invariant.name, each, has_room=number < EXPLAINED_MAX) for number, each in found]
     seconds[invariant.name] += time.perf_counter() - began
     return pl.DataFrame(lines, VIOLATION_COLUMNS)
 
 
-def _lines(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str) -> Iterator[dict[str, Any]]:
+def findings_of_clients(t: Timeline, invariant: Invariant) -> Iterator[Finding]:
+    if invariant.find is None or not t.rows.height:
+        return
+    found = invariant.find(t)
+    judged = t.cluster.judged[invariant.name]
+    if len(judged) < len(t.cluster.names):
+        found = found.filter(c("g").is_in(list(judged)))
+    yield from _findings(t, invariant.name, found, invariant.says, invariant.expects)
+
+
+def findings_of_nodes(t: Timeline, invariant: Invariant) -> Iterator[Finding]:
+    if invariant.of_nodes is not None:
+        found, words = invariant.of_nodes(t), (invariant.of_nodes_says, invariant.of_nodes_expects)
+        yield from _findings(t, invariant.name, found, *words)
+
+
+def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str) -> Iterator[Finding]:
+    """What the invariant found, in words; with the client's history where the release may have a known defect."""
     if found.is_empty():
         return
     histories = _Histories(t)
     rows = _Rows(t, (*found["first"].drop_nulls(), *found["last"]))
-    explained = 0
     for line in found.iter_rows(named=True):
         g, first_no, last_no, after = (line.pop(column) for column in ("g", "first", "last", "after"))
         last = rows[last_no]
@@ -97,9 +104,8 @@ def _lines(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str)
         if number is None and place is not None and place >= 0:
             number = rows.clients[place]
         run, node = t.cluster.runs[g], t.cluster.names[g]
-        client = "" if number is None else t.clients[number]
+        client, profile = "" if number is None else t.clients[number], t.cluster.headers[run].profile
         words = {**line, "node": node, "client": client, "first": first, "last": last, "after": after}
-        evidence = {key: value for key, value in line.items() if not key.startswith("_")}
         violation = Violation(
             node=node,
             first=first,
@@ -107,32 +113,31 @@ def _lines(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str)
             message=says.format_map(words),
             expected=expects.format_map(words),
             after=after,
-            evidence=evidence,
+            evidence={key: value for key, value in line.items() if not key.startswith("_")},
         )
-        profile = t.cluster.headers[run].profile
-        known, has_room = None, explained < EXPLAINED_MAX
-        if number is not None and may_be_known(name, profile):
-            explained += 1
-            known = known_bug(name, histories.of(number), violation) if has_room else None
-        else:
-            has_room = True
-            if number is None and may_be_known(name, profile):
-                known = known_bug(name, ClientHistory(run, profile, "", (), {}, {}), violation)
-        yield {
-            "invariant": name,
-            "run": run,
-            "profile": profile,
-            "client": client,
-            "node": node,
-            **_reference("first", first),
-            **_reference("last", last),
-            "evidence": json.dumps({key: str(value) for key, value in evidence.items() if value is not None}),
-            "message": violation.message,
-            "expected": violation.expected,
-            "after": after,
-            "known": known,
-            "explained": has_room,
-        }
+        has_symptoms = may_be_known(name, profile)
+        yield Finding(histories.of(run, number) if has_symptoms else ClientHistory(run, profile, client), violation)
+
+
+def _line(name: str, finding: Finding, *, has_room: bool) -> dict[str, Any]:
+    """`has_room`: the violation is held against the known defects of its release."""
+    history, violation = finding.history, finding.violation
+    is_explained = has_room or not may_be_known(name, history.profile)
+    return {
+        "invariant": name,
+        "run": history.run,
+        "profile": history.profile,
+        "client": history.client,
+        "node": violation.node,
+        **_reference("first", violation.first),
+        **_reference("last", violation.last),
+        "evidence": json.dumps({key: str(value) for key, value in violation.evidence.items() if value is not None}),
+        "message": violation.message,
+        "expected": violation.expected,
+        "after": violation.after,
+        "known": known_bug(name, finding) if is_explained else None,
+        "explained": is_explained,
+    }
 
 
 def _reference(prefix: str, row: Row) -> dict[str, Any]:
@@ -158,32 +163,27 @@ def rows_in(frame: pl.DataFrame) -> list[Row]:
 
 
 class _Histories:
-    """Of the clients with violations, each made once."""
+    """Of the clients with violations, each made once; that of the nodes themselves has no client."""
 
     def __init__(self, t: Timeline) -> None:
         self._t = t
-        self._of: dict[int, ClientHistory] = {}
+        self._of: dict[tuple[str, int | None], ClientHistory] = {}
 
-    def of(self, client_no: int) -> ClientHistory:
-        if client_no not in self._of:
-            self._of[client_no] = history_of(self._t, client_no)
-        return self._of[client_no]
+    def of(self, run: str, client_no: int | None) -> ClientHistory:
+        if (run, client_no) not in self._of:
+            self._of[run, client_no] = self._made(run, client_no)
+        return self._of[run, client_no]
 
-
-def history_of(t: Timeline, client_no: int) -> ClientHistory:
-    begin, end = t.spans[client_no]
-    rows = t.rows[begin:end]
-    cluster, run = t.cluster, rows["run"][0]
-    judged = cluster.judged["INV-CONV"]
-    return ClientHistory(
-        run,
-        cluster.headers[run].profile,
-        rows["client"][0],
-        rows_in(rows),
-        cluster.marks_of(run, RESETS),
-        cluster.marks_of(run, [Kind.CHECKPOINT]),
-        cluster.deleters[run],
-        cluster.marks_of(run, [Kind.LINK_FAULT, Kind.MEMBERS_CHANGED]),
-        cluster.marks_of(run, CALLS),
-        frozenset(cluster.names[g] for g in cluster.of_run[run] if g not in judged),
-    )
+    def _made(self, run: str, client_no: int | None) -> ClientHistory:
+        cluster = self._t.cluster
+        begin, end = (0, 0) if client_no is None else self._t.spans[client_no]
+        return ClientHistory(
+            run,
+            cluster.headers[run].profile,
+            "" if client_no is None else self._t.clients[client_no],
+            rows_in(self._t.rows[begin:end]),
+            cluster.marks_of(run, RESETS),
+            cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
+            cluster.marks_of(run, CALLS),
+            cluster.deleters[run],
+        )

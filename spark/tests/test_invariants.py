@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CheckResult, EventReference, Violation
 from distro_traces.content import digest
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
 
 pytestmark = pytest.mark.spark
@@ -48,8 +48,11 @@ class Teller:
     def connect(self, node: str, client: str = "c1") -> Event:
         return self.row(node, Kind.CLIENT_CONNECTED, client=client, owned=True, revision=0, digest=EMPTY)
 
-    def change(self, node: str, revision: int | None, content: str, client: str = "c1") -> Event:
-        return self.row(node, Kind.CLIENT_CHANGED, client=client, owned=True, revision=revision, digest=content)
+    def change(
+        self, node: str, revision: int | None, content: str, client: str = "c1", detail: str | None = None
+    ) -> Event:
+        about = {"client": client, "revision": revision, "digest": content, "detail": detail}
+        return self.row(node, Kind.CLIENT_CHANGED, owned=True, **about)
 
     def apply(
         self, nodes: Iterable[str], revision: int | None, content: str, client: str = "c1", owned: bool = False
@@ -487,7 +490,7 @@ def a_content_that_nobody_published(run: Teller) -> list[Expected]:
 def an_owner_that_changes_without_moving_on(run: Teller) -> list[Expected]:
     run.connect("a")
     first = run.change("a", 1, "X")
-    reused = run.change("a", 1, "Y")
+    reused = run.change("a", 1, "Y", detail=BATCH)
     run.apply("bc", 1, "X")
     run.apply("bc", 2, "Y")
     run.checkpoint()

@@ -75,6 +75,11 @@ def replica_from_sync(data: Mapping[str, Any]) -> Replica:
         raise ValueError(f"not a ClientSyncData object: {type(error).__name__} at {error}") from error
 
 
+def has_batch(data: Mapping[str, Any]) -> bool:
+    """Whether a `ClientSyncData` object has a batch for one of its services."""
+    return bool((data.get("batchInstanceData") or {}).get("serviceNames"))
+
+
 def _parallel(data: Mapping[str, Any], infos: str, unpack: Any) -> list[Published]:
     """Index i of the four lists is the i-th service of the client."""
     names = zip(

@@ -28,6 +28,7 @@ class Kind(StrEnum):
 
     CLIENT_CONNECTED = "client_connected"  # client, owned=true, revision, digest (of nothing published)
     CLIENT_CHANGED = "client_changed"  # client, owned=true, revision, digest: what its own connection made of it
+    # (and detail: batch, when some of that is published as a batch; healthy, unhealthy or expired, when beats did it)
     CLIENT_DISCONNECTED = "client_disconnected"  # client, owned=true; the owner no longer has it
     REPLICA_APPLIED = "replica_applied"  # client, owned, revision, digest, message: the node now holds this
     REPLICA_REMOVED = "replica_removed"  # client, message or detail (lease): the node no longer has it
@@ -56,11 +57,12 @@ STATE_KINDS = frozenset(
 """After such a row the node holds `digest` for `client`, or nothing when `digest` is null."""
 
 
-EXPIRED = "expired"
-"""With what `detail` ends where an owner itself dropped an instance, since its beats stayed out."""
+EXPIRED, HEALTHY, UNHEALTHY = "expired", "healthy", "unhealthy"
+"""With what `detail` ends where an owner itself dropped an instance, since its beats stayed out, or judged its health
+by them."""
 
 BATCH = "batch"
-"""What `detail` says of a request in whose content a service has a batch. Older recordings never say it."""
+"""What `detail` says of a request or a change in whose content a service has a batch. Older recordings do not."""
 
 
 class Outcome(StrEnum):

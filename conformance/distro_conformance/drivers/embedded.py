@@ -39,7 +39,8 @@ from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch
 from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
-from distro_traces.content import replica_from_sync
+from distro_traces.content import has_batch, replica_from_sync
+from distro_traces.event import BATCH
 from distro_traces.ndjson import Recorder
 
 UNKNOWN_TO_MODEL: Mapping[str, Any] = {
@@ -73,7 +74,8 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
             case NodeEventKind.CLIENT_CONNECTED:
                 recording.client_connected(node, client, event.revision or 0, content)
             case NodeEventKind.CLIENT_CHANGED:
-                recording.client_changed(node, client, event.revision or 0, content)
+                batch = BATCH if event.sync_data is not None and has_batch(event.sync_data) else None
+                recording.client_changed(node, client, event.revision or 0, content, detail=event.reason or batch)
             case NodeEventKind.CLIENT_DISCONNECTED:
                 recording.client_disconnected(node, client)
             case NodeEventKind.REPLICA_APPLIED:

@@ -114,9 +114,9 @@ class TraceJournal:
         self._owner[client] = node
         self._state(node, Kind.CLIENT_CONNECTED, client, owned=True, revision=revision, digest=content)
 
-    def client_changed(self, node: str, client: str, revision: int, content: str) -> None:
+    def client_changed(self, node: str, client: str, revision: int, content: str, *, detail: str | None = None) -> None:
         self._owner[client] = node
-        self._state(node, Kind.CLIENT_CHANGED, client, owned=True, revision=revision, digest=content)
+        self._state(node, Kind.CLIENT_CHANGED, client, owned=True, revision=revision, digest=content, detail=detail)
 
     def client_disconnected(self, node: str, client: str) -> None:
         self._owner[client] = UNOWNED

@@ -31,6 +31,7 @@ from distro_model.actions import (
 from distro_model.clock.board import Told
 from distro_model.cluster.values import Call
 from distro_model.events import (
+    BEATS,
     ApplyDue,
     BatchRegistered,
     BeatCheckDue,
@@ -62,10 +63,11 @@ from distro_model.messages import (
 )
 from distro_model.node import Client
 from distro_model.profiles import Profile
-from distro_model.rules.owners import UNHEALTHY, is_ip_client
+from distro_model.rules.owners import UNHEALTHY as IS_UNHEALTHY
+from distro_model.rules.owners import is_ip_client
 from distro_protos.addresses import split_address
 from distro_traces.content import Published, digest
-from distro_traces.event import BATCH, Kind, Outcome
+from distro_traces.event import BATCH, EXPIRED, HEALTHY, UNHEALTHY, Kind, Outcome
 from distro_traces.run_writer import Values
 
 LEASE = "lease"
@@ -215,7 +217,8 @@ class SimulationJournal:
             before = told.before.client(client.name)
             shown = before is None or (before.content, before.revision) != (client.content, client.revision)
             if is_ip_client(client.name) and shown:
-                self._holds(at_ms, told.position, Kind.CLIENT_CHANGED.value, client, None, owned=True)
+                beats = None if before is None else _by_beats(event, before.content, client.content)
+                self._holds(at_ms, told.position, Kind.CLIENT_CHANGED.value, client, None, owned=True, detail=beats)
         self._connections_ended(at_ms, told, event)
 
     # Rows
@@ -234,12 +237,21 @@ class SimulationJournal:
         self._add(self._names[node], row)
 
     def _holds(
-        self, at_ms: int, node: int, kind: str, client: Client, message: str | None, *, owned: bool = False
+        self,
+        at_ms: int,
+        node: int,
+        kind: str,
+        client: Client,
+        message: str | None,
+        *,
+        owned: bool = False,
+        detail: str | None = None,
     ) -> None:
         owned = owned or client.native
         revision = client.revision if owned or self._copies_have_revisions else None
         content = digest_of(client.content)
-        row = (at_ms, kind, None, message, None, client.name, owned, revision, content, None, None)
+        batch = BATCH if kind == Kind.CLIENT_CHANGED and has_batch(client.content) else None
+        row = (at_ms, kind, None, message, None, client.name, owned, revision, content, None, detail or batch)
         self._add(self._names[node], row)
 
     def _request(self, at_ms: int, kind: str, node: int, peer: str, call: Call) -> None:
@@ -274,6 +286,14 @@ def _gone(told: Told) -> list[str]:
     return [client.name for client in told.before.clients if told.after.client(client.name) is None]
 
 
+def _by_beats(event: Event, before: Content, after: Content) -> str | None:
+    """What beats, or their absence, made of an ip:port client; None: a request changed it."""
+    if isinstance(event, BeatCheckDue):
+        return EXPIRED if len(after) < len(before) else UNHEALTHY
+    is_beat = isinstance(event, HttpReceived) and event.action in BEATS and len(after) == len(before)
+    return HEALTHY if is_beat else None
+
+
 def content_of(request: Request) -> str | None:
     """The digest of what a request carries; None for one that carries nothing."""
     return digest_of(request.content) if isinstance(request, Change) else None
@@ -291,7 +311,7 @@ def digest_of(content: Content) -> str:
 
 def _published(service: str, instance: str) -> Published:
     """An instance as a scenario writes it: `ip:port key=value …`."""
-    address, *metadata = instance.removesuffix(UNHEALTHY).split(" ")
+    address, *metadata = instance.removesuffix(IS_UNHEALTHY).split(" ")
     ip, port = split_address(address)
     pairs = ",".join(f'"{key}":"{value}"' for key, _, value in sorted(word.partition("=") for word in metadata))
     return Published(
@@ -300,6 +320,6 @@ def _published(service: str, instance: str) -> Published:
         service,
         ip,
         int(port),
-        healthy=not instance.endswith(UNHEALTHY),
+        healthy=not instance.endswith(IS_UNHEALTHY),
         attributes=f"{{{pairs}}}",
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distro_protos import Json, Message, Payload, decode, encode
-from distro_traces.content import Replica, replica_from_sync
+from distro_traces.content import Replica, has_batch, replica_from_sync
 from distro_traces.event import Outcome
 
 RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
@@ -54,8 +54,7 @@ def read_request(message: Message) -> DistroCall | None:
             replica = replica_from_sync(content)
         except ValueError:
             return DistroCall(operation, client)
-        has_batch = bool((content.get("batchInstanceData") or {}).get("serviceNames"))
-        return DistroCall(operation, client, replica.revision, replica, has_batch)
+        return DistroCall(operation, client, replica.revision, replica, has_batch(content))
     return DistroCall(operation, client)
 
 

@@ -189,19 +189,19 @@ class ClientManager:
             return
         client.heart_beats_ms[service] = self._clock.now_ms()
         if not instance.healthy:
-            self._judge(client, service, replace(instance, healthy=True))
+            self._judge(client, service, replace(instance, healthy=True), "healthy")
 
     def take_for_dead(self, client: IpPortClient, service: Service) -> None:
         """There were no beats of it for a while."""
-        self._judge(client, service, replace(client.singles[service], healthy=False))
+        self._judge(client, service, replace(client.singles[service], healthy=False), "unhealthy")
 
     def expire_instance(self, client: IpPortClient, service: Service) -> None:
         """There were none for so long that it goes."""
         held = {**client.singles[service].to_json(), "lastHeartBeatTime": client.heart_beats_ms[service]}
         self._log.expired(client.id, service, held)
-        self._judge(client, service, None)
+        self._judge(client, service, None, "expired")
 
-    def _judge(self, client: IpPortClient, service: Service, published: PublishedInstance | None) -> None:
+    def _judge(self, client: IpPortClient, service: Service, published: PublishedInstance | None, reason: str) -> None:
         """Releases compute the revision at registering and deregistering only, so no verify finds the loss of what
         changed here (D12, B06)."""
         last_beat_ms = client.heart_beats_ms[service]
@@ -211,7 +211,7 @@ class ClientManager:
             self._log.health_judged(client.id, service, published, last_beat_ms)
         if self._profile.revision_follows_beats:
             client.revision = client.content_hash(self._profile)
-        self._tell_change(client, (service,))
+        self._tell_change(client, (service,), reason)
 
     def apply(self, sync: SyncData, *, revision: int | None, reason: str) -> None:
         """Make the copy of a client equal to what a peer has sent, a new copy if there is none.
@@ -273,9 +273,9 @@ class ClientManager:
         for service in changes:
             self._services.changed(service)
 
-    def _tell_change(self, client: Client, services: Collection[Service]) -> None:
+    def _tell_change(self, client: Client, services: Collection[Service], reason: str | None = None) -> None:
         self._publish_change(client, services)
-        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client, reason)
 
     def _publish_change(self, client: Client, services: Collection[Service]) -> None:
         if services:

@@ -2,7 +2,7 @@
 
 A row says what is wrong, in which releases, where it was reported or can be read, and for the search of the model which
 properties break and which rules repair it. How the defect shows in other kinds of findings is attached by its id: for
-the requirements in `distro_conformance.findings.symptoms`, for the traces in `distro_spark.known`.
+the requirements in `distro_conformance.findings.symptoms`, for the traces in `distro_spark.symptoms`.
 """
 
 from __future__ import annotations

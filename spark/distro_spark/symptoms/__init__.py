@@ -1,6 +1,6 @@
-"""What a known bug looks like in the rows of a client: by what was stamped, sent, answered and when.
+"""What a known defect looks like in the rows of a client: by what was stamped, sent, answered and when.
 
-Each is a look at the violation (`Violation`) and the client's whole history (`ClientHistory`), in a file with those
-that look at the same; `known` says which of them excuses what, in which releases. So what a release does otherwise
-needs a function here and an entry there.
+A symptom is a conjunction of clauses, each of which is a sentence with the look at a `Finding` that decides it. Where a
+clause is about a message, a node or a row, it is the one that an earlier clause has found; where that found none, the
+later one holds, so that each clause is missed by itself. The tests have a run for each clause that misses it alone.
 """

@@ -1,24 +1,20 @@
-"""B19: what carries a batch raises where the copy has a single instance under that service.
-
-| seen as | what has to be seen |
-|---|---|
-| a CHANGE | the node acknowledged and left out a CHANGE that carries a batch, maybe until the lease ended |
-| a CHANGE | or what came after one that its owner had not counted, where no row says what carries a batch |
-| a snapshot | the copy's lease ended; its owner had verified nobody and asked for one again after it was given one |
-"""
+"""B19: what carries a batch raises where the copy has a single instance under that service."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_spark.history import END, LEASE, ClientHistory, Row, Violation, succeeded
+from distro_model.defects import Symptom
+from distro_model.release import Span
+from distro_spark.history import END, LEASE, ClientHistory, Finding, Row, succeeded
 from distro_spark.symptoms.look import (
     CHANGES,
+    Handled,
+    clause,
     count_before,
-    counts_not_all,
     handled_requests,
-    own_of,
     remembered,
+    state_before,
     states_of,
 )
 from distro_traces.event import BATCH, Kind
@@ -27,71 +23,133 @@ _LOAD_AGAIN_MS = 25_000
 """A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
 
 
-def batch_not_put_over(story: ClientHistory, told: Violation) -> bool:
-    """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then. Or it
-    holds nothing since the lease of that ended, before which nothing but such batches came."""
-    states = [row for row in states_of(story, told.node) if row.at_ms <= told.last.at_ms]
-    if states and states[-1].detail == LEASE:
-        held_since = max((row.seq for row in states[:-1]), default=0)
-        return _only_batches_came(story, told.node, range(held_since, states[-1].seq))
-    held_since = states[-1].seq if states else 0
-    return any(
-        request.detail == BATCH and request.digest != told.evidence["actual"] and request.seq > held_since
-        for request in _left_out(story, told.node)
-        if request.at_ms <= told.last.at_ms
-    )
-
-
-def batch_never_put_over(story: ClientHistory, told: Violation) -> bool:
-    """B19. Verified in vain: since the copy was renewed for the last time, every CHANGE that should have mended it was
-    acknowledged and left out, and each has a batch."""
-    is_in_vain = told.evidence["signature"] == "verified in vain"
-    return is_in_vain and _only_batches_came(story, told.node, range(told.first.seq, told.last.seq))
-
-
-def _only_batches_came(story: ClientHistory, node: str, between: range) -> bool:
-    """Some CHANGEs came between these `seq`, each with a batch, and were acknowledged and left out."""
-    requests = [row for row, _, _ in handled_requests(story, node) if row.seq in between]
-    changes = [row for row in requests if row.operation in CHANGES]
-    left_out = {row.seq for row in _left_out(story, node)}
-    return bool(changes) and all(row.detail == BATCH and row.seq in left_out for row in changes)
-
-
-def uncounted_not_put_over(story: ClientHistory, told: Violation) -> bool:
-    """B19, where no row says what carries a batch. The node acknowledged a CHANGE, did nothing with it, and holds what
-    it held. Since its owner published that, it published something without counting it."""
-    held = told.evidence["actual"]
-    for request in _left_out(story, told.node):
-        if request.digest == held or request.at_ms > told.last.at_ms:
-            continue
-        own = [row for row in own_of(story, request.peer or "") if row.at_ms <= request.at_ms]
-        last = max((place for place, row in enumerate(own) if row.digest == held), default=len(own))
-        if counts_not_all(own[last:]):
-            return True
-    return False
-
-
 @remembered
-def _left_out(story: ClientHistory, node: str) -> Sequence[Row]:
-    """The CHANGEs that the node answered, and no row says that it holds anything else by then."""
-    states, found = states_of(story, node), []
-    for request, begin, end in handled_requests(story, node):
-        is_answered = request.operation in CHANGES and request.digest is not None and end != END
-        if is_answered and count_before(states, begin + 1) == count_before(states, end):
-            found.append(request)
-    return found
+def _changes_answered(history: ClientHistory, node: str) -> Sequence[Handled]:
+    handled = handled_requests(history, node)
+    return [each for each in handled if each.request.operation in CHANGES and each.end != END]
 
 
-def owner_never_loaded(story: ClientHistory, told: Violation) -> bool:
-    """B19. The copy's lease ended. Its owner, since it was started, has verified nobody: it was given a snapshot and
-    asked for one again, since what stands in it raises there."""
-    owner = str(told.evidence["owner"])
-    ended = [row for row in story.by_node.get(told.node, []) if row.detail == LEASE and row.at_ms <= told.last.at_ms]
-    if not ended:
-        return False
-    since_ms = max((row.at_ms for row in story.resets.get(owner, ()) if row.at_ms <= ended[-1].at_ms), default=0)
-    life = [row for row in story.by_node.get(owner, []) if since_ms <= row.at_ms <= ended[-1].at_ms]
-    loads = [row for row in story.loads.get(owner, ()) if since_ms <= row.at_ms <= ended[-1].at_ms]
-    given = next((row.at_ms for row in loads if succeeded(row)), END)
-    asks_again = any(row.kind == Kind.REQUEST_SENT and row.at_ms - given >= _LOAD_AGAIN_MS for row in loads)
-    return asks_again and not any((row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in life)
+# One is left out
+
+
+def _last_change(found: Finding) -> Handled | None:
+    """The last CHANGE that the node answered before the violation; in INV-ACK the one that it is about."""
+    changes = _changes_answered(found.history, found.node)
+    answer = found.last.message if found.last.kind == Kind.REPLY_SENT else None
+    by_then = (each for each in reversed(changes) if each.end <= found.last.seq)
+    return next((each for each in by_then if answer in (None, each.request.message)), None)
+
+
+@clause("the last CHANGE that the node acknowledged has a batch")
+def last_has_a_batch(found: Finding) -> bool:
+    change = _last_change(found)
+    return change is not None and change.request.detail == BATCH
+
+
+@clause("it carries another content than the node holds")
+def carries_another(found: Finding) -> bool:
+    change = _last_change(found)
+    return change is None or change.request.digest not in (None, found.actual)
+
+
+@clause("the node has applied nothing since that CHANGE came")
+def nothing_applied_since(found: Finding) -> bool:
+    change = _last_change(found)
+    if change is None:
+        return True
+    states = states_of(found.history, found.node)
+    return count_before(states, change.begin) == count_before(states, found.last.seq)
+
+
+# All are left out, until the lease ends
+
+
+def _end(found: Finding) -> Row | None:
+    """The row with which the copy ended."""
+    if found.last.kind == Kind.REPLICA_REMOVED:
+        return found.last
+    state = state_before(found.history, found.node, found.last.seq)
+    return state if state is not None and state.kind == Kind.REPLICA_REMOVED else None
+
+
+def _changes_since_it_was_applied(found: Finding) -> list[Handled]:
+    end = _end(found)
+    if end is None:
+        return []
+    states = states_of(found.history, found.node)
+    count = count_before(states, end.seq)
+    since = states[count - 1].seq if count else 0
+    return [each for each in _changes_answered(found.history, found.node) if since < each.begin < end.seq]
+
+
+@clause("the copy ended with its lease")
+def ended_with_its_lease(found: Finding) -> bool:
+    end = _end(found)
+    return end is not None and end.detail == LEASE
+
+
+@clause("since it was applied for the last time CHANGEs with a batch came")
+def batches_came(found: Finding) -> bool:
+    changes = _changes_since_it_was_applied(found)
+    return _end(found) is None or any(each.request.detail == BATCH for each in changes)
+
+
+@clause("no other CHANGE came since")
+def only_batches_came(found: Finding) -> bool:
+    return all(each.request.detail == BATCH for each in _changes_since_it_was_applied(found))
+
+
+# A snapshot has one
+
+
+class _Load:
+    """What the copy's owner did in its life until the copy ended."""
+
+    def __init__(self, found: Finding) -> None:
+        end, owner = _end(found), str(found.evidence.get("owner"))
+        until_ms = END if end is None else end.at_ms
+        resets = (row.at_ms for row in found.history.resets.get(owner, ()) if row.at_ms <= until_ms)
+        since_ms = max(resets, default=0)
+        self.rows = [row for row in found.history.by_node.get(owner, ()) if since_ms <= row.at_ms <= until_ms]
+        loads = [row for row in found.history.loads.get(owner, ()) if since_ms <= row.at_ms <= until_ms]
+        self.given_ms = next((row.at_ms for row in loads if succeeded(row)), None)
+        self.asked_ms = [row.at_ms for row in loads if row.kind == Kind.REQUEST_SENT]
+
+
+@clause("its owner had verified it with no member since it was started")
+def verified_with_none(found: Finding) -> bool:
+    return not any((row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in _Load(found).rows)
+
+
+@clause("the owner was given a snapshot")
+def was_given_a_snapshot(found: Finding) -> bool:
+    return _Load(found).given_ms is not None
+
+
+@clause("it asked for one again when that had not loaded it")
+def asked_again(found: Finding) -> bool:
+    load = _Load(found)
+    given_ms = load.given_ms
+    return given_ms is None or any(asked_ms - given_ms >= _LOAD_AGAIN_MS for asked_ms in load.asked_ms)
+
+
+LEFT_OUT = Symptom(
+    bug="B19",
+    about=("INV-ACK", "INV-CONV"),
+    sentence="A batch over a single instance raises, is acknowledged and not applied.",
+    clauses=(last_has_a_batch, carries_another, nothing_applied_since),
+)
+LEFT_OUT_UNTIL_LEASE = Symptom(
+    bug="B19",
+    about=("INV-LIVE", "INV-CONV"),
+    sentence="A batch over a single instance raises each time that a failed verify sends it anew; the lease ends.",
+    clauses=(ended_with_its_lease, batches_came, only_batches_came),
+    releases=Span("2.1.2", "2.3.0"),
+)
+NEVER_LOADED = Symptom(
+    bug="B19",
+    about=("INV-CONV",),
+    sentence="A batch over a single instance raises in a snapshot too: its node is never loaded and verifies nothing.",
+    clauses=(ended_with_its_lease, verified_with_none, was_given_a_snapshot, asked_again),
+)
+SYMPTOMS = (LEFT_OUT, LEFT_OUT_UNTIL_LEASE, NEVER_LOADED)

@@ -1,54 +1,114 @@
-"""Copies that end too soon, or too late.
-
-| bug | what has to be seen |
-|---|---|
-| B03 | whoever played the client says that it fell silent |
-| B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
-| B17 | or that happened less than a round before the checkpoint |
-| B31 | the copy was removed half a minute after its renewal, and one check |
-"""
+"""B03, B17, B31: copies that end too soon, and connections that do not end."""
 
 from __future__ import annotations
 
-from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Violation
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, life_at
+import re
+
+from distro_model.defects import Symptom
+from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Finding, Row
+from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, life_at
 from distro_traces.event import Kind, Outcome
 
 _ROUND_MS = 6_500
 """Of verification and the sync that follows a failure."""
 
+_CHECK_MS = 5_000
+"""The cleaner of copies goes round so often."""
 
-def not_renewed_by_sync(_: ClientHistory, told: Violation) -> bool:
-    """B17. What the invariant's own signature says."""
-    return told.evidence["signature"] == "sync does not renew"
-
-
-def about_to_come_back(story: ClientHistory, told: Violation) -> bool:
-    """B17. As `not_renewed_by_sync`, at a checkpoint before the next round brings the copy back."""
-    gone = told.first
-    if gone.detail != LEASE or told.last.at_ms - gone.at_ms > _ROUND_MS:
-        return False
-    lasted = [row for row in story.by_node[gone.node] if 0 < gone.at_ms - row.at_ms < LEASE_MS]
-    confirmed = [row.operation for row in lasted if (row.kind, row.outcome) == (Kind.REPLY_SENT, Outcome.SUCCESS)]
-    return "VERIFY" not in confirmed and any(operation in CHANGES for operation in confirmed)
+_SHORT_LEASE_MS = 30_000
+_TOLERANCE_MS = 1_000
 
 
-def half_a_minute(story: ClientHistory, told: Violation) -> bool:
-    """B31. The copy was removed when 30 s and up to one check of 5 s had passed since a verify renewed it, or since it
-    was created: in these releases a CHANGE renews nothing."""
-    life = life_at(story, told.node, told.last.seq - 1).until(told.last.seq - 1)
-    created = [row.at_ms for row in life if row.kind == Kind.REPLICA_APPLIED]
+def _lease_ms(history: ClientHistory) -> int:
+    return _SHORT_LEASE_MS if re.fullmatch(r"nacos-2\.0\.[012]", history.profile) else LEASE_MS
+
+
+def _end(found: Finding) -> Row:
+    """The row with which the copy ended; INV-CONV names it as that since which the node differs."""
+    return found.last if found.last.kind == Kind.REPLICA_REMOVED else found.violation.first
+
+
+def _applied(found: Finding) -> list[Row]:
+    """How the copy was applied in its life, and it came with the first of them."""
+    end = _end(found)
+    life = life_at(found.history, end.node, end.seq - 1).until(end.seq - 1)
+    return [row for row in life if row.kind == Kind.REPLICA_APPLIED]
+
+
+def _lasted_ms(found: Finding) -> int:
+    """From when a verify renewed the copy for the last time, or it was created, until it ended."""
+    end, applied = _end(found), _applied(found)
+    since = applied[0].seq if applied else end.seq
     confirmed = [
-        row.at_ms
-        for row in story.by_node[told.node]
-        if row.seq < told.last.seq
-        and row.kind == Kind.REPLY_SENT
-        and (row.operation, row.outcome) == ("VERIFY", Outcome.SUCCESS)
+        row
+        for row in found.history.by_node[end.node]
+        if since < row.seq < end.seq
+        and (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "VERIFY", Outcome.SUCCESS)
     ]
-    lasted_ms = told.last.at_ms - max((*created[:1], *confirmed), default=told.first.at_ms)
-    return told.evidence["signature"] == "short lease" and 30_000 <= lasted_ms <= 35_000 + CLOCK_SLACK_MS
+    return end.at_ms - max((row.at_ms for row in (*applied[:1], *confirmed)), default=end.at_ms)
 
 
-def fell_silent(_: ClientHistory, told: Violation) -> bool:
-    """B03. What the invariant itself goes by: no connection is ever asked for a sign of life."""
-    return told.first.kind == Kind.LINK_FAULT
+@clause("a copy ended with its lease")
+def a_copy_ended(found: Finding) -> bool:
+    end = _end(found)
+    return (end.kind, end.detail) == (Kind.REPLICA_REMOVED, LEASE) and not end.is_native
+
+
+@clause("a lease had passed since a verify renewed it, or it was created")
+def its_lease_was_over(found: Finding) -> bool:
+    return not a_copy_ended.holds(found) or _lasted_ms(found) >= _lease_ms(found.history) - _TOLERANCE_MS
+
+
+@clause("a CHANGE or a snapshot was applied to it less than a lease ago")
+def was_applied_since(found: Finding) -> bool:
+    end = _end(found)
+    later = (row for row in _applied(found)[1:] if end.at_ms - row.at_ms < _lease_ms(found.history))
+    return not a_copy_ended.holds(found) or any(later)
+
+
+@clause("that was less than a round of verification before the checkpoint")
+def is_between_two_rounds(found: Finding) -> bool:
+    return found.last.at_ms - _end(found).at_ms <= _ROUND_MS
+
+
+@clause("30 s, and at most one check more, had passed since a verify renewed it, or it was created")
+def lasted_half_a_minute(found: Finding) -> bool:
+    most_ms = _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
+    return not a_copy_ended.holds(found) or _SHORT_LEASE_MS <= _lasted_ms(found) <= most_ms
+
+
+@clause("the node keeps that connection for as long as it is silent")
+def keeps_it_for_good(found: Finding) -> bool:
+    silent = found.violation.first
+    rows = (row for row in found.history.by_node[silent.node] if row.seq > silent.seq)
+    ends = (Kind.CLIENT_DISCONNECTED, Kind.LINK_FAULT, Kind.CLIENT_CONNECTED)
+    ended = next((row for row in rows if row.kind in ends), None)
+    return ended is None or ended.kind != Kind.CLIENT_DISCONNECTED
+
+
+NOT_RENEWED = Symptom(
+    bug="B17",
+    about=("INV-LIVE",),
+    sentence="Only a verify renews a lease: the copy of a client that changes before each one expires.",
+    clauses=(a_copy_ended, its_lease_was_over, was_applied_since),
+)
+NOT_RENEWED_AT_CHECKPOINT = Symptom(
+    bug="B17",
+    about=("INV-CONV",),
+    sentence="Only a verify renews a lease: the copy of a client that changes before each one ends, until the next "
+    "round.",
+    clauses=(a_copy_ended, its_lease_was_over, was_applied_since, is_between_two_rounds),
+)
+HALF_A_MINUTE = Symptom(
+    bug="B31",
+    about=("INV-LIVE",),
+    sentence="The lease is 30 s: a short outage removes the copies of clients that are connected.",
+    clauses=(a_copy_ended, lasted_half_a_minute),
+)
+KEPT_IN_SILENCE = Symptom(
+    bug="B03",
+    about=("INV-SILENT",),
+    sentence="No connection is asked for a sign of life: one that died in silence is kept.",
+    clauses=(keeps_it_for_good,),
+)
+SYMPTOMS = (NOT_RENEWED, NOT_RENEWED_AT_CHECKPOINT, HALF_A_MINUTE, KEPT_IN_SILENCE)

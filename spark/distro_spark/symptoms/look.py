@@ -1,7 +1,7 @@
 """What several symptoms look at in the rows of a client: the lives of a copy, the calls that a node was handling.
 
 A client may have as many violations as rows, each of which is held against every symptom. So what does not depend on
-the violation is made once of each story (`remembered`), and what is asked about a moment is looked up there.
+the violation is made once of each history (`remembered`), and what is asked about a moment is looked up there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from distro_spark.history import END, GONE, OWN_CONNECTION, RESETS, ClientHistory, Row, succeeded
+from distro_model.defects import Clause
+from distro_spark.history import END, GONE, OWN_CONNECTION, RESETS, ClientHistory, Finding, Row, succeeded
 from distro_traces.event import STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
@@ -29,15 +30,20 @@ _SEQ = attrgetter("seq")
 _AT_MS = attrgetter("at_ms")
 
 
+def clause(sentence: str) -> Callable[[Callable[[Finding], bool]], Clause[Finding]]:
+    """The function below as a clause with that sentence."""
+    return lambda holds: Clause(sentence, holds)
+
+
 def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[Concatenate[ClientHistory, _P], _R]:
-    """Made at the first question, and given again to each later one about the same. Nobody may change it."""
+    """Computed once for each history and set of arguments. The result is shared, so it must not be changed."""
 
     @wraps(look)
-    def asked(story: ClientHistory, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
+    def asked(history: ClientHistory, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
         about = (look, *arguments, *named.items())
-        if about not in story.memory:
-            story.memory[about] = look(story, *arguments, **named)
-        found: _R = story.memory[about]
+        if about not in history.memory:
+            history.memory[about] = look(history, *arguments, **named)
+        found: _R = history.memory[about]
         return found
 
     return asked
@@ -47,51 +53,46 @@ def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[C
 
 
 @remembered
-def _by_digest(story: ClientHistory) -> Mapping[object, Sequence[Row]]:
+def _by_digest(history: ClientHistory) -> Mapping[object, Sequence[Row]]:
     found: defaultdict[object, list[Row]] = defaultdict(list)
-    for row in story.rows:
+    for row in history.rows:
         found[row.digest].append(row)
     return found
 
 
-def having(story: ClientHistory, content: object) -> Sequence[Row]:
-    """The rows with that content, in the order of the story."""
-    return _by_digest(story).get(content, ())
+def having(history: ClientHistory, content: object) -> Sequence[Row]:
+    """The rows with that content, in the order of the history."""
+    return _by_digest(history).get(content, ())
 
 
 @remembered
-def states_of(story: ClientHistory, node: str) -> Sequence[Row]:
+def states_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """What the node held of the client, one after the other."""
-    return [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    return [row for row in history.by_node.get(node, []) if row.kind in STATE_KINDS]
 
 
-def due_after_ms(story: ClientHistory) -> tuple[int, int]:
-    """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
-    (docs/protocol #sync-merge, #sync-retry)."""
-    is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
-    return (2100, 5100) if is_slow else (1100, 3100)
+def state_before(history: ClientHistory, node: str, seq: int) -> Row | None:
+    """The last row before that one which says what the node holds."""
+    states = states_of(history, node)
+    count = count_before(states, seq)
+    return states[count - 1] if count else None
+
+
+def holds_something(state: Row | None) -> bool:
+    return state is not None and state.kind not in GONE and state.digest is not None
 
 
 @remembered
-def own_of(story: ClientHistory, node: str) -> Sequence[Row]:
+def own_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """What the client's own connection to that node was and did."""
-    return [row for row in story.by_node.get(node, []) if row.kind in OWN_CONNECTION]
-
-
-def lacked(story: ClientHistory, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
-    """Whether the node's list of members lacked the peer at some time between these."""
-    lists = lists_of(story, node)
-    first = bisect_left(lists, from_ms, key=_AT_MS)
-    then = lists[max(first - 1, 0) : bisect_right(lists, until_ms, key=_AT_MS)]
-    return any(peer not in str(row.detail).split(",") for row in then)
+    return [row for row in history.by_node.get(node, []) if row.kind in OWN_CONNECTION]
 
 
 @remembered
-def lists_of(story: ClientHistory, node: str) -> Sequence[Row]:
-    """The node's lists of members, one after the other."""
-    marks = (row for rows in (story.resets.get(node, ()), story.faults.get(node, ())) for row in rows)
-    lists = (row for row in marks if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail)
-    return sorted(lists, key=_SEQ)
+def sent_messages(history: ClientHistory) -> Mapping[str, Row]:
+    """The first row in which each message leaves."""
+    sent = [row for row in history.rows if row.kind == Kind.REQUEST_SENT and row.message is not None]
+    return {str(row.message): row for row in reversed(sent)}
 
 
 def count_before(rows: Sequence[Row], seq: int) -> int:
@@ -99,11 +100,32 @@ def count_before(rows: Sequence[Row], seq: int) -> int:
     return bisect_left(rows, seq, key=_SEQ)
 
 
+# Times
+
+
+def due_after_ms(history: ClientHistory) -> tuple[int, int]:
+    """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
+    (docs/protocol #sync-merge, #sync-retry)."""
+    is_slow = re.match(r"nacos-2\.[01]\.", history.profile)
+    return (2100, 5100) if is_slow else (1100, 3100)
+
+
+# Member lists
+
+
+def lacked(history: ClientHistory, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
+    """Whether the node's list of members lacked the peer at some time between these."""
+    lists = lists_of(history, node)
+    first = bisect_left(lists, from_ms, key=_AT_MS)
+    then = lists[max(first - 1, 0) : bisect_right(lists, until_ms, key=_AT_MS)]
+    return any(peer not in str(row.detail).split(",") for row in then)
+
+
 @remembered
-def sent_messages(story: ClientHistory) -> Mapping[str, Row]:
-    """The first row in which each message leaves."""
-    sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message is not None]
-    return {str(row.message): row for row in reversed(sent)}
+def lists_of(history: ClientHistory, node: str) -> Sequence[Row]:
+    """The node's lists of members, one after the other."""
+    marks = (*history.resets.get(node, ()), *history.lists.get(node, ()))
+    return sorted((row for row in marks if row.kind != Kind.NODE_STOPPED and row.detail), key=_SEQ)
 
 
 # Lives
@@ -130,9 +152,9 @@ class Life(NamedTuple):
 
 
 @remembered
-def lives(story: ClientHistory, node: str) -> Sequence[Life]:
+def _lives(history: ClientHistory, node: str) -> Sequence[Life]:
     """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
-    rows = sorted([*states_of(story, node), *story.resets.get(node, ())], key=lambda row: row.seq)
+    rows = sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ)
     begins = [place for place, row in enumerate(rows) if row.kind in (*RESETS, *GONE) or row.digest is None]
     return [_life(rows[begin:end]) for begin, end in pairwise((0, *begins, len(rows)))]
 
@@ -145,9 +167,9 @@ def _life(rows: Sequence[Row]) -> Life:
     return Life(rows, stamped, since)
 
 
-def life_at(story: ClientHistory, node: str, seq: int) -> Life:
+def life_at(history: ClientHistory, node: str, seq: int) -> Life:
     """The one that the node was in at that row; an empty one where it had none yet."""
-    found = lives(story, node)
+    found = _lives(history, node)
     later = bisect_right(found, seq, lo=1, key=lambda life: life.rows[0].seq)
     return found[later - 1]
 
@@ -155,42 +177,76 @@ def life_at(story: ClientHistory, node: str, seq: int) -> Life:
 # Calls
 
 
+class Handled(NamedTuple):
+    """A request about the client that arrived at a node: from `begin` until `end` (`seq`), when it was answered or the
+    node stopped or started, it may have been at work."""
+
+    request: Row
+    begin: int
+    end: int
+
+    def overlaps(self, other: Handled) -> bool:
+        return self.begin < other.end and other.begin < self.end
+
+
 @remembered
-def handled_requests(story: ClientHistory, node: str) -> Sequence[tuple[Row, int, int]]:
-    """The requests about the client that arrived at a node, with when (`seq`), and when they were answered, or the node
-    stopped or started."""
-    rows = story.by_node.get(node, [])
+def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
+    rows = history.by_node.get(node, [])
     answered = {row.message: row.seq for row in rows if row.kind == Kind.REPLY_SENT}
-    resets = [row.seq for row in story.resets.get(node, ())]
+    resets = [row.seq for row in history.resets.get(node, ())]
     return [
-        (row, row.seq, min((seq for seq in (answered.get(row.message, END), *resets) if seq > row.seq), default=END))
+        Handled(
+            row, row.seq, min((seq for seq in (answered.get(row.message, END), *resets) if seq > row.seq), default=END)
+        )
         for row in rows
         if row.kind == Kind.REQUEST_RECEIVED
     ]
 
 
 @remembered
-def came_with_a_load(story: ClientHistory, came: Row) -> bool:
-    """Whether a snapshot brought it. Where the row does not say with which message (embedded nodes), the node was given
-    one at that instant, and was not told this content since."""
-    loads = [row for row in story.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
+def load_of(history: ClientHistory, came: Row) -> Row | None:
+    """The answer with the snapshot that brought it; None: it came otherwise. Where the row does not say with which
+    message (embedded nodes), the node was given one at that instant, and was sent no CHANGE with this content since."""
+    loads = [row for row in history.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
     if came.message is not None:
-        return any(row.message == came.message for row in loads)
-    return (
-        bool(loads)
-        and loads[-1].at_ms == came.at_ms
-        and not any(
-            row.digest == came.digest and loads[-1].seq < row.seq < came.seq for row in _told_of(story, came.node)
-        )
+        return next((row for row in loads if row.message == came.message), None)
+    if not loads or loads[-1].at_ms != came.at_ms:
+        return None
+    since = (row for row in having(history, came.digest) if row.node == came.node and row.operation in CHANGES)
+    was_sent = any(row.kind == Kind.REQUEST_RECEIVED and loads[-1].seq < row.seq < came.seq for row in since)
+    return None if was_sent else loads[-1]
+
+
+def brought_by_change(history: ClientHistory, came: Row) -> bool:
+    """Whether a CHANGE with this content was being handled when the node came to hold it."""
+    return any(
+        each.request.operation in CHANGES
+        and each.request.digest == came.digest
+        and each.request.message == (came.message or each.request.message)
+        and each.begin < came.seq < each.end
+        for each in handled_requests(history, came.node)
     )
 
 
+# Messages
+
+
+def held_by_sender(history: ClientHistory, row: Row) -> Row | None:
+    """What the sender of this row's message held of the client when it sent it."""
+    sent = sent_messages(history).get(row.message or "")
+    return None if sent is None else state_before(history, sent.node, sent.seq)
+
+
+def carried_revisions(history: ClientHistory, about: Row) -> set[int]:
+    """The revisions that the message of this row is said to carry, where it leaves or where it arrives."""
+    return _carried_by_message(history).get(about.message or "", set())
+
+
 @remembered
-def _told_of(story: ClientHistory, node: str) -> Sequence[Row]:
-    """The changes of the client that a node was told."""
-    return [row for row in story.by_node[node] if row.kind == Kind.REQUEST_RECEIVED and row.operation in CHANGES]
-
-
-def counts_not_all(own: Sequence[Row]) -> bool:
-    """Among these rows of owners one published something and left its revision as it was."""
-    return any((one.node, one.revision) == (two.node, two.revision) for one, two in pairwise(own))
+def _carried_by_message(history: ClientHistory) -> Mapping[str, set[int]]:
+    carried: defaultdict[str, set[int]] = defaultdict(set)
+    for row in history.rows:
+        is_request = row.kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED)
+        if is_request and row.message is not None and row.revision is not None:
+            carried[row.message].add(row.revision)
+    return carried

@@ -1,128 +1,281 @@
-"""What a node does with what it is sent and asked.
-
-| bug | what has to be seen |
-|---|---|
-| B01 | before it, somebody's message was applied to the client on the node that holds its connection |
-| B01 | or that left the revision as it was there, and a verify confirmed the copy that missed what was sent of it |
-| B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
-| B02 | or it was not in the owner's list when that was due, and confirmed the copy that it had from somebody else |
-| B27 | the copy came with a snapshot after its client's connection had ended, less than a lease ago |
-| B33 | the node answered another one's load before it was loaded |
-"""
+"""B01, B02, B27, B33: what a node does with what it is sent and asked."""
 
 from __future__ import annotations
 
-from itertools import dropwhile
+from collections.abc import Sequence
 
-from distro_spark.history import (
-    END,
-    GONE,
-    LEASE,
-    LEASE_CHECK_MS,
-    LEASE_MS,
-    OWN_CONNECTION,
-    ClientHistory,
-    Row,
-    Violation,
-    succeeded,
-)
+from distro_model.defects import Symptom
+from distro_model.release import Span
+from distro_spark.history import LEASE, LEASE_CHECK_MS, LEASE_MS, RESETS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
     CHANGES,
-    came_with_a_load,
+    brought_by_change,
+    clause,
     count_before,
     due_after_ms,
+    holds_something,
     lacked,
-    lives,
+    load_of,
     remembered,
+    state_before,
     states_of,
 )
 from distro_traces.event import STATE_KINDS, Kind, Outcome
 
+_ASKS_AGAIN_MS = 62_000
+"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
 
-def native_overwritten(story: ClientHistory, told: Violation) -> bool:
-    """B01. A node holds the client's connection, and between two starts applied to it what was sent for a copy."""
-    return _first_overwritten_ms(story) <= told.last.at_ms
+
+def _confirmed_since(found: Finding, at_ms: int) -> bool:
+    """The last verify that the node answered before the violation came after that time, and was confirmed."""
+    rows = found.history.by_node.get(found.node, ())
+    answers = [row for row in rows if (row.kind, row.operation) == (Kind.REPLY_SENT, "VERIFY")]
+    before = answers[: count_before(answers, found.last.seq)]
+    return bool(before) and before[-1].at_ms >= at_ms and before[-1].outcome == Outcome.SUCCESS
+
+
+# B01: something is applied to a client that is connected
+
+
+def _was_brought(history: ClientHistory, row: Row) -> bool:
+    return brought_by_change(history, row) or load_of(history, row) is not None
+
+
+def _is_overwriting(row: Row) -> bool:
+    is_other = row.digest != row.held or (row.revision is not None and row.revision != row.held_revision)
+    return row.kind == Kind.REPLICA_APPLIED and row.is_native and is_other
 
 
 @remembered
-def _first_overwritten_ms(story: ClientHistory) -> int:
-    found = [END]
-    for node in story.by_node:
-        for life in lives(story, node):
-            connected = dropwhile(lambda row: row.kind not in OWN_CONNECTION, life.rows)
-            found += [row.at_ms for row in connected if row.kind == Kind.REPLICA_APPLIED]
-    return min(found)
+def _overwritten(history: ClientHistory, node: str) -> Sequence[Row]:
+    """Where a CHANGE or a snapshot replaced what the client's own connection to the node had published."""
+    return [row for row in states_of(history, node) if _is_overwriting(row) and _was_brought(history, row)]
 
 
-def confirmed_as_before(story: ClientHistory, told: Violation) -> bool:
-    """B01. What was sent for a copy replaced the content at the node that holds the client's connection, and left the
-    revision that others have the content of before under: a verify confirms them, and nothing repairs who missed what
-    was sent of it."""
-    states = states_of(story, told.first.node)
-    count = count_before(states, told.first.seq)
-    return (
-        told.first.kind == Kind.REPLICA_APPLIED
-        and count > 0
-        and states[count - 1].revision == told.first.revision
-        and told.evidence["last_verify"] == Outcome.SUCCESS
-        and native_overwritten(story, told)
-    )
+@clause("a copy was applied to it")
+def a_copy_was_applied(found: Finding) -> bool:
+    return found.last.kind == Kind.REPLICA_APPLIED
 
 
-def confirmed_unread(story: ClientHistory, told: Violation) -> bool:
-    """B02. What a client publishes that is still there is missing or old, and a verify confirmed the copy all the same:
-    what carried it was acknowledged, or was for nobody who is no member. Who should hold something of it has not left,
-    whatever it does in that millisecond; that its owner was another by then, and the old one let it go when nobody
-    renewed it, is no leaving."""
-    seen = told.evidence
-    states = [row for row in states_of(story, str(seen["owner"])) if row.at_ms < told.last.at_ms]
-    earlier = [row for row in states if row.detail != LEASE]
-    return (
-        bool(earlier)
-        and (seen["expected"] != "nothing" or earlier[-1].kind not in GONE)
-        and seen["last_verify"] == Outcome.SUCCESS
-        and (
-            (seen["last_operation"] in CHANGES and seen["last_outcome"] == Outcome.SUCCESS)
-            or (seen["last_operation"] is None and _was_for_no_member(story, told))
-        )
-    )
+@clause("a CHANGE or a snapshot brought that")
+def it_was_brought(found: Finding) -> bool:
+    return found.last.kind != Kind.REPLICA_APPLIED or _was_brought(found.history, found.last)
 
 
-def _was_for_no_member(story: ClientHistory, told: Violation) -> bool:
+@clause("a CHANGE or a snapshot had replaced the client at the node that holds its connection")
+def was_overwritten(found: Finding) -> bool:
+    nodes = found.history.by_node
+    return any(row.at_ms <= found.last.at_ms for node in nodes for row in _overwritten(found.history, node))
+
+
+@clause("that node held both contents under that revision by then, and one only since it was replaced")
+def held_one_only_since(found: Finding) -> bool:
+    if not was_overwritten.holds(found):
+        return True
+    return any(_is_between(found, node) for node in found.history.by_node)
+
+
+def _is_between(found: Finding, node: str) -> bool:
+    by_then = [row for row in states_of(found.history, node) if row.at_ms <= found.last.at_ms]
+    stamped = [row for row in by_then if row.revision == found.evidence["revision"]]
+    first = [next((row.seq for row in stamped if row.digest == each), None) for each in (found.expected, found.actual)]
+    if None in first:
+        return False
+    one, other = sorted(seq for seq in first if seq is not None)
+    return any(one < row.seq <= other for row in _overwritten(found.history, node))
+
+
+@clause("they differ since a CHANGE or a snapshot replaced the client at the node that holds its connection")
+def differ_since_it_was_overwritten(found: Finding) -> bool:
+    first = found.violation.first
+    return first.node == found.evidence["owner"] and first in _overwritten(found.history, first.node)
+
+
+@clause("that left its revision as it was")
+def left_its_revision(found: Finding) -> bool:
+    first = found.violation.first
+    return not differ_since_it_was_overwritten.holds(found) or first.revision == first.held_revision
+
+
+@clause("a verify has confirmed the copy since")
+def confirmed_since(found: Finding) -> bool:
+    return _confirmed_since(found, found.violation.first.at_ms)
+
+
+# B02: a verify tests existence only
+
+
+def _acknowledged(found: Finding) -> tuple[Row, bool] | None:
+    """The last CHANGE of the owner to the node before the violation, where it left or else where it arrived, and
+    whether it was acknowledged: to the owner, or else by the node."""
+    history, owner, node = found.history, str(found.evidence["owner"]), found.node
+    sent = [row for row in history.by_node.get(owner, ()) if row.peer == node and row.at_ms < found.last.at_ms]
+    received = [row for row in history.by_node.get(node, ()) if row.peer == owner and row.seq < found.last.seq]
+    requests = (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED)
+    for rows in (sent, received):
+        changes = [row for row in rows if row.kind in requests and row.operation in CHANGES]
+        if changes:
+            ends = (row for row in (*sent, *received) if row.message == changes[-1].message and row.outcome is not None)
+            return changes[-1], next(ends, changes[-1]).outcome == Outcome.SUCCESS
+    return None
+
+
+@clause("the client has not left its owner")
+def has_not_left(found: Finding) -> bool:
+    """Whatever it does in the millisecond of the checkpoint. That its owner was another by then, and the old one let it
+    go when no verify renewed it, is no leaving."""
+    states = states_of(found.history, str(found.evidence["owner"]))
+    earlier = [row for row in states if row.at_ms < found.last.at_ms and row.detail != LEASE]
+    return bool(earlier) and (found.expected != "nothing" or holds_something(earlier[-1]))
+
+
+@clause("its owner's last CHANGE to the node was acknowledged and not applied, or was due while that was no member")
+def missed_what_it_acknowledged(found: Finding) -> bool:
+    last = _acknowledged(found)
+    if last is None:
+        return _was_for_no_member(found)
+    change, is_acknowledged = last
+    return is_acknowledged and change.digest not in (None, found.actual)
+
+
+def _was_for_no_member(found: Finding) -> bool:
     """The owner changed the client, and its list lacked the node until that was due."""
-    changed, owner = told.first, str(told.evidence["owner"])
+    changed, owner = found.violation.first, str(found.evidence["owner"])
     is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
-    return is_own and lacked(story, owner, told.node, changed.at_ms, changed.at_ms + due_after_ms(story)[0])
+    until_ms = changed.at_ms + due_after_ms(found.history)[0]
+    return is_own and lacked(found.history, owner, found.node, changed.at_ms, until_ms)
 
 
-def came_back(history: ClientHistory, violation: Violation) -> bool:
-    """B27. The node that gave the snapshot held the client still and had confirmed no DELETE of it, and the node that
-    took it had, or never held the client: no DELETE is sent to it again, and the copy ends with its lease."""
-    states = states_of(history, violation.node)
-    count = count_before(states, violation.last.seq)
-    if violation.evidence["expected"] != "nothing" or not count or states[count - 1].kind != Kind.REPLICA_APPLIED:
-        return False
-    came = states[count - 1]
-    has_left = any(row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= came.at_ms for row in history.rows)
-    is_leased = violation.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
-    return has_left and came_with_a_load(history, came) and is_leased and _giver_held_it(history, came)
+@clause("a verify has confirmed the copy since")
+def confirmed_what_it_missed(found: Finding) -> bool:
+    last = _acknowledged(found)
+    return _confirmed_since(found, found.violation.first.at_ms if last is None else last[0].at_ms)
 
 
-def _giver_held_it(history: ClientHistory, came: Row) -> bool:
-    """Whether the node that gave the snapshot had not removed the client by then, nor confirmed a DELETE of it."""
-    loads = [row for row in history.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
-    given = [row for row in loads if came.message is None or row.message == came.message]
-    if not given:
-        return False
-    giver = given[-1].peer or ""
-    earlier = [row for row in history.by_node.get(giver, ()) if row.at_ms <= given[-1].at_ms]
+# B27: a snapshot brings back what has left
+
+
+def _came(found: Finding) -> Row | None:
+    """The row with which the node came to hold what it holds, if that was applied."""
+    state = state_before(found.history, found.node, found.last.seq)
+    return state if state is not None and state.kind == Kind.REPLICA_APPLIED else None
+
+
+def _given(found: Finding) -> Row | None:
+    came = _came(found)
+    return None if came is None else load_of(found.history, came)
+
+
+@clause("the copy came with a snapshot")
+def came_with_a_snapshot(found: Finding) -> bool:
+    return found.expected == "nothing" and _given(found) is not None
+
+
+@clause("its client had left its owner by then")
+def had_left_by_then(found: Finding) -> bool:
+    came = _came(found)
+    left = (row for row in found.history.rows if row.kind == Kind.CLIENT_DISCONNECTED)
+    return came is None or any(row.at_ms <= came.at_ms for row in left)
+
+
+@clause("the giver held the client still, and had confirmed no DELETE of it")
+def giver_still_held_it(found: Finding) -> bool:
+    given = _given(found)
+    if given is None:
+        return True
+    earlier = [row for row in found.history.by_node.get(given.peer or "", ()) if row.at_ms <= given.at_ms]
     held = [row for row in earlier if row.kind in STATE_KINDS]
-    confirmed = any(
-        (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "DELETE", Outcome.SUCCESS) for row in earlier
-    )
-    return bool(held) and held[-1].kind not in GONE and held[-1].digest is not None and not confirmed
+    return bool(held) and holds_something(held[-1]) and not any(_confirms_delete(row) for row in earlier)
 
 
-def gave_a_snapshot(_: ClientHistory, told: Violation) -> bool:
-    """B33. It is the node's answer to another one's load; that it verifies before it is loaded is no known failure."""
-    return told.last.kind == Kind.REPLY_SENT and told.last.operation == "SNAPSHOT"
+@clause("the node has confirmed no DELETE since the copy came")
+def confirmed_no_delete_since(found: Finding) -> bool:
+    came = _came(found)
+    rows = found.history.by_node.get(found.node, ())
+    return came is None or not any(_confirms_delete(row) and came.seq < row.seq < found.last.seq for row in rows)
+
+
+@clause("its lease is not over")
+def is_leased(found: Finding) -> bool:
+    came = _came(found)
+    return came is None or found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+
+
+def _confirms_delete(row: Row) -> bool:
+    return (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "DELETE", Outcome.SUCCESS)
+
+
+# B33: a snapshot before the own load
+
+
+def _own_load(found: Finding) -> list[Row]:
+    """What the node had asked for in its life, and how that ended, before the violation."""
+    marks = [*found.history.resets.get(found.node, ()), *found.history.loads.get(found.node, ())]
+    rows = sorted((row for row in marks if row.seq < found.last.seq), key=lambda row: row.seq)
+    begins = max((place for place, row in enumerate(rows) if row.kind in RESETS), default=0)
+    return [row for row in rows[begins:] if row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED)]
+
+
+@clause("the node gave a snapshot to a member that had asked it for one")
+def was_asked_for_it(found: Finding) -> bool:
+    gave = found.last
+    loads = found.history.loads.get(found.node, ())
+    asked = (row for row in loads if row.kind == Kind.REQUEST_RECEIVED and row.seq < gave.seq)
+    is_given = (gave.kind, gave.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
+    return not is_given or any((row.peer, row.message) == (gave.peer, gave.message) for row in asked)
+
+
+@clause("its own load was under way: asked for, or due again after what failed")
+def its_load_was_under_way(found: Finding) -> bool:
+    calls = _own_load(found)
+    is_given = (found.last.kind, found.last.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
+    return is_given and bool(calls) and found.last.at_ms - calls[-1].at_ms <= _ASKS_AGAIN_MS
+
+
+OVERWRITTEN = Symptom(
+    bug="B01",
+    about=("INV-NATIVE",),
+    sentence="A snapshot or CHANGE is applied to a client that is connected here.",
+    clauses=(a_copy_was_applied, it_was_brought),
+)
+REUSED_SINCE_OVERWRITTEN = Symptom(
+    bug="B01",
+    about=("INV-REV",),
+    sentence="A late snapshot or CHANGE is applied to a client that is connected here; its next change reuses a "
+    "revision.",
+    clauses=(was_overwritten, held_one_only_since),
+)
+CONFIRMED_SINCE_OVERWRITTEN = Symptom(
+    bug="B01",
+    about=("INV-CONV",),
+    sentence="A late snapshot or CHANGE is applied to a client that is connected here, under the revision that it has: "
+    "a verify confirms the copy that misses it.",
+    clauses=(differ_since_it_was_overwritten, left_its_revision, confirmed_since),
+    releases=Span(since="2.1.2"),
+)
+CONFIRMED_UNREAD = Symptom(
+    bug="B02",
+    about=("INV-CONV",),
+    sentence="A verify tests existence only, so a copy that missed what it acknowledged is confirmed for ever.",
+    clauses=(has_not_left, missed_what_it_acknowledged, confirmed_what_it_missed),
+)
+CAME_BACK = Symptom(
+    bug="B27",
+    about=("INV-CONV",),
+    sentence="A snapshot that comes late brings a client back that has left, until its lease ends.",
+    clauses=(came_with_a_snapshot, had_left_by_then, giver_still_held_it, confirmed_no_delete_since, is_leased),
+)
+GAVE_A_SNAPSHOT = Symptom(
+    bug="B33",
+    about=("INV-INIT",),
+    sentence="A node that waits for its own load gives a snapshot to a member that asks for one.",
+    clauses=(was_asked_for_it, its_load_was_under_way),
+)
+SYMPTOMS = (
+    OVERWRITTEN,
+    REUSED_SINCE_OVERWRITTEN,
+    CONFIRMED_SINCE_OVERWRITTEN,
+    CONFIRMED_UNREAD,
+    CAME_BACK,
+    GAVE_A_SNAPSHOT,
+)

@@ -1,125 +1,257 @@
-"""B05: a change is read, or two are applied, while one is being made.
-
-| seen at | what has to be seen |
-|---|---|
-| the node | while it handled the call in question, another one about the client was being handled there too |
-| the sender | a message made in the moment of a change has the content of before under the revision of after |
-| the sender | or the content of after under the revision of before, sent before the owner was done with the change |
-| the giver | the content came with a snapshot, whose giver was handling a CHANGE about the client then |
-"""
+"""B05: a change is read, or two are applied, while one is being made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from distro_spark.history import SYNCS, ClientHistory, Row, Violation
+from distro_model.defects import Symptom
+from distro_model.release import Span
+from distro_spark.history import SYNCS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
     CHANGES,
     CLOCK_SLACK_MS,
+    Handled,
+    clause,
     count_before,
     handled_requests,
     having,
     own_of,
     remembered,
     sent_messages,
+    states_of,
 )
 from distro_traces.event import Kind
 
-_ANSWERED_WITHIN_MS = 2000
+_NEXT_WITHIN_MS = 2000
 """Who plays a client of a real server reads what its node holds when the request has been answered."""
 
 
-def applied_among_others(story: ClientHistory, told: Violation) -> bool:
-    """B05. Another sync of the client was being applied at the same time as the one that the violation goes by, and
-    what came of it is not what that one carried: the two were put together service by service."""
-    message = told.last.message or told.after
-    arrived = _arrived(story, told.node).get(message)
-    is_mixed = arrived is not None and arrived.digest not in (None, told.evidence["actual"])
-    return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
-
-
 @remembered
-def _arrived(story: ClientHistory, node: str) -> Mapping[str | None, Row]:
-    """The first request with each message."""
-    return {row.message: row for row, _, _ in reversed(handled_requests(story, node))}
-
-
-def given_while_applied(story: ClientHistory, told: Violation) -> bool:
-    """B05, at the giver of a snapshot: it was made while a CHANGE about the client was being applied there, and has the
-    revision of that already."""
-    given = [
-        row
-        for rows in story.loads.values()
-        for row in rows
-        if (row.kind, row.peer, row.message) == (Kind.REPLY_SENT, told.node, told.last.message)
-    ]
-    return any(
-        row.operation in CHANGES and str(row.revision) == str(told.evidence["revision"]) and begin < each.seq < end
-        for each in given
-        for row, begin, end in _handled(story, each.node)
-    )
-
-
-def read_while_it_changed(story: ClientHistory, told: Violation) -> bool:
-    """B05, at the sender. A message that the owner made in the moment of a change has the content of before, under the
-    revision of after; it is the one that the violation goes by."""
-    message = told.last.message or told.after
-    sent = sent_messages(story).get(message or "")
-    if sent is None or sent.digest != told.evidence["actual"]:
-        return False
-    own = own_of(story, sent.node)
-    count = count_before(own, sent.seq)
-    return (
-        count > 1
-        and (own[count - 2].digest, own[count - 1].revision) == (sent.digest, sent.revision)
-        and sent.at_ms - own[count - 1].at_ms <= CLOCK_SLACK_MS
-    )
-
-
-def sent_before_it_was_counted(story: ClientHistory, told: Violation) -> bool:
-    """B05, at the sender. A message that the owner made in the midst of a change: of the content of after, which it is
-    known to hold a moment later, under the revision of before. The violation is about that content and revision."""
-    for sent in having(story, told.evidence["actual"]):
-        if sent.kind != Kind.REQUEST_SENT or str(sent.revision) != str(told.evidence["revision"]):
-            continue
-        own = own_of(story, sent.node)
-        count = count_before(own, sent.seq)
-        if not 0 < count < len(own):
-            continue
-        last, following = own[count - 1], own[count]
-        if (last.revision, following.digest) == (sent.revision, sent.digest):
-            return last.digest != sent.digest and following.at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
-    return False
-
-
-def removed_while_applied(story: ClientHistory, told: Violation) -> bool:
-    """B05. A DELETE came between two steps of the CHANGE, whose further ones went into a client that was gone."""
-    return told.first.operation in CHANGES and any(
-        row.operation == "DELETE" for row in _meanwhile(story, told.node, told.after)
-    )
-
-
-def verified_while_applied(story: ClientHistory, told: Violation) -> bool:
-    """B05. A CHANGE with the revision that the verify asked for was being applied: its revision stood before its end,
-    or the verify read a copy that was just being made."""
-    return any(
-        row.operation in CHANGES and row.revision == told.evidence["asked_revision"]
-        for row in _meanwhile(story, told.node, told.after)
-    )
-
-
-def _meanwhile(story: ClientHistory, node: str, message: str | None) -> list[Row]:
-    """The other requests about the client that the node was handling while it handled this one."""
-    handled = _handled(story, node)
-    own = next(((begin, end) for row, begin, end in handled if row.message == message), None)
-    if message is None or own is None:
-        return []
-    return [row for row, begin, end in handled if row.message != message and begin < own[1] and own[0] < end]
-
-
-@remembered
-def _handled(story: ClientHistory, node: str) -> Sequence[tuple[Row, int, int]]:
-    """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing tells that a
+def _handled(history: ClientHistory, node: str) -> Sequence[Handled]:
+    """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing shows that a
     request was still being handled when the next one came: of each only the moment is known."""
-    answers = any(row.kind == Kind.REPLY_SENT and row.operation in SYNCS for row in story.by_node.get(node, []))
-    return [(row, begin, end if answers else begin) for row, begin, end in handled_requests(story, node)]
+    answers = any(row.kind == Kind.REPLY_SENT and row.operation in SYNCS for row in history.by_node.get(node, []))
+    return [each if answers else each._replace(end=each.begin) for each in handled_requests(history, node)]
+
+
+@remembered
+def _handled_as(history: ClientHistory, node: str, message: str | None) -> Handled | None:
+    found = (each for each in _handled(history, node) if message is not None and each.request.message == message)
+    return next(found, None)
+
+
+def _meanwhile(found: Finding, operations: tuple[str, ...]) -> list[Handled]:
+    """The other requests that the node was handling while it handled the one that the violation goes by."""
+    own = _handled_as(found.history, found.node, found.message)
+    if own is None:
+        return []
+    return [
+        each
+        for each in _handled(found.history, found.node)
+        if each.request.message != found.message and each.request.operation in operations and each.overlaps(own)
+    ]
+
+
+# Two are applied at once
+
+
+@clause("while the node handled the sync that the violation goes by, it handled a CHANGE of that client")
+def two_at_once(found: Finding) -> bool:
+    return bool(_meanwhile(found, CHANGES))
+
+
+@clause("the content is not what that sync carried")
+def not_what_it_carried(found: Finding) -> bool:
+    own = _handled_as(found.history, found.node, found.message)
+    return own is None or own.request.digest not in (None, found.actual)
+
+
+@clause("the node has held that content since it had handled both")
+def came_of_both(found: Finding) -> bool:
+    both = [_handled_as(found.history, found.node, found.message), *_meanwhile(found, CHANGES)]
+    until = min(max((each.end for each in both if each), default=0), found.last.seq)
+    states = states_of(found.history, found.node)
+    count = count_before(states, until + 1)
+    later = states[count : count_before(states, found.last.seq + 1)]
+    came = bool(later and later[0].kind == Kind.OBSERVED) or (count > 0 and states[count - 1].digest == found.actual)
+    return len(both) < 2 or (came and all(row.digest == found.actual for row in later))
+
+
+# A snapshot is made while one is applied
+
+
+def _answer_of_giver(found: Finding) -> Row | None:
+    rows = (row for of_node in found.history.loads.values() for row in of_node)
+    wanted = (Kind.REPLY_SENT, found.node, found.last.message)
+    return next((row for row in rows if (row.kind, row.peer, row.message) == wanted), None)
+
+
+def _applied_by_giver(found: Finding) -> list[Row]:
+    given = _answer_of_giver(found)
+    handled = _handled(found.history, given.node) if given else ()
+    seq = given.seq if given else 0
+    return [each.request for each in handled if each.request.operation in CHANGES and each.begin < seq < each.end]
+
+
+@clause("the content came with a snapshot")
+def came_with_a_snapshot(found: Finding) -> bool:
+    return _answer_of_giver(found) is not None
+
+
+@clause("its giver was handling a CHANGE to that revision when it gave it")
+def giver_was_applying(found: Finding) -> bool:
+    revisions = [row.revision for row in _applied_by_giver(found)]
+    return _answer_of_giver(found) is None or found.evidence["revision"] in revisions
+
+
+@clause("that CHANGE carried another content")
+def change_carried_another(found: Finding) -> bool:
+    applied = [row for row in _applied_by_giver(found) if row.revision == found.evidence["revision"]]
+    return all(row.digest != found.actual for row in applied)
+
+
+# The owner reads while it changes
+
+
+def _sent(found: Finding) -> Row | None:
+    return sent_messages(found.history).get(found.message or "")
+
+
+def _last_change(history: ClientHistory, sent: Row) -> tuple[Row, Row] | None:
+    """What the owner held before and after its last change before it sent that."""
+    own = own_of(history, sent.node)
+    count = count_before(own, sent.seq)
+    return (own[count - 2], own[count - 1]) if count > 1 else None
+
+
+@clause("the message that the violation goes by left its owner with that content")
+def left_with_that_content(found: Finding) -> bool:
+    sent = _sent(found)
+    return sent is not None and sent.digest == found.actual
+
+
+@clause("it has the content of before the owner's last change, under the revision of after")
+def content_of_before(found: Finding) -> bool:
+    sent = _sent(found)
+    if sent is None or sent.digest != found.actual:
+        return True
+    change = _last_change(found.history, sent)
+    return change is not None and (change[0].digest, change[1].revision) == (sent.digest, sent.revision)
+
+
+@clause("it left in the moment of that change")
+def left_in_the_moment(found: Finding) -> bool:
+    sent = _sent(found)
+    change = None if sent is None else _last_change(found.history, sent)
+    return sent is None or change is None or sent.at_ms - change[1].at_ms <= CLOCK_SLACK_MS
+
+
+# A message leaves between the two steps of a change
+
+
+def _early(found: Finding) -> Row | None:
+    """The first message with that content and revision that left before the violation."""
+    sent = (
+        row
+        for row in having(found.history, found.actual)
+        if row.kind == Kind.REQUEST_SENT and row.revision == found.evidence["revision"]
+    )
+    by_then = (row for row in sent if row.at_ms <= found.last.at_ms)
+    return min(by_then, key=lambda row: row.at_ms, default=None)
+
+
+def _around(found: Finding) -> tuple[Row | None, Row | None]:
+    """What the owner had published when it sent that, and what it published next."""
+    early = _early(found)
+    own = own_of(found.history, early.node) if early else ()
+    count = count_before(own, early.seq) if early else 0
+    return own[count - 1] if count else None, own[count] if count < len(own) else None
+
+
+@clause("the owner had sent that content under that revision by then")
+def had_sent_it(found: Finding) -> bool:
+    return _early(found) is not None
+
+
+@clause("it had published another content under that revision when it sent it")
+def published_another_before(found: Finding) -> bool:
+    early, (before, _) = _early(found), _around(found)
+    if early is None:
+        return True
+    return before is not None and before.revision == early.revision and before.digest != early.digest
+
+
+@clause("that content is what it published next, in that moment")
+def published_it_next(found: Finding) -> bool:
+    early, (_, following) = _early(found), _around(found)
+    if early is None or following is None:
+        return early is None
+    return following.digest == early.digest and following.at_ms - early.at_ms <= _NEXT_WITHIN_MS
+
+
+# A call comes while one is applied
+
+
+@clause("a DELETE of the client was being handled at the same time")
+def deleted_meanwhile(found: Finding) -> bool:
+    return bool(_meanwhile(found, ("DELETE",)))
+
+
+@clause("the node holds nothing of the client")
+def holds_nothing(found: Finding) -> bool:
+    return found.last.held is None
+
+
+@clause("a CHANGE of the client was being handled at the same time")
+def changed_meanwhile(found: Finding) -> bool:
+    return bool(_meanwhile(found, CHANGES))
+
+
+@clause("that CHANGE has the revision that the verify asks for")
+def changed_to_that_revision(found: Finding) -> bool:
+    changes = _meanwhile(found, CHANGES)
+    return not changes or any(each.request.revision == found.evidence["asked_revision"] for each in changes)
+
+
+MIXED = Symptom(
+    bug="B05",
+    about=("INV-CONV", "INV-REV"),
+    sentence="Two CHANGEs of a client are applied at once, service by service: the content is neither's, or the older "
+    "one's under the newer revision.",
+    clauses=(two_at_once, not_what_it_carried, came_of_both),
+)
+GIVEN_TORN = Symptom(
+    bug="B05",
+    about=("INV-REV",),
+    sentence="A snapshot is made while a CHANGE is being applied: it has the revision of that, and not its content.",
+    clauses=(came_with_a_snapshot, giver_was_applying, change_carried_another),
+    releases=Span(since="2.1.2"),
+)
+READ_TORN = Symptom(
+    bug="B05",
+    about=("INV-CONV", "INV-REV"),
+    sentence="A CHANGE is made in two steps: the content is read, then the revision of what has become of it.",
+    clauses=(left_with_that_content, content_of_before, left_in_the_moment),
+    releases=Span(since="2.1.2"),
+)
+SENT_EARLY = Symptom(
+    bug="B05",
+    about=("INV-REV",),
+    sentence="A change is made in two steps, the content and then the revision; a CHANGE between them has the old "
+    "revision.",
+    clauses=(had_sent_it, published_another_before, published_it_next),
+    releases=Span(since="2.1.2"),
+)
+REMOVED = Symptom(
+    bug="B05",
+    about=("INV-ACK",),
+    sentence="A DELETE comes between two steps of a CHANGE, whose further ones go into a client that is gone.",
+    clauses=(deleted_meanwhile, holds_nothing),
+)
+CONFIRMED = Symptom(
+    bug="B05",
+    about=("INV-VERIFY",),
+    sentence="A verify comes between two steps of a CHANGE, and finds a client that is not whole yet.",
+    clauses=(changed_meanwhile, changed_to_that_revision),
+)
+SYMPTOMS = (MIXED, GIVEN_TORN, READ_TORN, SENT_EARLY, REMOVED, CONFIRMED)

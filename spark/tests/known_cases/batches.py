@@ -1,0 +1,180 @@
+"""A batch over a single instance: B19; with near misses."""
+
+from __future__ import annotations
+
+from distro_spark.symptoms import batches as known
+from distro_traces.event import BATCH, Kind, Outcome
+from known_cases.run import Run, case
+
+# B19: a node that is never loaded
+
+
+def leases_end_while_the_owner_waits(
+    run: Run,
+    *,
+    again: bool = True,
+    verifies: bool = False,
+    answer: Outcome = Outcome.SUCCESS,
+    why: str | None = "lease",
+) -> None:
+    run.registered()
+    for number in range(1 + again):
+        load = {"operation": "SNAPSHOT", "message": f"m-load-{number}"}
+        run.row("a", Kind.REQUEST_SENT, peer="b", **load)
+        run.row("a", Kind.REPLY_RECEIVED, peer="b", **load, outcome=answer)
+        run.after(60_000)
+    if verifies:
+        run.send("b", "VERIFY", revision=1)
+    run.after(185_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail=why)
+
+
+@case("nacos-2.1.1", INV_CONV=["B19"])
+def a_copy_whose_owner_asks_for_snapshots_for_ever(run: Run) -> None:
+    leases_end_while_the_owner_waits(run)
+
+
+@case("nacos-2.3.1", INV_CONV=[None])
+def a_copy_whose_owner_asks_for_ever_where_it_was_repaired(run: Run) -> None:
+    leases_end_while_the_owner_waits(run)
+
+
+@case("nacos-2.1.1", (known.NEVER_LOADED, known.asked_again), INV_CONV=[None])
+def a_copy_whose_owner_was_loaded_and_verifies_none(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, again=False)
+
+
+@case("nacos-2.1.2", (known.NEVER_LOADED, known.verified_with_none), INV_CONV=[None])
+def a_copy_that_ends_though_its_owner_verified(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, verifies=True)
+
+
+@case("nacos-2.1.2", (known.NEVER_LOADED, known.was_given_a_snapshot), INV_CONV=[None])
+def a_copy_whose_owner_is_refused_each_snapshot(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, answer=Outcome.FAIL)
+
+
+@case("nacos-2.1.2", (known.NEVER_LOADED, known.ended_with_its_lease), INV_CONV=[None])
+def a_copy_that_is_removed_while_its_owner_asks_for_snapshots_for_ever(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, why=None)
+
+
+# B19: a batch over a single instance
+
+
+def a_change_that_is_left_out(run: Run, detail: str | None, *, later: str | None = None, is_held: bool = False) -> None:
+    """b acknowledges B, and applies nothing; then `later`."""
+    run.registered()
+    if is_held:
+        run.change(2, "B", detail=BATCH)
+        run.apply("bc", 2, "B")
+    else:
+        run.change(2, "B", detail=detail)
+    run.send("b", "CHANGE", revision=2, digest="B", detail=detail)
+    run.apply("c", 2, "B")
+    if later is not None:
+        run.apply("b", 1, later)
+
+
+@case("nacos-2.3.0", INV_ACK=["B19"], INV_CONV=["B19"])
+def a_batch_that_is_left_out(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT, known.last_has_a_batch), INV_ACK=[None], INV_CONV=[None])
+def what_is_left_out_and_is_no_batch(run: Run) -> None:
+    a_change_that_is_left_out(run, None)
+
+
+@case("nacos-2.3.1", INV_ACK=[None], INV_CONV=[None])
+def a_batch_that_is_left_out_where_it_was_repaired(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT, known.nothing_applied_since), INV_CONV=[None])
+def a_copy_that_is_older_than_what_was_left_out(run: Run) -> None:
+    """It fell back later, and of that no batch can be the reason."""
+    a_change_that_is_left_out(run, BATCH, later="O")
+
+
+@case("nacos-2.2.4", (known.LEFT_OUT, known.carries_another), INV_CONV=[None])
+def a_change_that_is_never_sent_after_a_batch_that_brought_nothing_new(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH, is_held=True)
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+
+
+@case("nacos-2.2.4", (known.LEFT_OUT, known.last_has_a_batch), INV_ACK=[None, "B19"], INV_CONV=[None])
+def a_change_that_is_left_out_after_a_batch_that_was_left_out(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH)
+    run.change(3, "C")
+    run.send("b", "CHANGE", revision=3, digest="C")
+    run.apply("c", 3, "C")
+
+
+@case("nacos-2.2.4", INV_LIVE=["B17"])
+def a_copy_that_was_loaded_twice_by_the_node_that_had_the_client_before_it_crashed(run: Run) -> None:
+    run.registered()
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.apply("a", 1, "A", "m1")
+    run.after(60_000)
+    run.apply("a", 1, "A", "m2")
+    run.after(122_000)
+    run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+def kept_out_until_the_lease_ends(run: Run, *details: str | None, why: str | None = "lease") -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    run.after(170_000)
+    for detail in details:
+        run.send("b", "CHANGE", revision=2, digest="B", detail=detail)
+        run.after(4_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail=why)
+
+
+@case("nacos-2.3.0", INV_LIVE=["B19"])
+def a_batch_that_is_kept_out_until_the_lease_ends(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", INV_CONV=["B19"])
+def a_copy_that_is_gone_since_batches_were_kept_out(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.only_batches_came), INV_CONV=[None])
+def a_copy_that_is_gone_since_a_batch_and_something_else_were_kept_out(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
+
+
+@case("nacos-2.3.1", INV_CONV=[None])
+def a_copy_that_is_gone_where_batches_can_be_taken(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.only_batches_came), INV_LIVE=[None])
+def a_batch_and_something_else_that_are_kept_out(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
+
+
+@case("nacos-2.1.1", INV_LIVE=[None])
+def a_batch_that_is_kept_out_where_any_copy_is_confirmed(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.ended_with_its_lease), INV_CONV=[None])
+def a_copy_that_is_removed_though_its_lease_has_not_ended(run: Run) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH, why=None)
+
+
+@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.batches_came), INV_LIVE=[None], INV_CONV=[None])
+def a_copy_that_expires_and_no_batch_was_kept_out(run: Run) -> None:
+    run.registered()
+    run.after(170_000)
+    for _ in range(3):
+        run.arrives("VERIFY", revision=1)
+        run.after(4_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")

@@ -1,0 +1,426 @@
+"""What a node does with what it is sent and asked: B01, B02, B27, B33; with near misses."""
+
+from __future__ import annotations
+
+from distro_spark.history import LEASE
+from distro_spark.symptoms import receiving as known
+from distro_traces.event import Kind, Outcome
+from known_cases.run import EMPTY, STEP_MS, Run, case
+
+# B33: a snapshot before the load
+
+
+def a_snapshot_before_the_own_load(run: Run, *, asked: bool = True, waits_ms: int = 0) -> None:
+    own, given = ({"operation": "SNAPSHOT", "message": message} for message in ("m1", "m2"))
+    run.row("a", Kind.REQUEST_SENT, peer="b", **own)
+    run.after(waits_ms)
+    if asked:
+        run.row("a", Kind.REQUEST_RECEIVED, peer="c", **given)
+    run.row("a", Kind.REPLY_SENT, peer="c", **given, outcome=Outcome.SUCCESS)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", **own, outcome=Outcome.SUCCESS)
+
+
+@case("nacos-2.5.1", INV_INIT=["B33"])
+def a_snapshot_from_a_node_that_waits_for_its_own(run: Run) -> None:
+    a_snapshot_before_the_own_load(run)
+
+
+@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.was_asked_for_it), INV_INIT=[None])
+def a_snapshot_that_no_member_has_asked_for(run: Run) -> None:
+    a_snapshot_before_the_own_load(run, asked=False)
+
+
+@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+def a_snapshot_from_a_node_that_has_given_up_its_own(run: Run) -> None:
+    a_snapshot_before_the_own_load(run, waits_ms=300_000)
+
+
+@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+def a_verify_from_a_node_that_waits_for_its_snapshot(run: Run) -> None:
+    call = {"operation": "SNAPSHOT", "message": "m1"}
+    run.row("a", Kind.REQUEST_SENT, peer="b", **call)
+    run.registered()
+    run.send("b", "VERIFY", revision=1)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", **call, outcome=Outcome.SUCCESS)
+
+
+# B27: a snapshot that comes late
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def an_owner_that_loads_late_what_has_left_it(run: Run) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A", run.loads("a", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def a_node_that_loads_late_what_has_left_already(run: Run) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.leave()
+    run.send("c", "DELETE")
+    run.apply("c", 1, "A", run.loads("c", "b"))
+    run.send("b", "DELETE")
+    run.removed("b")
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def an_owner_that_does_not_say_that_it_loads_what_has_left_it(run: Run) -> None:
+    """Rows of embedded nodes do not say which message brought a copy; it comes in the instant of the answer."""
+    has_what_has_left_it(run, after_ms=0)
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+def an_owner_that_has_what_has_left_it_later_than_its_load(run: Run) -> None:
+    has_what_has_left_it(run, after_ms=100)
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.giver_still_held_it), INV_CONV=[None])
+def a_snapshot_from_a_node_that_had_confirmed_the_delete(run: Run) -> None:
+    run.registered()
+    run.leave()
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+    run.after(60_000)
+    run.apply("a", 1, "A", run.loads("a", "b"))
+
+
+def has_what_has_left_it(run: Run, after_ms: int) -> None:
+    run.registered()
+    run.leave()
+    run.loads("a", "b")
+    run.at_ms += after_ms - STEP_MS
+    run.apply("a", 1, "A")
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+def a_node_that_is_sent_what_has_left_after_it_has_loaded(run: Run) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.leave()
+    run.loads("c", "b")
+    run.send("c", "CHANGE", revision=1, digest="A")
+    run.apply("c", 1, "A")
+    run.send("b", "DELETE")
+    run.removed("b")
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+def an_owner_that_takes_back_what_has_left_it_with_no_snapshot(run: Run) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A")
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.had_left_by_then), INV_CONV=[None])
+def a_copy_that_came_with_a_snapshot_while_its_client_was_there(run: Run) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.apply("c", 1, "A", run.loads("c", "b"))
+    run.leave()
+    run.send("b", "DELETE")
+    run.removed("b")
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.confirmed_no_delete_since), INV_CONV=[None])
+def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.apply("b", 1, "A")
+    run.leave()
+    run.apply("c", 1, "A", run.loads("c", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("b")
+
+
+@case("nacos-2.2.4", (known.CAME_BACK, known.is_leased), INV_CONV=[None])
+def a_copy_that_came_late_and_stays_when_its_lease_is_over(run: Run) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A", run.loads("a", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+    run.after(200_000)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_copy_that_stays_at_one_node_and_its_owner_is_started_anew_later(run: Run) -> None:
+    """What the owner holds at the checkpoint is nothing, whatever becomes of it afterwards."""
+    run.registered()
+    run.leave()
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("c")
+    run.after(20_000)
+    run.checkpoint()
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.is_over = True
+
+
+# B02: a verify that looks at nothing
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_that_a_verify_confirms(run: Run) -> None:
+    run.registered(0)
+    run.change(0, "B")
+    run.send("b", "CHANGE", revision=0, digest="B")
+    run.apply("c", 0, "B")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_of_a_client_that_leaves_in_the_millisecond_of_the_checkpoint(run: Run) -> None:
+    a_lost_change_that_a_verify_confirms(run)
+    run.checkpoint()
+    run.at_ms -= 200  # that of the checkpoint of b, which is later than that of a
+    run.leave()
+    run.is_over = True
+
+
+def a_lost_change_to_nothing(run: Run) -> None:
+    run.registered(0)
+    run.change(0, EMPTY)
+    run.send("b", "CHANGE", revision=0, digest=EMPTY)
+    run.apply("c", 0, EMPTY)
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_of_a_client_that_publishes_nothing_any_more(run: Run) -> None:
+    a_lost_change_to_nothing(run)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_to_nothing_of_a_client_that_leaves_in_the_millisecond_of_the_checkpoint(run: Run) -> None:
+    a_lost_change_to_nothing(run)
+    run.checkpoint()
+    run.at_ms -= 200
+    run.leave()
+    run.is_over = True
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_to_nothing_of_a_client_that_its_former_owner_lets_go(run: Run) -> None:
+    a_lost_change_to_nothing(run)
+    for node in "ac":
+        run.row(node, Kind.REPLICA_REMOVED, client="c1", owned=False, detail=LEASE)
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.has_not_left), INV_CONV=[None])
+def a_client_that_has_left_and_is_held_though_a_verify_confirmed_it(run: Run) -> None:
+    a_lost_change_to_nothing(run)
+    run.leave()
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.confirmed_what_it_missed), INV_CONV=[None])
+def a_lost_change_that_no_verify_confirms(run: Run) -> None:
+    run.registered(0)
+    run.change(0, "B")
+    run.send("b", "CHANGE", revision=0, digest="B")
+    run.apply("c", 0, "B")
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.confirmed_what_it_missed), INV_CONV=[None])
+def a_lost_change_that_a_verify_came_before(run: Run) -> None:
+    run.registered(0)
+    run.send("b", "VERIFY", revision=0)
+    run.after(1_000)
+    run.change(0, "B")
+    run.send("b", "CHANGE", revision=0, digest="B")
+    run.apply("c", 0, "B")
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+def a_change_that_is_never_sent_after_one_that_was_applied(run: Run) -> None:
+    run.registered(0)
+    run.send("b", "CHANGE", revision=0, digest="A")
+    run.change(0, "B")
+    run.apply("c", 0, "B")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+def a_change_that_fails_and_is_not_sent_again(run: Run) -> None:
+    run.registered(0)
+    run.change(0, "B")
+    run.fails(run.send("b", "CHANGE", None, revision=0, digest="B"), "b")
+    run.apply("c", 0, "B")
+    run.send("b", "VERIFY", revision=0)
+
+
+def a_change_while_b_is_listed(run: Run, members: str) -> None:
+    run.registered(0)
+    run.row("a", Kind.MEMBERS_CHANGED, detail=members)
+    run.change(0, "B")
+    run.apply("c", 0, "B")
+    run.after(8_000)
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_change_that_is_due_for_who_is_no_member_and_comes_back(run: Run) -> None:
+    a_change_while_b_is_listed(run, "a,c")
+
+
+@case("nacos-2.3.2", INV_CONV=[None])
+def a_change_that_is_due_for_who_is_no_member_where_a_verify_asks_for_more(run: Run) -> None:
+    a_change_while_b_is_listed(run, "a,c")
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+def a_change_that_is_due_for_who_is_a_member_and_is_never_sent(run: Run) -> None:
+    a_change_while_b_is_listed(run, "a,b")
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+def a_change_that_was_never_sent(run: Run) -> None:
+    run.registered(0)
+    run.change(0, "B")
+    run.apply("c", 0, "B")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.1.2", INV_CONV=[None])
+def a_lost_change_that_a_verify_of_its_revision_confirms(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.send("b", "CHANGE", revision=2, digest="B")
+    run.apply("c", 2, "B")
+    run.send("b", "VERIFY", revision=2)
+
+
+# B01: a message applied to a client of one's own
+
+
+def a_revision_that_is_used_twice(run: Run, *, replaced: bool = True, garbage: bool = False) -> None:
+    """What c sends takes the client back to revision 1, after which it publishes C under a revision that it has used.
+    Or an hour later b has under that revision what the client never published."""
+    run.registered()
+    run.change(2, "B")
+    run.apply("bc", 2, "B")
+    run.brought("a", 1 if replaced else 2, "A" if replaced else "B")
+    if garbage:
+        run.after(3_600_000)
+        run.apply("b", 2, "X")
+    else:
+        run.change(2, "C")
+        run.apply("bc", 2, "C")
+
+
+@case("nacos-2.5.1", INV_REV=["B01", "B01", "B01"], INV_NATIVE=["B01"])
+def a_revision_used_twice_after_a_change_took_the_client_back(run: Run) -> None:
+    a_revision_that_is_used_twice(run)
+
+
+@case("nacos-2.5.1", INV_REV=["B01"], INV_NATIVE=["B01"])
+def a_revision_used_twice_after_a_snapshot_took_the_client_back(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("a", 1, "A", run.loads("a", "b"), owned=True)
+    run.change(2, "C")
+
+
+@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None, None, None])
+def a_revision_used_twice_after_the_same_content_came(run: Run) -> None:
+    a_revision_that_is_used_twice(run, replaced=False)
+
+
+@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None])
+def garbage_an_hour_after_the_same_content_came(run: Run) -> None:
+    a_revision_that_is_used_twice(run, replaced=False, garbage=True)
+
+
+@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.held_one_only_since), INV_REV=[None], INV_NATIVE=["B01"])
+def garbage_at_another_node_an_hour_after_a_change_took_the_client_back(run: Run) -> None:
+    a_revision_that_is_used_twice(run, garbage=True)
+
+
+@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None])
+def a_revision_used_twice_by_an_owner_that_no_message_touched(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.change(2, "C")
+
+
+@case(
+    "nacos-2.5.1",
+    (known.REUSED_SINCE_OVERWRITTEN, known.held_one_only_since),
+    INV_REV=[None, None, None, None],
+    INV_NATIVE=["B01"],
+)
+def a_revision_used_twice_before_the_snapshot_came(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.change(2, "C")
+    run.brought("a", 2, "D")
+    run.apply("b", 2, "C")
+
+
+@case("nacos-2.5.1", (known.OVERWRITTEN, known.it_was_brought), INV_NATIVE=[None])
+def a_client_that_changes_with_no_message(run: Run) -> None:
+    run.registered()
+    run.apply("a", 2, "B", owned=True)
+
+
+@case("nacos-2.5.1", (known.OVERWRITTEN, known.a_copy_was_applied), INV_NATIVE=[None])
+def a_client_that_is_removed_while_it_is_connected(run: Run) -> None:
+    run.registered()
+    run.removed("a")
+
+
+def an_owner_that_takes_the_content_of_before(
+    run: Run, revision: int, *, is_verified: bool = True, verified_before: bool = False, is_brought: bool = True
+) -> None:
+    """By a CHANGE of c, and what it sends of that b acknowledges without having got it."""
+    run.registered()
+    run.change(2, "B")
+    run.apply("bc", 2, "B")
+    if verified_before:
+        run.send("b", "VERIFY", revision=2)
+    if is_brought:
+        run.brought("a", revision, "A")
+    else:
+        run.change(revision, "A")
+    run.apply("c", revision, "A")
+    run.send("b", "CHANGE", revision=revision, digest="A")
+    if is_verified:
+        run.send("b", "VERIFY", revision=revision)
+
+
+@case("nacos-2.5.1", INV_CONV=["B01"])
+def a_copy_that_is_confirmed_since_its_owner_took_another_under_the_same_revision(run: Run) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2)
+
+
+@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.left_its_revision), INV_CONV=[None])
+def a_copy_that_is_confirmed_although_its_owner_took_another_revision(run: Run) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=1)
+
+
+@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.confirmed_since), INV_CONV=[None])
+def a_copy_that_no_verify_confirmed_since_its_owner_took_another(run: Run) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2, is_verified=False, verified_before=True)
+
+
+@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.differ_since_it_was_overwritten), INV_CONV=[None])
+def a_copy_that_is_confirmed_since_its_client_published_another_under_the_same_revision(run: Run) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2, is_brought=False)

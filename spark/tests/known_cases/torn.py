@@ -1,0 +1,246 @@
+"""A change that is read or applied in steps: B05; with near misses."""
+
+from __future__ import annotations
+
+from distro_spark.symptoms import torn as known
+from distro_traces.event import Kind, Outcome
+from known_cases.run import EMPTY, Run, case
+
+# B05: a CHANGE that is applied in steps
+
+
+def a_snapshot_of_c(run: Run, *, while_applied: bool, carried: str = "A", gives: str | None = "m-load") -> None:
+    """b loads from c, to which a's first CHANGE comes; what c gives has the revision of that, and nothing in it."""
+    run.connect()
+    run.change(1, "A")
+    change = {"message": "m1", "operation": "CHANGE", "client": "c1"}
+    load = {"message": "m-load", "operation": "SNAPSHOT"}
+    run.row("b", Kind.REQUEST_SENT, peer="c", **load)
+    run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
+    if while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest=carried)
+    run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
+    if not while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest=carried)
+    run.apply("c", 1, carried, "m1")
+    run.row("c", Kind.REPLY_SENT, peer="a", **change, outcome=Outcome.SUCCESS)
+    run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
+    run.apply("b", 1, EMPTY, gives)
+    run.apply("b", 1, "A")
+
+
+@case("nacos-2.3.2", INV_REV=["B05"])
+def a_snapshot_that_is_made_while_a_change_is_applied(run: Run) -> None:
+    a_snapshot_of_c(run, while_applied=True)
+
+
+@case("nacos-2.3.2", (known.GIVEN_TORN, known.giver_was_applying), INV_REV=[None])
+def a_snapshot_that_is_made_before_a_change_came(run: Run) -> None:
+    a_snapshot_of_c(run, while_applied=False)
+
+
+@case("nacos-2.3.2", (known.GIVEN_TORN, known.came_with_a_snapshot), INV_REV=[None])
+def a_content_that_no_snapshot_brings_while_a_change_is_applied(run: Run) -> None:
+    a_snapshot_of_c(run, while_applied=True, gives=None)
+
+
+@case("nacos-2.3.2", (known.GIVEN_TORN, known.change_carried_another), INV_REV=[None, None])
+def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owner(run: Run) -> None:
+    a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
+
+
+def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> None:
+    """The second one leaves what the first one carried, under its own revision."""
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+    if at_once:
+        second = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 2, "B", first)
+    run.answers("CHANGE", first)
+    if not at_once:
+        second = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 3, "B", second)
+    run.answers("CHANGE", second)
+    if later is not None:
+        run.apply("b", 3, later)
+
+
+@case("nacos-2.5.1", INV_REV=["B05"], INV_CONV=["B05"])
+def two_changes_that_are_applied_at_once(run: Run) -> None:
+    two_changes(run, at_once=True)
+
+
+@case("nacos-2.5.1", (known.MIXED, known.two_at_once), INV_REV=[None], INV_CONV=[None])
+def two_changes_that_are_applied_one_after_the_other(run: Run) -> None:
+    two_changes(run, at_once=False)
+
+
+@case("nacos-2.5.1", (known.MIXED, known.came_of_both), INV_REV=[None, "B05"], INV_CONV=[None])
+def something_else_that_is_applied_after_two_changes_at_once(run: Run) -> None:
+    two_changes(run, at_once=True, later="X")
+
+
+@case("nacos-2.5.1", (known.MIXED, known.not_what_it_carried), INV_CONV=[None])
+def a_change_that_is_lost_after_two_that_were_applied_at_once(run: Run) -> None:
+    """What b holds is what the later one of them carried, so its steps were not mixed with those of the other."""
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    second = run.arrives("CHANGE", revision=2, digest="B")
+    run.apply("bc", 2, "B", second)
+    run.answers("CHANGE", first)
+    run.answers("CHANGE", second)
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+
+
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_of_which_neither_the_content_nor_the_answer_is_recorded(run: Run) -> None:
+    """As in logs. That a call is not seen to end excuses nothing, and that it is not seen what it carried neither."""
+    run.registered()
+    for content in ("B", "X"):
+        message = run.arrives("CHANGE")
+        run.change(2, "B")
+        run.apply("b", 2, content, message)
+    run.apply("c", 2, "B")
+
+
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_of_which_no_answer_is_recorded(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    for content in ("B", "X"):
+        message = run.arrives("CHANGE", revision=2, digest="B")
+        run.apply("b", 2, content, message)
+    run.apply("c", 2, "B")
+
+
+@case("nacos-2.5.1", (known.MIXED, known.not_what_it_carried), INV_REV=[None], INV_CONV=[None])
+def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    first, second = run.arrives("CHANGE"), run.arrives("CHANGE")
+    run.apply("b", 2, "X", second)
+    run.answers("CHANGE", first)
+    run.answers("CHANGE", second)
+
+
+def a_message_behind_its_revision(run: Run, *, waits_ms: int = 0, sent: str = "A", applied: str = "A") -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    run.after(waits_ms)
+    message = run.send("b", "CHANGE", revision=2, digest=sent)
+    run.apply("b", 2, applied, message)
+
+
+@case("nacos-2.5.1", INV_REV=["B05", "B05"], INV_CONV=["B05"])
+def a_content_that_is_read_just_before_its_revision_is(run: Run) -> None:
+    a_message_behind_its_revision(run)
+
+
+@case("nacos-2.5.1", (known.READ_TORN, known.left_in_the_moment), INV_REV=[None, None], INV_CONV=[None])
+def an_old_content_that_is_sent_long_after_the_change(run: Run) -> None:
+    a_message_behind_its_revision(run, waits_ms=2_000)
+
+
+@case("nacos-2.5.1", (known.READ_TORN, known.left_with_that_content), INV_REV=[None, "B05", "B05"], INV_CONV=[None])
+def another_content_than_was_read_just_before_its_revision_was(run: Run) -> None:
+    a_message_behind_its_revision(run, applied="X")
+
+
+@case("nacos-2.5.1", (known.READ_TORN, known.content_of_before), INV_REV=[None, None], INV_CONV=[None])
+def a_content_that_is_sent_in_the_moment_of_a_change_and_was_never_published(run: Run) -> None:
+    a_message_behind_its_revision(run, sent="X", applied="X")
+
+
+def a_change_and(operation: str, run: Run, *, at_once: bool, is_held: bool = False, **content: object) -> None:
+    """The CHANGE is not applied, and another call about the client comes before it is answered, or afterwards."""
+    run.connect()
+    run.change(1, "A")
+    run.apply("bc" if is_held else "c", 1, "O" if is_held else "A")
+    change = run.arrives("CHANGE", revision=1, digest="A")
+    if at_once:
+        other = run.arrives(operation, **content)
+        run.answers(operation, other)
+    run.answers("CHANGE", change)
+    if not at_once:
+        other = run.arrives(operation, **content)
+        run.answers(operation, other)
+
+
+@case("nacos-2.5.1", INV_ACK=["B05"])
+def a_delete_between_two_steps_of_a_change(run: Run) -> None:
+    a_change_and("DELETE", run, at_once=True)
+
+
+@case("nacos-2.5.1", (known.REMOVED, known.deleted_meanwhile), INV_ACK=[None])
+def a_delete_after_a_change_that_was_not_applied(run: Run) -> None:
+    a_change_and("DELETE", run, at_once=False)
+
+
+@case("nacos-2.5.1", (known.REMOVED, known.holds_nothing), INV_ACK=[None, None])
+def a_delete_that_removes_nothing_while_a_change_is_not_applied(run: Run) -> None:
+    a_change_and("DELETE", run, at_once=True, is_held=True)
+
+
+@case("nacos-2.5.1", INV_VERIFY=["B05"])
+def a_verify_between_two_steps_of_a_change(run: Run) -> None:
+    a_change_and("VERIFY", run, at_once=True, revision=1)
+
+
+@case("nacos-2.5.1", (known.CONFIRMED, known.changed_meanwhile), INV_VERIFY=[None])
+def a_verify_after_a_change_that_was_not_applied(run: Run) -> None:
+    a_change_and("VERIFY", run, at_once=False, revision=1)
+
+
+@case("nacos-2.5.1", (known.CONFIRMED, known.changed_to_that_revision), INV_VERIFY=[None])
+def a_verify_of_a_revision_that_the_change_between_does_not_bring(run: Run) -> None:
+    a_change_and("VERIFY", run, at_once=True, revision=2)
+
+
+# B05 at the owner, which counts a change after it has made it
+
+
+def a_change_that_is_sent_too_early(run: Run, then: str, after_ms: int = 0, before: int = 1) -> None:
+    run.registered()
+    if before > 1:
+        run.change(before, "A0")
+        run.apply("bc", before, "A0")
+    run.send("b", "CHANGE", revision=1, digest="B")
+    run.after(after_ms)
+    run.change(before + 1, then)
+    run.apply("bc", before + 1, then)
+
+
+@case("nacos-2.2.4", INV_REV=["B05", "B05"])
+def a_change_that_is_sent_before_it_is_counted(run: Run) -> None:
+    a_change_that_is_sent_too_early(run, "B")
+
+
+@case("nacos-2.2.4", (known.SENT_EARLY, known.published_it_next), INV_REV=[None, None])
+def a_content_that_the_owner_never_held(run: Run) -> None:
+    a_change_that_is_sent_too_early(run, "C")
+
+
+@case("nacos-2.2.4", (known.SENT_EARLY, known.published_it_next), INV_REV=[None, None])
+def a_content_that_the_owner_held_much_later(run: Run) -> None:
+    a_change_that_is_sent_too_early(run, "B", after_ms=2_000)
+
+
+@case("nacos-2.2.4", (known.SENT_EARLY, known.published_another_before), INV_REV=[None, None])
+def a_content_that_is_sent_under_a_revision_that_the_owner_has_left(run: Run) -> None:
+    a_change_that_is_sent_too_early(run, "B", before=2)
+
+
+@case("nacos-2.2.4", (known.SENT_EARLY, known.had_sent_it), INV_REV=[None, "B05", "B05"])
+def a_content_that_comes_to_a_copy_before_its_owner_sends_it(run: Run) -> None:
+    run.registered()
+    run.apply("b", 1, "B")
+    run.send("c", "CHANGE", revision=1, digest="B")
+    run.change(2, "B")
+    run.apply("bc", 2, "B")
