@@ -9,6 +9,7 @@ beginning is kept, so that memory is bounded whatever the file is.
 from __future__ import annotations
 
 import codecs
+import lzma
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,11 +32,12 @@ OnRead = Callable[[int], None]
 
 
 class Block(NamedTuple):
-    """Whole lines, without their ends; `first_line`: the number of the first."""
+    """Whole lines, without their ends; `first_line`: the number of the first. `is_cut`: one line without an end."""
 
     first_line: int
     data: bytes
     lines: list[bytes]
+    is_cut: bool = False
 
 
 def blocks(path: Path, skipped: Counter[str], on_read: OnRead | None = None) -> Iterator[Block]:
@@ -58,7 +60,7 @@ def blocks(path: Path, skipped: Counter[str], on_read: OnRead | None = None) -> 
             skipped[TOO_LONG] += 1
             rest, is_dropping = rest[:LINE_BYTES_MAX], True
     if rest and skipped[CUT] == cuts:  # else it is half a line
-        yield Block(number, rest, [rest])
+        yield Block(number, rest, [rest], is_cut=True)
 
 
 def _bytes(path: Path, skipped: Counter[str], on_read: OnRead | None) -> Iterator[bytes]:
@@ -78,7 +80,7 @@ def _bytes(path: Path, skipped: Counter[str], on_read: OnRead | None) -> Iterato
                 data = file.read1(BLOCK_BYTES)
     except EOFError:
         skipped[CUT] += 1
-    except (BadGzipFile, zlib.error) as error:
+    except (BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise DamagedTraceError(path, error) from error
     except OSError as error:
         raise UnreadableTraceError(path, error) from error

@@ -198,6 +198,7 @@ class Fact:
     log: str
     place: str = ""  # file and line
     more: str = ""  # the first lines of an exception
+    is_cut: bool = False  # its last word may be half of one
 
     def __getitem__(self, name: str) -> str:
         return self.details[name]
@@ -221,5 +222,6 @@ def fact_of(record: Record) -> Fact | None:
                     details["target"] = one_name(details["target"])
                 if what is What.LOAD_FAILS and "Cancel get snapshot" in record.more:
                     details["cancelled"] = "yes"
-                return Fact(record.at_ms, what, details, record.log, record.place, record.more)
+                is_cut = record.is_cut and "client" in details and found.end("client") == len(text)
+                return Fact(record.at_ms, what, details, record.log, record.place, record.more, is_cut)
     return None

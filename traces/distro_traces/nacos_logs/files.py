@@ -8,16 +8,18 @@ with Nacos logs belongs to that node; in a directory without any, each other nam
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from distro_traces.errors import EmptyTraceError, UnreadableTraceError
+from distro_traces.errors import EmptyTraceError, TraceError, UnreadableTraceError
 
 NACOS_LOGS = (
     "protocol-distro",
@@ -46,9 +48,14 @@ OTHER_NACOS_LOGS = (
 )
 _KNOWN = re.compile("|".join(sorted(map(re.escape, (*NACOS_LOGS, *OTHER_NACOS_LOGS)), key=len, reverse=True)))
 _LOG = re.compile(r"\.(log|out|txt)\b|[-_.]log\b")
-_ROTATION = re.compile(r"(\.gz|[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*|\.\d{1,3})+$")
+_ROTATION = re.compile(r"(\.gz|\.bz2|\.xz|\.zst|[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*|\.\d{1,3})+$")
 _DATED = re.compile(r"[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*$")  # before `.log`, where a bare number may be an address
+_ARCHIVE = re.compile(r"\.(zip|7z|rar|tar|tgz|tar\.\w+)$")
 _EDGES = "-_. "
+
+
+class ArchiveError(TraceError):
+    """A file has to be unpacked by other means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,10 @@ def find(directory: Path) -> tuple[LogFiles, ...]:
             elif log is None and not labels and len(others) == 1 and place:
                 node = ""
             found["/".join(part for part in (place, node) if part)][log or label].append(path)
+    files = root.rglob("*") if directory.is_dir() else [directory]
+    archives = [path for path in files if _ARCHIVE.search(path.name)]
+    if not found and archives:
+        raise ArchiveError(f"{archives[0]}: an archive; unpack it first, and name the directory")
     if not found:
         raise EmptyTraceError(f"{directory}: no log files below (*.log, *.log.*, *.out, or .gz of them)")
     return tuple(
@@ -83,9 +94,25 @@ def find(directory: Path) -> tuple[LogFiles, ...]:
     )
 
 
-def unpacked(raw: BufferedReader, path: Path) -> gzip.GzipFile | BufferedReader:
-    """The bytes of a log file that is open."""
-    return gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+Packed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+_PACKED: Mapping[bytes, Callable[[BufferedReader], Packed]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+_ARCHIVES: Mapping[bytes, str] = {b"PK\x03\x04": "unzip", b"\x28\xb5\x2f\xfd": "unzstd", b"7z\xbc\xaf": "7z x"}
+
+
+def unpacked(raw: BufferedReader, path: Path) -> Packed | BufferedReader:
+    """The bytes of a log file that is open, by how it begins and not by its name. Raises ArchiveError."""
+    begins = raw.peek(8)[:8]
+    how = next((how for magic, how in _ARCHIVES.items() if begins.startswith(magic)), None)
+    if how is not None:
+        raise ArchiveError(f"{path}: packed in a way that is not read here; unpack it first ({how})")
+    opened = next((opened for magic, opened in _PACKED.items() if begins.startswith(magic)), None)
+    if opened is None and path.suffix == ".gz":
+        opened = _PACKED[b"\x1f\x8b"]
+    return raw if opened is None else opened(raw)
 
 
 def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:

@@ -34,6 +34,7 @@ UNCOVERED = "about the content of a client, at a time that naming-server does no
 NOT_HELD = "the end of a connection that held no client"
 NAMELESS = "a call that failed, of which neither the log nor its duration says which"
 NO_START = "the end of a call whose start is not in the logs"
+HALF = "the last line of a file, which has no end: its client may be half of a name"
 NOTHING_WENT = "an expiry, of which it is not logged what went"
 SKEW_MS = 2000
 """Clocks of servers differ; a call received that much before it was sent is still the same call."""
@@ -123,6 +124,9 @@ class History:
         ahead = self._holes.get(name)
         while ahead and ahead[0].from_ms < fact.at_ms:
             self._cross(name, node, ahead.popleft())
+        if fact.is_cut and not any(fact.client in each.held for each in self._nodes.values()):
+            self._skipped[HALF] += 1
+            return
         if fact.what is What.STARTS:
             self._start(name, node, fact)
             return

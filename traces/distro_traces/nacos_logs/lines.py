@@ -16,18 +16,29 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
+from distro_traces.errors import TraceError
+
+ONE_DOCUMENT = (
+    "many records in one JSON value; write one record a line (logcli: --output=jsonl, jq: -c '.data.result[].values[]')"
+)
+_RECORD = 40
+"""Characters. A text with a stamp that is longer is a record, and not only a time."""
+
 STAMP_WITHIN = 200
 """Characters. A date that comes later is part of the message."""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = (
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?[ ]?(?P<offset>Z|[+-]\d\d:?\d\d)?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
+    r"(?:[ \u202f]?(?P<half>[AaPp][Mm])\b)?[ ]?(?P<offset>Z|[+-]\d\d:?\d\d)?"
 )
 _STAMPS = tuple(
     re.compile(rf"(?<!\d){date}{_TIME}(?![\d:])")
     for date in (
         r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ]",
-        r"(?P<name>[A-Z][a-z]{2}) (?P<day>\d{1,2}), (?P<year>\d{4}) (?:@ )?",
+        r"(?P<name>[A-Z][a-z]{2}) (?P<day>\d{1,2}), (?P<year>\d{4}),? (?:@ )?",
+        r"(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4}),? ",
+        r"(?P<year>\d{4})年(?P<month>\d\d?)月(?P<day>\d\d?)日 ?",
         r"(?P<day>\d\d)[-/](?P<name>[A-Z][a-z]{2})[-/](?P<year>\d{4})[ :]",
     )
 )
@@ -38,10 +49,33 @@ _GREP = re.compile(
     r"(?P<source>[^\s:|{\"]*?[^\s:|{\"/](?:\.log|\.txt|\.out|\.gz)[^\s:|{\"]*?)(?::|-(?=\d{4}-))(?:\d+[:-](?=\d{4}-))?(?=\S)"
 )
 _COMPOSE = re.compile(r"(?P<source>[\w.\-]+)\s+\|\s")
+_KUBECTL = re.compile(r"\[pod/(?P<source>[^/\]]+)/[^\]]+\] ")
+_STERN = re.compile(r"(?P<source>[a-z][\w.\-]*) [a-z][\w.\-]* (?=\d{4}-\d\d-\d\d)")
+_SYSLOG = re.compile(
+    r"(?:<\d{1,3}>1? ?)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) "
+    r"(?!TRACE|DEBUG|INFO|WARN|ERROR)(?P<source>[A-Za-z][\w.\-]*) [\w.\-/]+(?:\[\d+\])?:(?: |$)"
+)
+"""A host may write for several servers: into one file of a collector of logs."""
+_LABELS = re.compile(r"\{(?:\w+=\"[^\"]*\"(?:, ?)?)+\}(?:\s|$)")
+_LABEL = re.compile(r"(\w+)=\"([^\"]*)\"")
 _MESSAGES = ("message", "log", "msg", "@message", "MESSAGE", "line", "textPayload", "short_message", "body", "_raw")
 _TIMES = ("@timestamp", "timestamp", "time", "ts", "date", "@t")
-_PATHS = (("log", "file", "path"), ("source",), ("filename",), ("file",), ("path",))
-_HOSTS = (("host", "name"), ("hostname",), ("host",), ("kubernetes", "pod", "name"), ("kubernetes", "pod_name"))
+_PATHS = (
+    *(("log", "file", "path"), ("source",), ("filename",), ("file",), ("path",)),
+    *(("labels", "filename"), ("stream", "filename")),
+)
+_HOSTS = (
+    *(("host", "name"), ("hostname",), ("host",), ("_HOSTNAME",)),
+    *(("kubernetes", "pod", "name"), ("kubernetes", "pod_name"), ("labels", "pod"), ("stream", "pod")),
+)
+
+
+_IN_FRONT = (_GREP, _COMPOSE, _KUBECTL, _STERN, _SYSLOG)
+_LABELS_WITHIN = 600
+
+
+class OneDocumentError(TraceError):
+    """Many records in one JSON value."""
 
 
 class Line(NamedTuple):
@@ -86,13 +120,21 @@ class LineReader:
             text = _ANSI.sub("", text)
         if "&#39;" in text or "&quot;" in text:
             text = html.unescape(text)
-        source = ""
-        found = _GREP.match(text) or _COMPOSE.match(text)
+        source, outer_ms = "", None
+        found = next((found for form in _IN_FRONT if (found := form.match(text)) is not None), None)
         if found is not None:
             source, text = found["source"], text[found.end() :]
+            outer_ms = self._stamps_ms(found.group())[0]
+        elif (found := _LABELS.search(text, 0, _LABELS_WITHIN)) is not None:
+            labels = dict(_LABEL.findall(found.group()))
+            names = (labels.get("pod") or labels.get("host") or "", labels.get("filename", ""))
+            source = "/".join(name for name in names if name)
+            outer_ms = self._stamps_ms(text[: found.start()])[0]
+            text = text[found.end() :]
         line = self._wrapped(text)
         if line is None:
-            return Line(text, *self._stamps_ms(text), source)
+            at_ms, first_ms = self._stamps_ms(text)
+            return Line(text, at_ms, first_ms if outer_ms is None else outer_ms, source)
         return line._replace(source="/".join(part for part in (source, line.source) if part))
 
     def _wrapped(self, text: str) -> Line | None:
@@ -115,7 +157,9 @@ class LineReader:
     def _of_json(self, found: Mapping[str, Any]) -> Line | None:
         message = next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
         if message is None:  # in a field of another name: the longest text in which a server's stamp stands
-            texts = (text for text in _texts_in(found) if self._stamps_ms(text)[0] is not None)
+            texts = [text for text in _texts_in(found) if self._stamps_ms(text)[0] is not None and len(text) > _RECORD]
+            if len(texts) > 1:
+                raise OneDocumentError
             message = max(texts, key=len, default=None)
         if message is None:
             return None
@@ -151,7 +195,7 @@ class LineReader:
         try:
             month = int(part["month"]) if part.get("month") else _MONTHS.index(part["name"]) + 1
             day = (int(part["year"]), month, int(part["day"]))
-            time = (int(part["hour"]), int(part["minute"]), int(part["second"]))
+            time = (_hour(part["hour"], part["half"]), int(part["minute"]), int(part["second"]))
             zone = self._zone if part["offset"] is None else _offset(part["offset"])
             when = datetime(*day, *time, tzinfo=zone)
         except ValueError:  # the 31st of February: no stamp
@@ -179,6 +223,12 @@ def _texts_in(found: object) -> Iterator[str]:
     elif isinstance(found, Mapping | list):
         for value in found.values() if isinstance(found, Mapping) else found:
             yield from _texts_in(value)
+
+
+def _hour(text: str, half: str | None) -> int:
+    if half is None:
+        return int(text)
+    return int(text) % 12 + (12 if half in ("PM", "pm", "Pm") else 0)
 
 
 def _offset(text: str) -> tzinfo:

@@ -9,6 +9,7 @@ several: its stretches are put in order, unless they overlap; then nobody can sa
 from __future__ import annotations
 
 import heapq
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from typing import NamedTuple
 from distro_traces.errors import TraceError
 from distro_traces.nacos_logs.blocks import LINE_BYTES_MAX, TOO_LONG, Block, OnRead, blocks
 from distro_traces.nacos_logs.files import NACOS_LOGS
-from distro_traces.nacos_logs.lines import LineReader
+from distro_traces.nacos_logs.lines import ONE_DOCUMENT, Line, LineReader, OneDocumentError
 
 NO_STAMP = "no date and time, and nothing before it that it could continue"
 TWICE = "the same record in two files"
@@ -33,6 +34,9 @@ _FEW = 4
 """So few lines are read one by one."""
 _MORE_MAX = 4
 """Lines kept of what continues a record: the exception and where it was thrown; a whole stack trace says no more."""
+_DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_DATES = 20
+"""A line that long with more dates has many records in it."""
 _LOOKS_MAX = 100
 """So many lines are looked at for a stamp before a block is read line by line."""
 _LEVELS = (b"INFO", b"DEBUG", b"TRACE")
@@ -58,6 +62,7 @@ class Record(NamedTuple):
     log: str
     path: Path
     first_line: int
+    is_cut: bool = False  # the last line of a file, which does not end
 
     @property
     def place(self) -> str:
@@ -202,7 +207,7 @@ def read_file(
     """
     cutter = _Cutter(log, path, LineReader(zone), skipped)
     for block in blocks(path, skipped, on_read):
-        first, cutter.levels = 0, tuple(word for word in _LEVELS if word in block.data)
+        first, cutter.is_cut, cutter.levels = 0, block.is_cut, tuple(word for word in _LEVELS if word in block.data)
         for hit in _hits(block, marks):
             yield from cutter.pass_over(block.lines[first:hit], block.first_line + first)
             yield from cutter.take(block.lines[hit], block.first_line + hit)
@@ -234,7 +239,8 @@ class _Cutter:
         self._reader = reader
         self._skipped = skipped
         self.levels: tuple[bytes, ...] = ()
-        self._open: tuple[int, str, int, str] | None = None  # of a record: stamp, text, line, source
+        self.is_cut = False
+        self._open: tuple[int, str, int, str, bool] | None = None  # of a record: stamp, text, line, source, is cut
         self._more: list[str] = []
         self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside that of what collected them
 
@@ -250,7 +256,7 @@ class _Cutter:
         if stamped_ms is not None:
             said = raw.decode("utf-8", "replace")
         else:
-            line = self._reader.read(raw)
+            line = self._read(raw, number)
             said, named = line.text, line.source
             stamped_ms = line.at_ms
             if stamped_ms is not None and line.outer_ms is not None:
@@ -261,7 +267,7 @@ class _Cutter:
                 stamped_ms = None
         if stamped_ms is not None:
             yield from self.end()
-            self._open = (stamped_ms, said, number, named)
+            self._open = (stamped_ms, said, number, named, self.is_cut)
         elif self._open is not None:
             self._skipped[CONTINUED] += 1
             if len(self._more) < _MORE_MAX:
@@ -269,11 +275,20 @@ class _Cutter:
         else:
             self._skipped[NO_STAMP] += 1
 
+    def _read(self, raw: bytes, number: int) -> Line:
+        is_document = len(raw) >= LINE_BYTES_MAX and raw[:1] in (b"{", b"[") and len(_DATE.findall(raw)) > _DATES
+        try:
+            if is_document:
+                raise OneDocumentError
+            return self._reader.read(raw)
+        except OneDocumentError:
+            raise OneDocumentError(f"{self._path} line {number}: {ONE_DOCUMENT}") from None
+
     def end(self) -> Iterator[tuple[str, Record]]:
         """The record that no further line continues."""
         if self._open is not None:
-            at_ms, text, number, source = self._open
-            yield source, Record(at_ms, text, "\n".join(self._more), self._log, self._path, number)
+            at_ms, text, number, source, is_cut = self._open
+            yield source, Record(at_ms, text, "\n".join(self._more), self._log, self._path, number, is_cut)
         self._open, self._more = None, []
 
     def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
