@@ -29,7 +29,7 @@ from distro_traces.observed import ARROW, EVERY, FACTS, Observed
 from distro_traces.unreached import Unreachables
 
 SAYS_NOTHING = "says nothing of replication"
-VERIFIED_RELEASES = ("2.0.", "2.1.", "2.2.", "2.3.", "2.4.", "2.5.")
+VERIFIED_RELEASES = ("2.0.", "2.1.", "2.2.", "2.3.", "2.4.", "2.5.", "3.0.", "3.1.")
 TROUBLES_MAX = 1000
 """So many are kept, the first ones."""
 
