@@ -22,7 +22,7 @@ _ATTEMPTS, _SERVICES = 10, 20
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
     """A VERIFY of another revision than that of the copy fails, be it higher or lower, for a client of either kind."""
-    for client in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
+    for client in _of_either_kind(kit):
         await kit.synced(5, client=client)
         for revision in (6, 4, -5):
             what = f"VERIFY of {client} revision {revision}, whose copy has revision 5"
@@ -31,9 +31,8 @@ async def verify_of_another_revision_fails(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-002", MUST, "#verify-accept")
 async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
-    """A VERIFY of an unknown client fails, every time."""
-    client = kit.foreign_client()
-    for _ in range(2):  # asking must not make it known
+    """A VERIFY of an unknown client of either kind fails, every time."""
+    for client in 2 * _of_either_kind(kit):  # asking must not make it known
         _require_typed_failure(kit, await _verified(kit, client, 0), f"VERIFY of {client}, which nobody has synced")
 
 
@@ -60,47 +59,50 @@ async def late_change_is_not_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-004", MUST, "#receive-delete")
 async def unknown_delete_succeeds(kit: Kit) -> None:
-    """A DELETE of an unknown client succeeds: a failure would be repeated for ever."""
-    client = kit.foreign_client()
-    reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply}")
-    kit.require(reply.succeeded, f"success for DELETE of {client}", reply)
+    """A DELETE of an unknown client of either kind succeeds: a failure would be repeated for ever."""
+    for client in _of_either_kind(kit):
+        reply = await kit.peer.delete(client)
+        kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply}")
+        kit.require(reply.succeeded, f"success for DELETE of {client}", reply)
 
 
 @requirement("DISTRO-HOLDER-005", MUST, "#distro-query, #verify-accept")
 async def asking_creates_nothing(kit: Kit) -> None:
-    """A QUERY or VERIFY of an unknown client creates nothing."""
-    client = kit.foreign_client()
-    kit.require(await kit.peer.query(client) is None, f"nothing about {client}", "a client")
-    await kit.peer.verify(client, 0)
-    kit.require(await kit.peer.query(client) is None, f"nothing about {client} after a VERIFY of it", "a client")
-    held = [replica.client for replica in await kit.peer.snapshot()]
-    kit.require(client not in held, f"no {client} in a snapshot", held)
+    """A QUERY or VERIFY of an unknown client of either kind creates nothing."""
+    for client in _of_either_kind(kit):
+        kit.require(await kit.peer.query(client) is None, f"nothing about {client}", "a client")
+        await kit.peer.verify(client, 0)
+        kit.require(await kit.peer.query(client) is None, f"nothing about {client} after a VERIFY of it", "a client")
+        held = [replica.client for replica in await kit.peer.snapshot()]
+        kit.require(client not in held, f"no {client} in a snapshot", held)
 
 
 @requirement("DISTRO-HOLDER-006", MUST, "#receive-change, #distro-content")
 async def change_is_the_whole_client(kit: Kit) -> None:
-    """A CHANGE is the whole client: what it does not mention is removed, and lists follow."""
-    reader, client, (first, second) = await kit.client(), kit.foreign_client(), (kit.service(), kit.service())
-    await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
-    await kit.arrange_listed(reader, first, "10.0.0.1:80")
-    reply = await kit.peer.sync(client, 2, (second, "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply}")
-    copy = await kit.peer.query(client)
-    kit.require(services(copy) == [second], f"{second} alone", copy)
-    await kit.eventually_listed(reader, first)
+    """A CHANGE is the whole client, of either kind: what it does not mention is removed, and lists follow."""
+    reader = await kit.client()
+    for client in _of_either_kind(kit):
+        first, second = kit.service(), kit.service()
+        await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
+        await kit.arrange_listed(reader, first, "10.0.0.1:80")
+        reply = await kit.peer.sync(client, 2, (second, "10.0.0.1", 80))
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply}")
+        copy = await kit.peer.query(client)
+        kit.require(services(copy) == [second], f"{second} alone", copy)
+        await kit.eventually_listed(reader, first)
 
 
 @requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")
 async def delete_ends_a_copy(kit: Kit) -> None:
-    """A DELETE ends a copy, and what it published is in no list."""
+    """A DELETE ends a copy of a client of either kind, and what it published is in no list."""
     reader = await kit.client()
-    client, service = await kit.synced()
-    await kit.arrange_listed(reader, service, "10.0.0.1:80")
-    reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
-    kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
-    await kit.eventually_listed(reader, service)
+    for client in _of_either_kind(kit):
+        _, service = await kit.synced(client=client)
+        await kit.arrange_listed(reader, service, "10.0.0.1:80")
+        reply = await kit.peer.delete(client)
+        kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
+        kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
+        await kit.eventually_listed(reader, service)
 
 
 @requirement("DISTRO-HOLDER-008", MUST, "#receive-equal, #defect-d4")
@@ -196,6 +198,11 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
         }
         what = f"{client} as one of two CHANGEs said, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
         kit.require(is_whole, what, seen, observed=observed)
+
+
+def _of_either_kind(kit: Kit) -> tuple[str, str]:
+    """A client with a connection to `peer`, and one of the HTTP API that `peer` owns."""
+    return kit.foreign_client(), kit.http_client(kit.peer.address).id
 
 
 async def _verified(kit: Kit, client: str, revision: int) -> Message:

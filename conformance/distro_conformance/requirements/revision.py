@@ -10,18 +10,19 @@ from distro_conformance.requirements.requirement import MUST, requirement
 
 @requirement("DISTRO-REVISION-001", MUST, "#receive-revision", bug="B10", since="2.1.2")
 async def verify_after_change_succeeds(kit: Kit) -> None:
-    """After an acknowledged CHANGE the next VERIFY of the same revision succeeds."""
-    client, service = kit.foreign_client(), kit.service()
-    for revision in (1, 2):
-        await kit.synced(revision, client=client, service=service, round=str(revision))
-    verified = await kit.peer.verify(client, 2)
-    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified}")
-    kit.require(
-        verified.succeeded,
-        f"success for VERIFY of {client} revision 2",
-        verified,
-        observed=await _stamped(kit, client),
-    )
+    """After an acknowledged CHANGE the next VERIFY of the same revision succeeds, for a client of either kind."""
+    for client in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
+        service = kit.service()
+        for revision in (1, 2):
+            await kit.synced(revision, client=client, service=service, round=str(revision))
+        verified = await kit.peer.verify(client, 2)
+        kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified}")
+        kit.require(
+            verified.succeeded,
+            f"success for VERIFY of {client} revision 2",
+            verified,
+            observed=await _stamped(kit, client),
+        )
 
 
 async def _stamped(kit: Kit, client: str) -> dict[str, object]:
