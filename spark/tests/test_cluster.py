@@ -87,18 +87,31 @@ def test_numbers_that_come_twice_in_place_of_as_many_with_the_same_sums_are_seen
 
 
 @pytest.mark.spark
-def test_contents_are_compared_and_not_sums_of_their_numbers(spark: SparkSession, tmp_path: Path) -> None:
-    """Two nodes that hold one content and two that hold another one are four that differ, whatever their hashes are."""
-    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a", "b", "c", "d"]) as recorder:
-        for node in "abcd":
-            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c,d")
-        for node, content in zip("abcd", ("X", "X", "Y", "Y"), strict=True):
+@pytest.mark.parametrize(
+    ("nodes", "contents"),
+    [
+        ("abcd", (1, 1, 2, 2)),
+        ("ab", (0, 2**32)),
+        ("ab", (2**63, 2**63 + 2**32)),
+        ("abcd", (0, 0, 2**31, 2**31)),
+        ("abcd", (2**63 - 1, 2**63 - 1, 2**63 + 2**31 - 1, 2**63 + 2**31 - 1)),
+    ],
+)
+def test_contents_are_compared_and_not_sums_of_their_numbers(
+    spark: SparkSession, tmp_path: Path, nodes: str, contents: tuple[int, ...]
+) -> None:
+    """With n nodes, n times the sum of squares less the square of the sum is 2**64 for the second and third row, and
+    for the last two: 0 in 64-bit integers, as if all contents were equal."""
+    contents_of = dict(zip(nodes, (f"{each:016x}" for each in contents), strict=True))
+    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=list(nodes)) as recorder:
+        for node in nodes:
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail=",".join(nodes))
+        for node, content in contents_of.items():
             kind = Kind.CLIENT_CHANGED if node == "a" else Kind.REPLICA_APPLIED
             recorder.record(node, kind, at_ms=10, client="c1", owned=node == "a", revision=1, digest=content)
-        for node in "abcd":
+        for node in nodes:
             recorder.record(node, Kind.CHECKPOINT, at_ms=9000, detail="1")
     found = on_both(spark, recorder.path, invariants=["INV-CONV"]).violations
-    assert [(each.node, each.evidence["actual"], each.evidence["expected"]) for each in found] == [
-        ("c", "Y", "X"),
-        ("d", "Y", "X"),
-    ]
+    expected = contents_of["a"]
+    others = [(node, content, expected) for node, content in contents_of.items() if content != expected]
+    assert [(each.node, each.evidence["actual"], each.evidence["expected"]) for each in found] == others
