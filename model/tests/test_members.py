@@ -217,7 +217,7 @@ class TestBounds:
         ("bounds", "complaint"),
         [
             ({"lapses": 1}, "raise ip_clients"),
-            ({"ip_clients": 1, "lapses": 1, "periods": 1}, "lower lapses or periods"),
+            ({"clients": 0, "lapses": 1, "periods": 1}, "raise ip_clients"),
         ],
     )
     def test_bounds_that_contradict_themselves_are_refused(self, bounds, complaint):

@@ -1,6 +1,6 @@
 """After each fault each property is still judged: a rule that breaks the property is found to break it then.
 
-What is not judged has its reason in `NOT_JUDGED`, and is found by no witness here.
+Where a property is not judged no cluster has both its subject and the fault; `Bounds` says why.
 """
 
 from __future__ import annotations
@@ -8,39 +8,36 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from zlib import crc32
 
 import pytest
 
 from distro_model import MUTANTS, PROPERTIES, Bounds, Kind, with_mutant
 from distro_model.bounded.cluster import bounded_cluster
+from distro_model.events import Reply
+from distro_model.messages import SUCCESS
+from distro_model.node import Step
 from distro_model.profile import Profile
 from distro_model.profiles import STRICT
-from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, OPEN, after, bounds_after, is_judged
-from distro_model.rules import owners, verify
+from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, after, bounds_after, is_judged
+from distro_model.rules import owners, receive, verify
 from distro_model.rules.rule import instead_of
+from distro_model.search.automatic import search_automatically
 from distro_model.search.graph import NoGraphError, state_graph
 from distro_model.search.liveness import search_liveness
-from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits
 from distro_model.search.system import NO_GUARD, Alternative, Lookup, System, Value, findings_in
 
-MOST_STATES = 60_000
-MOST_OF_GRAPH = 120_000
+MOST_STATES = 1_000_000
+MOST_OF_GRAPH = 400_000
 JUDGED = [each for each in PROPERTIES.values() if each.kind is not Kind.SOMETIMES]
 NO_FAULTS = {"drops": 0, "swallows": 0}
 
 
-@instead_of(verify.is_expired)
-def never_expired(_client, _at_ms, _profile) -> bool:
-    """No lease of a copy ends."""
-    return False
-
-
 @instead_of(owners.is_responsible)
-def of_everybody(_node, client, _profile) -> bool:
-    """A node answers for every connection that it knows of, also where it holds a copy."""
+def owns_every_connection(_node, client, _profile) -> bool:
+    """A node owns each client of a connection that it holds, also where it holds a copy."""
     return not owners.is_ip_client(client.name)
 
 
@@ -50,44 +47,56 @@ def never_matches(_verified, _held, _profile) -> bool:
     return False
 
 
-@instead_of(verify.on_verify)
-def renewed_in_any_case(node, event, request, _profile):
-    """A verify renews the lease, whatever its answer is."""
-    done = verify.on_verify(node, event, request, STRICT)
-    held = done.node.client(request.client)
-    if held is None or held.native:
-        return done
-    return replace(done, node=done.node.with_client(replace(held, renewed_ms=event.at_ms)))
+@instead_of(receive.on_delete)
+def acknowledged_only(node, _event, _request, _profile) -> Step:
+    """A DELETE is acknowledged, and the copy stays."""
+    return Step(node, (Reply(SUCCESS),))
 
 
-SHORT = Bounds(changes=1, periods=2, lease_periods=1, **NO_FAULTS)
-LONG = Bounds(changes=0, periods=6, lease_periods=1, drops=0, swallows=1, in_flight=1)
+@instead_of(receive.snapshot_fits)
+def nothing_fits(_clients, _profile) -> bool:
+    """No snapshot can be sent, so that no load ends."""
+    return False
+
+
+def mutated(*mutants: str) -> Profile:
+    return reduce(with_mutant, mutants, STRICT)
+
+
+QUIET = Bounds(changes=0, **NO_FAULTS)
+ONE_CHANGE = Bounds(changes=1, **NO_FAULTS)
+EXPIRY = replace(ONE_CHANGE, periods=5, lease_periods=1)
+LONG = replace(ONE_CHANGE, periods=6, lease_periods=1, in_flight=1)
 """Until a lease is long over; as many periods as that takes with the fault."""
 WITNESSES: dict[str, tuple[tuple[Profile, Bounds], ...]] = {
-    "INV-RESURRECT": ((STRICT.with_rules(never_expired), LONG),),
-    "INV-EXPIRE": ((with_mutant(STRICT, "no-anti-entropy").with_rules(never_expired), LONG),),
-    "INV-RENEW": (
-        (STRICT.with_rules(renewed_in_any_case), Bounds(changes=1, periods=2, lease_periods=1, **NO_FAULTS)),
+    "INV-RESURRECT": ((mutated("no-anti-entropy", "m-no-lease-ends").with_rules(acknowledged_only), LONG),),
+    "INV-EXPIRE": (
+        (mutated("no-anti-entropy", "m-no-lease-ends"), EXPIRY),
+        (mutated("no-anti-entropy", "m-no-lease-ends"), replace(EXPIRY, changes=2)),
     ),
-    "EVENTUALLY-QUIET": ((STRICT.with_rules(never_matches), Bounds(changes=0, **NO_FAULTS)),),
-    "INV-SOURCE": ((STRICT.with_rules(of_everybody), Bounds(changes=1, **NO_FAULTS)),),
+    "INV-SOURCE": ((STRICT.with_rules(owns_every_connection), ONE_CHANGE),),
+    "INV-AIM": ((mutated("m-add-after-fail-to-all"), replace(ONE_CHANGE, nodes=3, in_flight=1)),),
+    "INV-RECONNECT": ((mutated("B35"), replace(MUTANTS["B35"].bounds, periods=0)),),
+    "EVENTUALLY-LOAD": (
+        (STRICT.with_rules(nothing_fits), replace(QUIET, clients=0, crashes=1)),
+        (STRICT.with_rules(nothing_fits), replace(QUIET, crashes=1, in_flight=1)),
+    ),
+    "EVENTUALLY-SILENT": ((mutated("B03"), replace(QUIET, nodes=1, silences=1)),),
+    "EVENTUALLY-CONV": ((mutated("no-anti-entropy", "B03"), replace(ONE_CHANGE, swallows=1)),),
+    "EVENTUALLY-DELETE": ((mutated("m-held-delete-fails"), replace(QUIET, in_flight=1)),),
+    "EVENTUALLY-QUIET": (
+        (STRICT.with_rules(never_matches), replace(QUIET, in_flight=1)),
+        (mutated("no-anti-entropy", "m-resends-after-success"), replace(ONE_CHANGE, in_flight=1)),
+    ),
 }
-
-MUTANTS_OF = {
-    "EVENTUALLY-CONV": ("no-anti-entropy", "B02"),
-    "EVENTUALLY-DELETE": ("B24",),
-    "EVENTUALLY-LOAD": ("load-exception-no-retry",),
-    "EVENTUALLY-SILENT": ("B03",),
-}
-"""Mutants that break more than they say."""
+"""What breaks a property in smaller clusters than a mutant that is meant for it, or in other ones."""
 
 
 @cache
 def witnesses(property_id: str) -> Sequence[tuple[Profile, Bounds]]:
     """What breaks the property, the smallest cluster first."""
-    names = {each.id for each in MUTANTS.values() if property_id in each.breaks} | {*MUTANTS_OF.get(property_id, ())}
-    found = [(with_mutant(STRICT, name), MUTANTS[name].bounds) for name in sorted(names)]
-    return sorted([*found, *WITNESSES.get(property_id, ())], key=lambda each: _size(each[1]))
+    found = [(mutated(each.id), each.bounds) for each in MUTANTS.values() if property_id in each.breaks]
+    return sorted([*WITNESSES.get(property_id, ()), *found], key=lambda each: _size(each[1]))
 
 
 def _size(bounds: Bounds) -> tuple[int, ...]:
@@ -96,7 +105,7 @@ def _size(bounds: Bounds) -> tuple[int, ...]:
 
 
 class FoundError(Exception):
-    """The search need not go on."""
+    """Ends the search."""
 
 
 def stop(value: Value) -> Sequence[Alternative]:
@@ -140,7 +149,7 @@ def _is_found_in(system: System, property_id: str) -> bool:
         except NoGraphError:
             return False
     try:
-        search_readably(stopping(system), Limits(MOST_STATES))
+        search_automatically(stopping(system), Limits(MOST_STATES))
     except FoundError:
         return True
     return False
@@ -162,20 +171,24 @@ def test_a_property_is_judged_after_a_fault(property_id, fault):
     assert is_found(property_id, fault)
 
 
-EVERY_CELL = [(each.id, fault) for each in JUDGED for fault in FAULTS]
-SAMPLED = [cell for cell in EVERY_CELL if is_judged(*cell) and crc32(" ".join(cell).encode()) % 12 == 0]
-"""A cell that is not judged is searched whole, so `make test-tables` does that, at night."""
+EVERY_CELL = [(each.id, fault) for each in JUDGED for fault in FAULTS if is_judged(each.id, fault)]
+SAMPLED = [cell for cell in EVERY_CELL if crc32(" ".join(cell).encode()) % 12 == 0]
+"""`make test-tables` searches every cell, at night."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("property_id", "fault"), EVERY_CELL if "DISTROCHECK_WHOLE_TABLES" in os.environ else SAMPLED)
 def test_a_cell_says_what_the_search_says(property_id, fault):
-    assert is_found(property_id, fault) is is_judged(property_id, fault)
+    assert is_found(property_id, fault)
 
 
-def test_every_exception_is_of_a_property_and_of_faults_that_there_are():
-    assert (NOT_JUDGED.keys() | OPEN.keys()) <= {each.id for each in JUDGED}
-    for name in (each.id for each in JUDGED):
-        listed = " ".join([*NOT_JUDGED.get(name, {}).values(), OPEN.get(name, "")]).split()
-        assert set(listed) <= FAULTS.keys()
-        assert len(set(listed)) == len(listed), name
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not is_judged("INV-METADATA", fault)])
+def test_an_operator_and_a_crash_are_in_no_cluster_together(fault):
+    with pytest.raises(ValueError, match="what an operator sets is in no node's memory alone"):
+        bounds_after(MUTANTS["B43"].bounds, FAULTS[fault])
+
+
+def test_every_exception_has_a_test_of_its_reason():
+    assert {name: set(" ".join(faults.values()).split()) for name, faults in NOT_JUDGED.items()} == {
+        "INV-METADATA": {"crashes", "stays_down"}
+    }

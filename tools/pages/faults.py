@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from distro_model.properties import PROPERTIES
-from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, is_open, reason_of
+from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, reason_of
 from distro_model.search.system import Kind
 from pages.markdown import page, table
 
 _HEAD = (
     "After which fault a property of the model is still judged. `yes`: a rule that breaks the property is found to",
-    "break it in a state, or by a transition, that comes after the fault. A number is the reason why it is not;",
-    "`?` stands where neither is known yet. `make test-tables` searches each cell, and fails where the table is wrong;",
-    "`make test-all` searches a sample.",
+    "break it in a state, or by a transition, that comes after the fault. A number is the reason why it is not.",
+    "`make test-tables` searches each cell, and fails where the table is wrong; `make test-all` searches a sample.",
 )
 
 
@@ -20,8 +19,6 @@ def faults_page() -> str:
     reasons = list(dict.fromkeys(why for each in judged for why in NOT_JUDGED.get(each, {})))
 
     def cell(property_id: str, fault: str) -> str:
-        if is_open(property_id, fault):
-            return "?"
         reason = reason_of(property_id, fault)
         return "yes" if reason is None else str(reasons.index(reason) + 1)
 

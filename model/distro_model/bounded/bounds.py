@@ -86,7 +86,7 @@ class Bounds:
     refreshes: int = 0
     """Times that a node reads an unchanged member list."""
     lapses: int = 0
-    """Times that an ip:port client is silent for longer than a time-out of its beats. For runs without periods."""
+    """Times that an ip:port client is silent for longer than a time-out of its beats."""
     races: int = 0
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
     v2_requests: int = 0
@@ -118,8 +118,6 @@ class Bounds:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
         if self.lost_events and not (self.event_queue and self.index):
             raise ValueError("bounds: lost_events need a queue to vanish from and an index to miss them; raise both")
-        if self.lapses and self.periods:
-            raise ValueError("bounds: with periods clients beat in each; lower lapses or periods to 0")
         if (self.lapses or self.races or self.v2_requests) and not self.ip_clients:
             raise ValueError("bounds: lapses, races and v2_requests are those of ip:port clients; raise ip_clients")
         if self.stays_down and not self.crashes:

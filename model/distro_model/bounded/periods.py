@@ -3,8 +3,8 @@
 A verify interval passes when everything that it asks for has been done. Within a period everything may happen in any
 order; at its end nothing is on its way, no task is queued, and every running node has started its verify round and
 checked its leases once. So a lease ends only where the protocol let it end, and never because the search chose to be
-slow. The last period does not end, and timers go on in it. Without periods a client of the HTTP API lapses at the price
-of a budget: its beats age by more than a time-out, at every node, while nothing else happens.
+slow. The last period does not end, and timers go on in it. A client of the HTTP API lapses at the price of a budget:
+its beats age by more than a time-out, at every node, while nothing else happens.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def is_tested(any_source: NodeState | None, any_link: Link, now: int, any_target
 
 
 def has_beaten(ip_life: IpLife, clock: Clock) -> bool:
-    return not ip_life.published or f"beat {ip_life.client}" in clock.done
+    """A client that has lapsed beats again when it likes."""
+    return not ip_life.published or ip_life.silence > 0 or f"beat {ip_life.client}" in clock.done
 
 
 def is_known(stale: tuple[tuple[str, str], ...], any_source_name: str, any_target_name: str) -> bool:
@@ -143,7 +144,7 @@ def fall_silent(ip_life: IpLife) -> IpLived | None:
 
 
 def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:
-    """Which nodes received what meanwhile is left open."""
+    """Which requests of the client each node has handled is left open."""
     held = None if every_node is None else every_node.client(client)
     if every_node is None or held is None:
         return Aged(every_node)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from distro_model.actions import ACKNOWLEDGED, OPERATIONS, SYNCS
 from distro_model.cluster import alarms
-from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLink, Taken
+from distro_model.cluster.registers import Before, Lived, Meant, OneLink, Taken
 from distro_model.cluster.statement import Function, Step, Transition, chooses, of, records, tells, watches, writes
-from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
+from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
 from distro_model.messages import FAIL as FAILED
-from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Delete, Operation
+from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.search.system import NO_GUARD, Fairness
 from distro_model.transitions import (
     Abandons,
@@ -159,21 +159,12 @@ class Left(NamedTuple):
 
 
 def left_to_lease(call: Call) -> Left:
-    """The client whose DELETE does not arrive, or too soon: whatever copy it should remove is left to the lease."""
+    """The client whose DELETE does not arrive: the copy that it should remove is left to the lease."""
     return Left(call.request.client if isinstance(call.request, Delete) else None)
-
-
-def left_by_late_change(call: Call) -> Left:
-    """The client whose CHANGE may come after its DELETE. Nobody remembers that for one of HTTP, which may come back."""
-    return Left(call.request.client if isinstance(call.request, Change) else None)
 
 
 def without_delete(life: Life, left: str | None) -> Lived:
     return Lived(replace(life, left_cleanly=False) if left == life.client else life)
-
-
-def without_ip_delete(ip_life: IpLife, left: str | None) -> IpLived:
-    return IpLived(replace(ip_life, left_to_lease=True) if left == ip_life.client else ip_life)
 
 
 # The transitions
@@ -229,7 +220,7 @@ DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver),
 
 OVERTAKE = Transition(
     "overtake",
-    (chooses(take_overtaking, NO_CALL), records(left_to_lease), records(without_ip_delete), *_EXCHANGE),
+    (chooses(take_overtaking, NO_CALL), *_EXCHANGE),
     _ends(Overtakes),
     cost="reorders",
 )
@@ -253,7 +244,6 @@ SWALLOW = Transition(
         *taking(is_acknowledged),
         records(left_to_lease),
         records(without_delete),
-        records(without_ip_delete),
         tells("source", ended_with(SUCCESS)),
     ),
     _ends(Swallows),
@@ -290,8 +280,6 @@ ABANDON = Transition(
     (
         *meaning(is_acknowledged),
         writes(abandon),
-        records(left_by_late_change),
-        records(without_ip_delete),
         tells("source", ended_with(TIMEOUT)),
     ),
     _ends(Abandons),

@@ -45,8 +45,8 @@ def disconnect(life: Life, node_name: str, period: int) -> Lived:
 
 
 def shaken(ip_life: IpLife) -> IpLived:
-    """A node has crashed, or left: what it alone knew is gone, or copies stay where nobody tells them to go."""
-    return IpLived(replace(ip_life, sure=False, left_to_lease=True))
+    """A node has crashed, or left a list: what it alone knew is lost, or not sent to every node."""
+    return IpLived(replace(ip_life, sure=False))
 
 
 def with_pairs(stale: Pairs, *pairs: tuple[str, str]) -> Pairs:

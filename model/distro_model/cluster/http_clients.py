@@ -64,7 +64,7 @@ def beat_again(ip_life: IpLife) -> Wanted | None:
 
 
 def beat_in_period(ip_life: IpLife) -> Wanted | None:
-    return Wanted(replace(ip_life, earlier=ip_life.published), _beat(ip_life)) if ip_life.published else None
+    return Wanted(replace(ip_life, silence=0, earlier=ip_life.published), _beat(ip_life)) if ip_life.published else None
 
 
 def _beat(ip_life: IpLife) -> HttpReceived:

@@ -92,16 +92,10 @@ def fails_to_reach(
     return Stale(with_pairs(stale, (source_name, target_name)))
 
 
-def handed_over(ip_life: IpLife) -> IpLived:
-    """Whoever takes a client over, or back, counts its silence from then on: when it must be gone is left open."""
-    return IpLived(replace(ip_life, left_to_lease=True))
-
-
 FALSE_ALARM = Transition(
     "false alarm",
     (
         writes(fails_to_reach, "one of them is down, or believed so"),
-        records(handed_over),
         tells("source", report_fails),
     ),
     of(FalseAlarm, "source_name", "target_name"),

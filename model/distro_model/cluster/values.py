@@ -153,8 +153,6 @@ class IpLife:
     """The node that handled its deregistration, while it publishes nothing."""
     sure: bool = True
     """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
-    left_to_lease: bool = False
-    """Something was lost that nothing but the lease could make good, or an owner began to count its silence anew."""
     unlisted: tuple[str, ...] = ()
     """As of a `Life`."""
 

@@ -102,8 +102,10 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
         for each in (
             Property(
                 "INV-CONV",
-                "In a settled state all nodes that run and believe each other UP, whoever else is down, show the same"
-                " instances of every client that is connected or beats, and the owner has heard of the latter.",
+                "In a settled state the owner of a connected client and each node that it lists and believes UP, and"
+                " that lists it and believes it UP, show the same instances of the client. All nodes that run show the"
+                " same of an ip:port client that beats, once all of them list each other and believe each other UP and"
+                " the owner holds the client.",
                 both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(lambda _: ip_diverged)),
                 _synchronises,
             ),
@@ -128,8 +130,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-DELETE",
-                "In a settled state no node that runs holds a client that has disconnected, unless a crash since then,"
-                " a swallowed DELETE or a set-up that was never finished has left a copy to the lease.",
+                "In a settled state no node holds a client that has disconnected as native, and none that its owner"
+                " exchanges requests with holds a copy, unless a crash or a change of a member list since then, a"
+                " swallowed DELETE or a set-up that was never finished has left the copy to its lease.",
                 of_settled(undeleted("INV-DELETE")),
                 _has_clients,
             ),
@@ -186,9 +189,11 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-DEAD",
-                "In a settled state in which no beat check is due, nobody shows an ip:port client that is long silent.",
+                "No node shows an ip:port client that falls silent in a settled state, in which all nodes that run list"
+                " each other and believe each other UP and the owner holds it, once both time-outs of its beats and the"
+                " checks after them are over.",
                 of_settled_ip_clients(undead),
-                lambda bounds: bounds.lapses > 1,
+                lambda bounds: bounds.ip_clients > 0,
             ),
             Property(
                 "INV-ACK",
@@ -279,15 +284,16 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "EVENTUALLY-CONV",
-                "If deliveries and timers go on, all nodes that run and believe each other UP, whoever else stays down,"
-                " in the end show the same instances of every connected client, for good.",
+                "If deliveries and timers go on, the owner of a connected client and each node that it exchanges"
+                " requests with in the end show the same instances of the client, for good, whoever else stays down.",
                 of_all_nodes(diverged("EVENTUALLY-CONV")),
                 _replicates,
             ),
             Property(
                 "EVENTUALLY-DELETE",
-                "A client that has disconnected is in the end held nowhere, unless a crash since then, a swallowed"
-                " DELETE or a set-up that was never finished has left a copy to the lease.",
+                "In the end no node holds a client that has disconnected as native, and none that its owner exchanges"
+                " requests with holds a copy, unless a crash or a change of a member list since then, a swallowed"
+                " DELETE or a set-up that was never finished has left the copy to its lease.",
                 of_all_nodes(undeleted("EVENTUALLY-DELETE")),
                 _replicates,
             ),

@@ -8,13 +8,14 @@
   links, leaves each of them as it was but for its leases. Messages may flow in that round (a release with B10 syncs in
   vain for ever).
 
-A node that is down takes part in neither: what waits for it may wait for ever. The nodes that run are *stable* when
-each lists all others of them and believes them UP.
+A node that is down takes part in neither: what waits for it may wait for ever. Two nodes that run are *peers* when each
+lists the other and believes it UP.
 
-So INV-CONV claims, client by client: in a settled and stable state, a client whose connection is open is shown the same
-by every node that runs; neither anti-entropy nor any lease would ever change that again. It claims nothing about how
-long it takes to settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone while their lease still
-runs (INV-DELETE does, for clients that left in an orderly way), and nothing about revisions (INV-REV does).
+So INV-CONV claims, client by client: in a settled state, a client whose connection is open is shown the same by its
+owner and by each peer of its owner, whatever those believe of other nodes; neither anti-entropy nor any lease would
+ever change that again. It claims nothing about how long it takes to settle (EVENTUALLY-CONV does), nothing about
+leftovers of clients that are gone while their lease still runs (INV-DELETE does, for clients that left in an orderly
+way), and nothing about revisions (INV-REV does).
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import permutations
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
 from distro_model.bounded.periods import has_tasks_to_run, has_work
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
-from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
+from distro_model.events import AnnounceDue, CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
 from distro_model.messages import UNREACHABLE, Answer, Change, Content, Delete, text_of
 from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
 from distro_model.profiles import Profile
@@ -197,9 +199,16 @@ def is_at_rest(node: NodeState) -> bool:
 def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
     """The nodes after one verify round at each that runs, over perfect links; None when the exchange does not come to
     rest. Tasks for a node that is down wait."""
+    return after_each(nodes, VerifyDue(0), profile)
+
+
+def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
+    """The nodes after this event at each that runs, and all that follows from it over perfect links."""
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
-        exchange.tell(name, VerifyDue(0))
+        exchange.tell(name, event)
+        for client in exchange.nodes[name].unannounced:
+            exchange.tell(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
         waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
         waiting = [(name, task) for name, task in waiting if task.target in exchange.nodes]
@@ -294,12 +303,12 @@ def at_second_revision(node: NodeState | None, life: Life) -> Sequence[Alternati
 
 @cache
 def diverged(property_id: str) -> Function:
-    """A connected client is not shown the same by every running node."""
+    """The owner of a connected client and one of its peers do not show the same of it."""
 
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        if life.connection is not Connection.OPEN or not stable(nodes):
+        if life.connection is not Connection.OPEN:
             return ()
-        held = held_by(nodes, life.client)
+        held = held_by(peers_of(nodes, life.home), life.client)
         if len(set(held.values())) < 2:
             return ()
         return ((Finding(property_id, f"{life.client}: {said(held)}"),),)
@@ -307,21 +316,35 @@ def diverged(property_id: str) -> Function:
     return found
 
 
+def peers_of(nodes: Nodes, name: str) -> Nodes:
+    """The node of this name, and those that it exchanges requests with; none where it does not run."""
+    node = next((each for each in nodes if each is not None and each.name == name), None)
+    if node is None:
+        return ()
+    return (node, *(each for each in nodes if each is not None and believes_up(node, each) and believes_up(each, node)))
+
+
+def believes_up(node: NodeState, other: NodeState) -> bool:
+    return any(each.name == other.name and each.state is MemberState.UP for each in node.members)
+
+
 def stable(nodes: Nodes) -> bool:
-    """Every node that runs lists all others that run and believes them UP: only then is it claimed that they show the
-    same. What they believe of a node that is down makes no difference."""
+    """All nodes that run are peers of each other. What they believe of a node that is down makes no difference."""
     running = [node for node in nodes if node is not None]
-    names = {node.name for node in running}
-    up = ({node.name, *(each.name for each in node.members if each.state is MemberState.UP)} for node in running)
-    return all(names <= each for each in up)
+    return all(believes_up(*pair) for pair in permutations(running, 2))
 
 
 @cache
 def undeleted(property_id: str) -> Function:
+    """A client that has disconnected is held as native anywhere, or after an orderly end by its owner's peers."""
+
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        held = {node.name: node.client(life.client) for node in nodes if node is not None}
-        holders = [name for name, each in held.items() if each is not None and (each.native or life.left_cleanly)]
-        if not holders or life.connection is not Connection.ENDED or not stable(nodes):
+        if life.connection is not Connection.ENDED:
+            return ()
+        peers = peers_of(nodes, life.home) if life.left_cleanly else ()
+        held = {node.name: (node.client(life.client), node in peers) for node in nodes if node is not None}
+        holders = [name for name, (copy, is_peer) in held.items() if copy is not None and (copy.native or is_peer)]
+        if not holders:
             return ()
         return ((Finding(property_id, f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
 

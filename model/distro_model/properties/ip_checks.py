@@ -1,13 +1,13 @@
 """What is looked at in every state about clients of the HTTP API: one owner, one content, and an end when they end.
 
 *Settled* is what it is in `checks.py`, and where an owner may not have been told, that the next beat of the client
-changes nothing either: beats are the anti-entropy of such an owner. In addition INV-DEAD waits until no
-beat check would find anything.
+changes nothing either: beats are the anti-entropy of such an owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -23,6 +23,7 @@ from distro_model.properties.checks import (
     Function,
     Looks,
     Nodes,
+    after_each,
     all_slices,
     at_rest,
     held_by,
@@ -33,7 +34,6 @@ from distro_model.properties.checks import (
 )
 from distro_model.rules.owners import is_responsible, owner_of
 from distro_model.search.system import Alternative, Finding, Lookup
-from distro_model.step import step
 
 
 def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
@@ -126,17 +126,31 @@ def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
 
 @cache
 def undead(profile: Profile) -> Function:
-    """It has been silent for longer than both time-outs, no check is due, and it is still shown."""
+    """From here on the client is silent: after both time-outs and the checks of beats no node shows it any more."""
 
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        holders = [name for name, content in held_by(nodes, life.client).items() if content]
-        if not stable(nodes) or life.silence < 2 or life.left_to_lease or not holders:
+        owners = [node for node in nodes if node is not None and _owns(node, life.client, profile)]
+        if not stable(nodes) or not any(node.client(life.client) is not None for node in owners):
             return ()
-        if any(node is not None and step(node, BeatCheckDue(0), profile).node != node for node in nodes):
+        left: Nodes | None = nodes
+        for silent_ms in (profile.beat_timeout_ms, profile.beat_delete_ms):
+            silent = tuple(node and _silent_for(node, life.client, silent_ms) for node in left or ())
+            left = after_each(silent, BeatCheckDue(0), profile)
+        holders = [name for name, content in held_by(left or (), life.client).items() if content]
+        if left is not None and not holders:
             return ()
-        return ((Finding("INV-DEAD", f"{life.client} is long silent and still shown by {', '.join(holders)}"),),)
+        where = ", ".join(holders) or "somewhere"
+        return ((Finding("INV-DEAD", f"{life.client} falls silent here and is shown for ever by {where}"),),)
 
     return found
+
+
+def _silent_for(node: NodeState, client: str, silent_ms: int) -> NodeState:
+    held = node.client(client)
+    if held is None:
+        return node
+    beats = tuple((service, -silent_ms) for service, _ in held.beats)
+    return node.with_client(replace(held, beats=beats))
 
 
 def of_equal_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:

@@ -22,7 +22,7 @@ from distro_model.events import (
     TaskDue,
     UnknownReceived,
 )
-from distro_model.local_events import ClientChanged, ClientRemoved
+from distro_model.local_events import ClientChanged, ClientRemoved, ClientVerifyFailed
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.node import Action, Client, MemberState, NodeState, Task
 from distro_model.rules.owners import is_ip_client
@@ -150,13 +150,16 @@ def _given_up(event: CallEnded, after: NodeState) -> Finding | None:
 
 
 def _misaimed(before: NodeState, event: CallEnded, after: NodeState) -> Finding | None:
-    """A full queue is worked off by whoever publishes: what that queues is of earlier events. And a snapshot changes
-    clients: where it changes a native one, that is what is wrong (INV-NATIVE), and every member is told of it."""
-    if before.tasks is after.tasks or before.local.events or isinstance(event.request, Snapshot):
+    """The end of a call queues a task, or the event of a failed verify, for a member that it was not sent to.
+
+    Not looked at where events were waiting: a step that publishes to a full queue handles an earlier event. Nor after a
+    snapshot: where it changes a native client, that is what is wrong (INV-NATIVE), and is sent to every member.
+    """
+    if before is after or before.local.events or isinstance(event.request, Snapshot):
         return None
-    if _tasks_for_others(before, event.target) == _tasks_for_others(after, event.target):
+    if _work_for_others(before, event.target) == _work_for_others(after, event.target):
         return None
-    return Finding("INV-AIM", f"{event.request} ended at {event.target}, and {before.name} bothers others with it")
+    return Finding("INV-AIM", f"{event.request} ended at {event.target}, and {before.name} queues a sync for another")
 
 
 def _was_given_up(event: CallEnded, after: NodeState) -> bool:
@@ -165,8 +168,9 @@ def _was_given_up(event: CallEnded, after: NodeState) -> bool:
     return event.target in after.others and after.task(event.request.client, event.target) is None
 
 
-def _tasks_for_others(node: NodeState, target: str) -> tuple[Task, ...]:
-    return tuple(task for task in node.tasks if task.target != target)
+def _work_for_others(node: NodeState, target: str) -> tuple[Task | ClientVerifyFailed, ...]:
+    failed = (each for each in node.local.events if isinstance(each, ClientVerifyFailed))
+    return tuple(each for each in (*node.tasks, *failed) if each.target != target)
 
 
 def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | None:

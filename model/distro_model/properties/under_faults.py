@@ -1,9 +1,9 @@
 """Which property is still judged after which fault: one that a fault switches off holds vacuously.
 
-A cell is judged when a mutant that breaks the property is found to break it *after* the fault: in a state, or by a
-transition, of which the fault is a part of the past (for `stays_down`: in which the node is still down). What a
-property excludes after a fault has its reason in `NOT_JUDGED`; what is not known yet is in `OPEN`. A cell that is in
-neither and not judged is an error, and so is one that is in either and judged (model/tests/test_under_faults.py).
+A cell is judged when a rule that breaks the property is found to break it *after* the fault: in a state, or by a
+transition, of which the fault is a part of the past (for `stays_down`: in which the node is still down). A cell that is
+not judged has its reason in `NOT_JUDGED`. model/tests/test_under_faults.py has the rules, and fails for a cell of which
+the table says something else than the search.
 """
 
 from __future__ import annotations
@@ -68,60 +68,16 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
 )
 
 
-_UNLISTED = "Nodes that do not list each other exchange nothing. It is claimed again once they do (`joins`)"
-_EITHER = "A search has either periods, in each of which clients beat, or beats that stay out without them (`lapses`)"
-_SHAKEN = "A node that takes a client over begins to count its silence, and may do so after any change of members"
-
 NOT_JUDGED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "INV-CONV": {_UNLISTED: "leaves"},
-        "INV-DELETE": {_UNLISTED: "leaves"},
-        "INV-RECONNECT": {_EITHER: "lapses"},
         "INV-METADATA": {
-            "What an operator sets is in no node's memory alone, so no node crashes": "crashes stays_down"
+            "What an operator sets is replicated by Raft, which the model does not have, so no node crashes there": (
+                "crashes stays_down"
+            )
         },
-        "INV-RESURRECT": {_EITHER: "lapses"},
-        "INV-EXPIRE": {_EITHER: "lapses"},
-        "INV-RENEW": {_EITHER: "lapses"},
-        "INV-DEAD": {_EITHER: "pauses", _SHAKEN: "crashes stays_down flips leaves joins"},
-        "INV-AIM": {
-            "What an event brings that had to wait is not traced back to the call that raised it": "lost_events"
-        },
-        "EVENTUALLY-CONV": {_UNLISTED: "leaves"},
-        "EVENTUALLY-DELETE": {_UNLISTED: "leaves"},
     }
 )
 """Property -> why it is not judged -> after which faults."""
-
-
-OPEN: Mapping[str, str] = MappingProxyType(
-    {
-        "INV-DELETE": "stays_down",
-        "INV-METADATA": "half_open flips leaves joins",
-        "INV-RESURRECT": "crashes stays_down drops lost_replies swallows late_replies reorders delays garbles raises"
-        " half_open flips leaves joins strays pauses lost_events silences",
-        "INV-EXPIRE": "stays_down drops lost_replies swallows late_replies reorders delays garbles raises"
-        " half_open flips leaves joins strays pauses lost_events silences",
-        "INV-RENEW": "stays_down drops lost_replies swallows late_replies reorders delays garbles raises"
-        " half_open flips leaves joins strays pauses lost_events silences",
-        "INV-RETRY": "joins",
-        "INV-DEAD": "drops lost_replies swallows late_replies reorders delays garbles raises half_open",
-        "INV-DELAY": "joins",
-        "INV-ISOLATE": "joins",
-        "INV-INIT": "stays_down joins lapses",
-        "EVENTUALLY-SILENT": "stays_down leaves",
-        "EVENTUALLY-LOAD": "delays flips leaves joins lost_events lapses",
-        "EVENTUALLY-CONV": "silences",
-        "EVENTUALLY-DELETE": "stays_down pauses lapses",
-        "EVENTUALLY-QUIET": "stays_down lost_events silences",
-    }
-)
-"""Property -> faults after which no rule has been found to break it yet, in searches of that size, and for which there
-is no reason either. A table without any would be better: each of these is a question."""
-
-
-def is_open(property_id: str, fault: str) -> bool:
-    return fault in OPEN.get(property_id, "").split()
 
 
 def reason_of(property_id: str, fault: str) -> str | None:
@@ -131,7 +87,7 @@ def reason_of(property_id: str, fault: str) -> str | None:
 
 
 def is_judged(property_id: str, fault: str) -> bool:
-    return reason_of(property_id, fault) is None and not is_open(property_id, fault)
+    return reason_of(property_id, fault) is None
 
 
 def bounds_after(own: Bounds, fault: Fault) -> Bounds:
