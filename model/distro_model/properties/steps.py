@@ -169,8 +169,9 @@ def _was_given_up(event: CallEnded, after: NodeState) -> bool:
 
 
 def _work_for_others(node: NodeState, target: str) -> tuple[Task | ClientVerifyFailed, ...]:
-    failed = (each for each in node.local.events if isinstance(each, ClientVerifyFailed))
-    return tuple(each for each in (*node.tasks, *failed) if each.target != target)
+    work: list[Task | ClientVerifyFailed] = [*node.tasks]
+    work += (each for each in node.local.events if isinstance(each, ClientVerifyFailed))
+    return tuple(each for each in work if each.target != target)
 
 
 def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | None:
