@@ -113,6 +113,11 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
             "\t... 8 more\nNacos is shutting down",
             "Caused by: java.net.BindException: 4",
         ),
+        (
+            "a.BeanError: 1\n\tat a.B.c(B.java)\nCaused by: a.NoSuchBeanException: 2\n\n"
+            "ERROR Event listener exception :\n\njava.lang.InterruptedException: null\n\tat a.B.c(B.java)\n",
+            "Caused by: a.NoSuchBeanException: 2",
+        ),
         ("a.FirstException: 1\nCaused by: a.CauseException: 2\n\nb.LastError: 3\n\tat x\n", "b.LastError: 3"),
         ("", ""),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from distro_impl import PROFILES, Profile, SettingError
+from distro_impl import PROFILES, Profile, SettingError, profile_named
 from distro_impl.settings import SETTINGS, configured, with_settings
 from distro_impl.settings.ignored import IGNORED
 from distro_impl.settings.properties import read_properties
@@ -86,6 +86,14 @@ def test_limits_reach_the_server_that_they_name():
     assert found.options.sdk_server.max_inbound_bytes == 10 * 1024 * 1024
     found = configured(STRICT, {"nacos.remote.server.grpc.maxinbound.message.size": "1000"})
     assert (found.options.sdk_server.max_inbound_bytes, found.options.cluster_server.max_inbound_bytes) == (1000, 1000)
+
+
+def test_from_3_0_1_on_a_node_can_be_told_to_take_a_larger_snapshot():
+    key = "nacos.remote.client.grpc.maxinbound.message.size"
+    assert configured(PROFILES["nacos-3.1.0"], {key: "100000000"}).profile.reply_bytes_max == 100_000_000
+    found = configured(profile_named("nacos-3.0.0"), {key: "100000000"})
+    assert found.profile.reply_bytes_max == 10 * 1024 * 1024
+    assert f"'{key}' has no effect: releases from 3.0.1" in found.notices[0]
 
 
 def test_up_to_2_1_2_only_the_legacy_key_has_an_effect_and_later_only_the_new_one():

@@ -32,6 +32,7 @@ from distro_conformance.wire.connection import Connection
 NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
 """Where a server lists its members: up to 2.5 and, as 3.x answers 410 there, from 3.0 on."""
 _EXCEPTION = re.compile(r'(?:Caused by: |Exception in thread "[^"]*" )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b')
+_INTERRUPTED = "java.lang.InterruptedException"
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
 
@@ -163,9 +164,10 @@ def listed_members(address: str, headers: Mapping[str, str] = NO_HEADERS) -> Seq
 
 
 def reason_in(log: str) -> str:
-    """The innermost exception of the last stack trace, else the last lines."""
+    """The innermost exception of the last stack trace, else the last lines. Threads of a server that gives up are
+    interrupted; why, their own stack traces do not say."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    exceptions = [line for line in lines if _EXCEPTION.match(line)]
+    exceptions = [line for line in lines if _EXCEPTION.match(line) and not line.startswith(_INTERRUPTED)]
     return (exceptions[-1] if exceptions else " | ".join(lines[-3:]))[:600]
 
 

@@ -123,6 +123,9 @@ def _grpc() -> Iterable[Setting]:
             ("permit-keep-alive-time", ms, "permit_keep_alive_ms", "Clients that ping more often are closed."),
         ):
             yield Setting(f"{_GRPC}.{server}.{name}", kind, (f"{server}_server.{field}",), text, "2.2.1")
+    reply = "Longest answer of a member, a snapshot for instance (B11)."
+    name = "nacos.remote.client.grpc.maxinbound.message.size"
+    yield Setting(name, Kind.BYTES, ("profile.reply_bytes_max",), reply, "3.0.1")
     both = ("sdk_server.max_inbound_bytes", "cluster_server.max_inbound_bytes")
     yield Setting(f"{_GRPC}.maxinbound.message.size", Kind.BYTES, both, "Largest message on both ports.")
 
