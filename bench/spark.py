@@ -208,8 +208,8 @@ def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
 
 
 class Processes:
-    """The JVM and the Python workers of this program, looked at again and again: Spark kills a worker that was idle for
-    a minute, and then nobody knows what it had spent."""
+    """CPU time of the JVM and the Python workers of this program. It is sampled: Spark kills a worker that was idle
+    for a minute, and its figures end with it."""
 
     def __init__(self) -> None:
         self._cpu_s: dict[psutil.Process, float] = {}

@@ -1,10 +1,10 @@
 """Simulated runs with all faults of every profile, checked: a job of `make nightly`. Nothing unexplained may be found.
 
-`strict` must violate nothing, and a release what it is known for alone; so each violation that is not known is either a
-false alarm of an invariant or a known failure whose symptom nobody has written down. And what the model has made, the
-model must allow when each row is held against it (`check --replay`). Runs come in batches, each checked
-in one go; a batch that is over is one line in `distrocheck-out/nightly/alarms.ndjson` and is not run again until model
-or invariants change. Exit codes as everywhere: 1 something is news, 3 batches are left, 0 neither.
+`strict` must violate nothing, and a release only what its known defects explain. So each violation that is not known is
+either a false alarm of an invariant or a known failure whose symptom is not listed. The model must also accept each row
+of its own runs (`check --replay`). Runs are checked in batches; a finished batch is one line in
+`distrocheck-out/nightly/alarms.ndjson` and is not run again until the model or the invariants change. Exit codes: 1 for
+a violation that is not known, 3 if batches are left, 0 otherwise.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ RUNS = 1_000
 """Of each profile."""
 
 BATCH_RUNS = 50
-"""So many are in files at a time. A check costs some five seconds however little it has to look at, and tells a
-thousand clients of an invariant at most."""
+"""How many runs are checked together. A check takes about five seconds even for few rows, and reports at most a
+thousand clients for each invariant."""
 
 CLIENTS, LASTS_S = 6, 300
 
@@ -112,25 +112,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
         work = ((batch, partial(line_of, pool, source, *batch)) for batch in wanted)
         lines, left = gone_on(options.ledger, known, work, options.seconds, said)
-    return told(lines, left, as_json=options.json)
+    return report(lines, left, as_json=options.json)
 
 
 def said(line: Line) -> str:
     news = "".join(f"\n  {each}" for each in line["news"])
     return f"{line['profile']}: {line['runs']} runs from seed {line['seed']}, {line['events']} events in " + (
         f"{line['seconds']} s ({line['simulated_s']} s simulated), {len(line['news'])} news, {line['not_told']} not "
-        f"told, {sum(line['known'].values())} known{news}"
+        f"reported, {sum(line['known'].values())} known{news}"
     )
 
 
-def told(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
+def report(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
     runs: Counter[str] = Counter()
     for line in lines:
         runs[line["profile"]] += line["runs"]
     news = [each for line in lines for each in line["news"]]
     least = min(runs.values(), default=0)
     not_told = sum(line["not_told"] for line in lines)
-    headline = f"at least {least} runs of each of {len(runs)} profiles: {len(news)} news, {not_told} not told; "
+    headline = f"at least {least} runs of each of {len(runs)} profiles: {len(news)} news, {not_told} not reported; "
     headline += f"{left} batches left"
     document = {"headline": headline, "runs": dict(runs), "events": sum(line["events"] for line in lines), "news": news}
     print(json.dumps(document) if as_json else "\n".join([headline, *news]))

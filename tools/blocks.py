@@ -1,9 +1,9 @@
 """The fenced blocks of the pages, for the tests that execute them.
 
 A block is one of three: fenced as `console` it is executed and its output compared; with `title="NAME"` it is a file,
-which the blocks below it find under that name (both: docs/conftest.py); any other is taken off its page by a test, with
+which the blocks below it find under that name (both: docs/conftest.py); any other is read from its page by a test, with
 `block`, and executed or compared there. No page shows a command, an output or a file that is not checked
-(conformance/tests/test_page_commands.py).
+(conformance/tests/test_page_commands.py). A picture, fenced as `mermaid`, is none of these.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class Block:
     @property
     def is_executed(self) -> bool:
         return self.language == "console"
+
+    @property
+    def is_picture(self) -> bool:
+        return self.language == "mermaid"
 
     @property
     def is_included(self) -> bool:

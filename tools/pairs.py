@@ -29,7 +29,7 @@ def _once(names: str) -> Mapping[str, Mapping[str, int]]:
     return {name: {name: 1} for name in names.split()}
 
 
-ANYBODY: Mapping[str, Mapping[str, int]] = MappingProxyType(
+OF_EVERY_CLIENT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         **_once("drops lost_replies swallows late_replies garbles raises retry_waits flips leaves refreshes"),
         "reorders": {"reorders": 1, "in_flight": 2},
@@ -43,7 +43,7 @@ ANYBODY: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "stays_down": {**_CRASHES, "stays_down": 1},
     }
 )
-"""Budget -> what it takes to use it once, whatever kind of client there is: such a pair is two searches."""
+"""Budget -> the bounds needed to use it once, for clients of either kind: such a pair is two searches."""
 
 OF_CONNECTIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
@@ -56,7 +56,7 @@ OF_CONNECTIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
 )
 OF_HTTP: Mapping[str, Mapping[str, int]] = MappingProxyType({"lapses": {"lapses": 2}, **_once("races v2_requests")})
 
-BUDGETS = (*ANYBODY, *OF_CONNECTIONS, *OF_HTTP)
+BUDGETS = (*OF_EVERY_CLIENT, *OF_CONNECTIONS, *OF_HTTP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def pairs(**more: int) -> Iterator[Job]:
 
 
 def _of(budget: str) -> Mapping[str, int]:
-    return {**ANYBODY, **OF_CONNECTIONS, **OF_HTTP}[budget]
+    return {**OF_EVERY_CLIENT, **OF_CONNECTIONS, **OF_HTTP}[budget]
 
 
 def _kinds(one: str, other: str) -> tuple[tuple[str, ...], ...]:

@@ -1,11 +1,10 @@
 """Real clusters under drawn faults, recorded and checked: a job of `make nightly`. Nothing unexplained may be found.
 
-Of each release so many recordings: a season of clients and faults as a simulation draws it (`distro_model.simulation`),
-played in real time on three servers with a recording link between any two. What a release is known for is excused by
-its symptom alone, so each further violation is a false alarm of an invariant or a failure that nobody has written down.
-A recording is kept below `distrocheck-out/nightly/recordings` and not made again; all that are there are checked each
-time, for invariants change. Exit codes as everywhere: 1 something is news, 3 recordings are left or could not be made,
-0 neither.
+A recording is a season of clients and faults as a simulation draws it (`distro_model.simulation`), played in real time
+on three servers with a recording link between each pair. A known defect is excused by its symptom only, so each other
+violation is a false alarm of an invariant or a failure that is not listed. Recordings are kept below
+`distrocheck-out/nightly/recordings` and are not made again; all of them are checked each time, since invariants change.
+Exit codes: 1 for a violation that is not known, 3 if recordings are left or could not be made, 0 otherwise.
 """
 
 from __future__ import annotations
@@ -229,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(said, file=sys.stderr, flush=True)
     names = [name_of(release, seed) for release in releases for seed in seeds]
     lines = checked(options.place, [name for name in names if is_there(options.place, name)])
-    return told(lines, len(names) - len(lines), as_json=options.json)
+    return report(lines, len(names) - len(lines), as_json=options.json)
 
 
 def checked(place: Path, runs: Sequence[str]) -> list[Line]:
@@ -240,7 +239,7 @@ def checked(place: Path, runs: Sequence[str]) -> list[Line]:
     return list(lines_of(check(Local(paths)), runs)) if paths else []
 
 
-def told(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
+def report(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
     news = [f"{line['run']}: {each}" for line in lines for each in line["news"]]
     known = Counter(each for line in lines for each in line["known"])
     of_bugs = ", ".join(f"{each} in {runs}" for each, runs in sorted(known.items()))

@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("requirements", "scenarios"))
     parser.add_argument("--keep", action="store_true", help="write the answers to docs/reference/track-record.json")
     options = parser.parse_args()
-    commit, told, wrong = results.commit(), 0, []
+    commit, answered, wrong = results.commit(), 0, []
     ways = {"requirements": by_requirements, "scenarios": by_scenarios}
     try:
         asked_of = targets(options.release, options.distribution)
@@ -87,7 +87,7 @@ def main() -> int:
         for way in [options.only] if options.only else ways:
             try:
                 for by, answer in ways[way](target):
-                    told += 1
+                    answered += 1
                     print(f"{release}: {by}: {answer}", file=sys.stderr, flush=True)
                     wrong += [f"{by} on {release} {answer}"] if surprise(by, release, answer) else []
                     row = {"answer": answer, "date": results.today(), "commit": commit}
@@ -95,7 +95,7 @@ def main() -> int:
                         results.keep(results.TRACK_RECORD, name_of(by, release), row)
             except RuntimeError as error:
                 wrong.append(f"{way} on {release}: {error}")
-    headline = f"{told} answers, {len(wrong)} not as listed" + "".join(f"; {each}" for each in wrong)
+    headline = f"{answered} answers, {len(wrong)} not as listed" + "".join(f"; {each}" for each in wrong)
     print(json.dumps({"headline": headline}))
     return int(bool(wrong))
 

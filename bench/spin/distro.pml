@@ -94,7 +94,7 @@ active proctype cluster() {
        fi;
        task = NONE }
   :: d_step { connection == OPEN && in_flight < IN_FLIGHT; push(VERIFY, a_revision, 0, a_content) }
-  :: d_step { SOME_SENT;   /* the first one arrives, is answered, and a hears the answer */
+  :: d_step { SOME_SENT;   /* the first one is delivered and answered, and a receives the answer */
        first = FIRST; operation = calls[first].operation; revision = calls[first].revision;
        fails = 0;
        if

@@ -185,7 +185,7 @@ def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
     line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "not_told": not_told, "known": {}}
     assert alarms.told([line], left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
-    counts = f"{len(news)} news, {not_told} not told; {left} batches left"
+    counts = f"{len(news)} news, {not_told} not reported; {left} batches left"
     assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
 
 

@@ -59,7 +59,7 @@ def taken_by_tests() -> dict[tuple[str, str], str]:
 def unexecuted(name: str, shown: list[Block], taken: dict[tuple[str, str], str]) -> list[str]:
     """How each block begins that nobody executes or compares. A translation goes with its original."""
     page = CHINESE.get(name, name)
-    left = [each for each in shown if not (each.is_executed or each.title or each.is_included)]
+    left = [each for each in shown if not (each.is_executed or each.title or each.is_included or each.is_picture)]
     known = {begins: file for (of, begins), file in taken.items() if of == page}
     alone = []
     for each in left:

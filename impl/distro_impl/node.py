@@ -98,7 +98,7 @@ class Node:
         await asyncio.gather(*(server.stop(grace_s) for server in self._servers))
 
     async def _drain(self, distro: DistroProtocol) -> None:
-        """Everybody is gone: tell the other members. What they answer is not waited for long."""
+        """All clients are gone: send the DELETEs to the other members, and wait for the answers for a short time."""
         flushed = self.parts.core.clock.spawn(distro.flush(), f"last syncs of {self.address}")
         await asyncio.wait({flushed}, timeout=DRAIN_TIMEOUT_S)
 

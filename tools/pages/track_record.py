@@ -2,7 +2,7 @@
 
 From the table of defects, the symptoms that requirements show of them, the scenarios that are named after a bug, the
 releases that can be fetched, and what `tools/track_record.py` observed on real servers: each defect with a release in
-which anybody can see it on a reference node, and the real servers on which it was seen last.
+which a reference node shows it, and the real servers that showed it last.
 """
 
 from __future__ import annotations
@@ -103,8 +103,10 @@ def _tried(by: str) -> Iterator[str]:
     if not rows:
         return
     answers = dict.fromkeys(row["answer"] for row in rows.values())
-    told = [f"{each} on {', '.join(name for name, row in rows.items() if row['answer'] == each)}" for each in answers]
-    yield f"    * real servers, last asked {max(row['date'] for row in rows.values())}: {'; '.join(told)}"
+    servers = [
+        f"{each} on {', '.join(name for name, row in rows.items() if row['answer'] == each)}" for each in answers
+    ]
+    yield f"    * real servers, last asked {max(row['date'] for row in rows.values())}: {'; '.join(servers)}"
 
 
 def _release_for(span: Span) -> str | None:
@@ -120,7 +122,7 @@ def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
         profile = next(line.split()[1] for line in path.read_text("utf-8").splitlines() if line.startswith("profile "))
         release = profile.removeprefix("nacos-")
         if release not in RELEASES:
-            raise UsageError(f"{path}: nobody can fetch {profile}")
+            raise UsageError(f"{path}: {profile} cannot be fetched")
         name = path.name.partition("-")[0].upper()
         found.setdefault(NAMED_IN_PROTOCOL.get(name, name), []).append((f"scenarios/{path.name}", release))
     return found

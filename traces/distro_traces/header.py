@@ -1,8 +1,8 @@
-"""The header of a trace: of which run, target and profile the rows tell, and what was observed of it.
+"""The header of a trace: the run, target and profile of its rows, and what was observed.
 
 It is the first line of an NDJSON file and a key in the metadata of a Parquet file, in the same JSON form. It is kept
-apart from the rows because whoever judges a run must know the profile, and what nobody looked at, before the first row.
-Version 1 had no `observed`: such a trace was, and is, judged as if everything had been.
+apart from the rows because a check must know the profile, and what was not observed, before the first row. A trace of
+version 1 has no `observed`, and is judged as if everything had been observed.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def stream_ndjson(path: Path | str) -> Iterator[Event | Rejected | Cut]:
 
 
 def read_header(path: Path | str, file: BinaryIO | None = None) -> Header:
-    """Read only the first line; from `file` where `path` is not on a disk of ours. Raises the TraceError family."""
+    """Read only the first line; from `file` where `path` is not a local file. Raises the TraceError family."""
     return parse_header(_first(_lines(path, file), path), path)
 
 

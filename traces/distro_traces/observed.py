@@ -1,6 +1,6 @@
-"""What a recording could show, so that nobody takes for absent what nobody looked at.
+"""What a recording could show: what was not observed must not be taken for absent.
 
-A trace of everything and a trace of one node's log have the same columns. The difference stands in the header: whose
+A trace of a whole cluster and a trace of one node's log have the same columns. The header says which differ: whose
 state was recorded and how, which end of which directed link, which operations, which values, and whether rows may be
 missing without a sign. A check that needs more than was observed answers "cannot decide".
 
@@ -8,7 +8,7 @@ Nodes and links are patterns: `*` stands for every node, also for one that joins
 
 A recording made from files shows each kind of fact only where the file was read, at the level that contains it, and
 only in the time from its first to its last record. `covered` lists these spans. A conclusion from the absence of rows
-(no DELETE arrived, nobody else has the client, it was never applied) needs the fact to be covered on that node during
+(no DELETE arrived, no other node has the client, it was never applied) needs the fact to be covered on that node during
 the whole time that the conclusion is about: ask `covers`. What is not covered is unknown, never absent.
 """
 

@@ -87,7 +87,7 @@ def stream_parquet(path: Path) -> Iterator[Event | Rejected]:
 def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header, Cut | None]:
     """Read the header and the cut without the rows, and compare the columns with the schema.
 
-    `file`: its bytes, where `path` is not on a disk of ours.
+    `file`: its bytes, where `path` is not a local file.
     Raises NotATraceError for a file of another kind or with columns of other types, NewerTraceError, EmptyTraceError.
     """
     try:

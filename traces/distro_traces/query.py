@@ -1,8 +1,8 @@
 """SQL over traces in DuckDB, without Spark.
 
 Views: `events` with the columns of `Event`, `runs` with a row for each header, and `violations` of the document that
-`check --json` printed, or where somebody has written them as Parquet below a folder of that name. Lines of recordings
-that are no events are left out and counted by `check`, not here. Files are read where they lie; nothing is written.
+`check --json` printed, or of Parquet files below a folder of that name. Lines of recordings that are no
+events are left out; `check` counts them. Files are read where they lie; nothing is written.
 """
 
 from __future__ import annotations

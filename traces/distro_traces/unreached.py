@@ -1,7 +1,7 @@
-"""Which changes had not reached a member when a recording ended, as far as the calls that carry them tell.
+"""Which changes had not reached a member when a recording ended, according to the calls that carry them.
 
 A CHANGE or DELETE is sent to each member until it succeeds. What is left in the end, of a client and a member, is a row
-of calls that failed or one that nobody has answered: the member does not have the change, unless something else brought
+of calls that failed or one that was not answered: the member does not have the change, unless something else brought
 it. That nothing succeeded later, and that the member does not hold the client in the end, is asked of what was observed
 (`Observed.covers_to_end`): a log of which a file is missing may have said otherwise in it. A call without an answer is
 open if its node goes on for longer than calls last; else it was under way when the recording ended.

@@ -216,7 +216,7 @@ impl Cluster {
         }
     }
 
-    /// The sender hears how its call ended.
+    /// The sender receives the result of its call.
     fn ended(&self, state: &mut State, source: Node, target: Node, request: &Request, answer: Answer) {
         let node = state.nodes[source].as_mut().unwrap();
         match (request, answer) {

@@ -1,8 +1,8 @@
 """The one result: a finding says what was judged, how it came out, where, since when and after which message.
 
-Whatever judges (a requirement's check, the search of the model, nodes beside the model, the invariants over a trace,
-a scenario, a script beside a real server) tells findings, and whatever speaks to people or machines takes findings:
-verdict, exit code, headline, `--json`, the page, JUnit, SARIF, the summary of a pull request.
+Each judge (the check of a requirement, the search of the model, nodes beside the model, the invariants over a trace, a
+scenario, a script beside a real server) reports findings. All output is made of findings: verdict, exit code, headline,
+`--json`, the page, JUnit, SARIF, the summary of a pull request.
 
 `finding` is the value and how many of them make one verdict, `judged` what a run of one kind of test came to; `known`
 the failures that a release is known for, each with its symptom; `breaks` the same for properties of the model;

@@ -2,7 +2,7 @@
 
 A run has one of three verdicts; a single finding has one of five, since "known" and "not judged" must never be mistaken
 for a pass: the first is a violation that has the symptom of a listed failure, the second says that the kit could not
-find out, for a reason that is told. Both are counted in the headline.
+decide, with the reason. Both are counted in the headline.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Judgement(StrEnum):
     KNOWN = "known"
     """It violates, with the symptom of a failure that is listed for this release."""
     NOT_JUDGED = "not-judged"
-    """It applies, and nobody found out; the message says why."""
+    """It applies and was not decided; the message says why."""
     NOT_APPLICABLE = "not-applicable"
     """Not asked of this release."""
 
@@ -73,7 +73,7 @@ class Finding:
     """What happened in one sentence, or why nothing was judged."""
     expected: str = ""
     observed: Mapping[str, object] = field(default_factory=dict)
-    """What was seen, under names: the symptoms of known failures are told by these."""
+    """What was observed, by name; the symptoms of known failures refer to these names."""
     run: str | None = None
     node: str | None = None
     client: str | None = None

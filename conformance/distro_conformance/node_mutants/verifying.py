@@ -20,8 +20,8 @@ def _to_one(old: Any, self: Any) -> None:
     In turn, not by chance: a run can be repeated.
     """
     members, self._turn = self._members, getattr(self, "_turn", -1) + 1
-    everybody = members.other_addresses()
-    chosen = everybody[self._turn % len(everybody) :][:1] if everybody else ()
+    every = members.other_addresses()
+    chosen = every[self._turn % len(every) :][:1] if every else ()
     with swapped(self, "_members", _Some(chosen)):
         old(self)
 

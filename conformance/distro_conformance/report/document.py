@@ -119,7 +119,7 @@ class Report:
         every = [finding for finding in self.findings if (finding.about, finding.by) == (name, by)]
         number = counts(every)
         worst = next((each for each in WORST_FIRST if number[each]), Judgement.NOT_JUDGED)
-        told = next(finding for finding in every if finding.judgement is worst)
+        shown = next(finding for finding in every if finding.judgement is worst)
         times = Counter({each: sum(f.times for f in every if f.judgement is each) for each in Judgement})
         return InvariantRow(
             name,
@@ -127,7 +127,7 @@ class Report:
             worst,
             times[Judgement.VIOLATES],
             times[Judgement.KNOWN],
-            told.message if by == "model" else told.text,
+            shown.message if by == "model" else shown.text,
         )
 
     @property

@@ -1,7 +1,7 @@
 """`junit.xml`: what a CI service shows as tests, a case for each requirement and each property.
 
-A known failure and what is not applicable are skipped with their reason, a violation is a failure, and what nobody
-found out is an error: no reader of a table of tests may take it for a pass.
+A known failure and what is not applicable are skipped with their reason, a violation is a failure, and what was
+not decided is an error: it must not look like a pass in a table of tests.
 """
 
 from __future__ import annotations
@@ -53,19 +53,21 @@ def _case(suite: ET.Element, classname: str, about: str, findings: Sequence[Find
     seconds = sum(finding.seconds for finding in findings)
     case = ET.SubElement(suite, "testcase", name=about, classname=f"distrocheck.{classname}", time=f"{seconds:.3f}")
     for judgement, tag in _TAGS.items():
-        told = [finding for finding in findings if finding.judgement is judgement]
-        if told:
-            times = sum(finding.times for finding in told)
-            message = _printable(told[0].message or told[0].text) + (f" (and {times - 1} more)" if times > 1 else "")
+        judged = [finding for finding in findings if finding.judgement is judgement]
+        if judged:
+            times = sum(finding.times for finding in judged)
+            message = _printable(judged[0].message or judged[0].text) + (
+                f" (and {times - 1} more)" if times > 1 else ""
+            )
             end = ET.SubElement(case, tag, message=message, type=judgement.value)
-            end.text = _printable("\n".join(_lines(told[0])))
+            end.text = _printable("\n".join(_lines(judged[0])))
             return tag
     return None
 
 
 def _lines(finding: Finding) -> list[str]:
-    told = ("expected", "node", "client", "since", "after", "known", "link", "again")
-    named = {"requirement": finding.text, **{name: getattr(finding, name) for name in told}}
+    names = ("expected", "node", "client", "since", "after", "known", "link", "again")
+    named = {"requirement": finding.text, **{name: getattr(finding, name) for name in names}}
     return [*(f"{name}: {value}" for name, value in named.items() if value), *finding.evidence]
 
 

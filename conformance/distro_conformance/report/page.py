@@ -1,7 +1,7 @@
 """What the page shows beyond the report's own values: the first sentence, a section for each finding, how long it took.
 
-The page is for whoever opens it next: what failed, where, since when and after which message stands above everything,
-then each finding with all there is of it (`sections`), then how it went before.
+The page begins with what failed, where, since when and after which message. Each finding follows with its details
+(`sections`), then earlier runs.
 """
 
 from __future__ import annotations

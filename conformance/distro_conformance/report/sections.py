@@ -1,8 +1,7 @@
 """One finding with all there is of it: the run drawn, who holds what, the scenario, the commands that run it again.
 
-All of it is derived from the report and the traces beside it; nothing is drawn that was not recorded, noted or taken in
-a search. A trace of a million rows is read through windows, so the page stays small. What a section cannot have it says
-in a sentence (`missing`), so that nobody looks for it.
+All is derived from the report and the traces beside it. A trace of a million rows is read through windows, so the page
+stays small. What a section lacks it says in a sentence (`missing`).
 """
 
 from __future__ import annotations
@@ -240,7 +239,7 @@ def _content(revision: int | None, digest: str | None) -> str:
 
 
 def _last_received(events: Sequence[Event], node: str, seq: int) -> str | None:
-    """What a node was told about the client last before one of its rows."""
+    """The last request about the client that a node received before one of its rows."""
     rows = [event for event in events if event.node == node and event.seq < seq]
     last = next((event for event in reversed(rows) if event.kind is Kind.REQUEST_RECEIVED), None)
     return None if last is None else f"{last.operation} from {last.peer} at {last.at_ms} ms ({last.message})"
@@ -293,8 +292,8 @@ def _as_told(events: Sequence[Event], failure: Failure) -> list[Event]:
             break
         first_ms += step.ms
     begun = next((event.at_ms for event in events if event.kind in _FIRST_DONE), first_ms)
-    told = [replace(event, at_ms=event.at_ms - begun + first_ms) for event in events]
-    return [event for event in told if event.at_ms >= 0]
+    shifted = [replace(event, at_ms=event.at_ms - begun + first_ms) for event in events]
+    return [event for event in shifted if event.at_ms >= 0]
 
 
 _FIRST_DONE = (Kind.CLIENT_CONNECTED, Kind.LINK_FAULT, Kind.NODE_STOPPED)

@@ -157,7 +157,7 @@ class VirtualClock:
         self._now_ms = end_ms
 
     def jump(self, ms: int) -> None:
-        """Let `ms` pass with everybody suspended: what falls due meanwhile fires late, at the next `advance`."""
+        """Let `ms` pass with all nodes suspended: what falls due meanwhile fires late, at the next `advance`."""
         self._now_ms += ms
 
     def _end(self, work: _Work) -> None:

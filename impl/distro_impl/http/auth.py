@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def login_routes(profile: Profile, tokens: TokenManager | None) -> Iterable[web.RouteDef]:
-    """A client with a user name logs in before anything else, so without authentication everybody is let in."""
+    """A client with a user name logs in before anything else, so without authentication any login succeeds."""
 
     async def login(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)

@@ -221,7 +221,7 @@ class ServerMemberManager:
             log.warning("the member list %s lacks this node, %s", ", ".join(listed), self.self_member.address)
         if others == list(self.others):
             return False
-        known = {} if self._profile.member_starts_down else self.others  # 2.0.0 forgets what it knew of everybody
+        known = {} if self._profile.member_starts_down else self.others  # 2.0.0 forgets the states of all members
         self.others = {address: known.get(address) or self._newcomer(address) for address in others}
         self.log.list_changed(self.all_members())
         self._publish()

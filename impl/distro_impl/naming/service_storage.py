@@ -1,12 +1,10 @@
 """The instances of a service as queries and pushes show them: `ServiceStorage`, with its view of each service.
 
 A view is made when it is first asked for. In real releases only a push makes it anew, half a second after a change, so
-a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says
-otherwise, each change
-drops it. What nearly everybody asks for, all that is enabled, is written once for each view, and read from there by
-each answer over gRPC; the cache holds what a busy node is asked for again and again, and not every list
-that was requested once. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests,
-class ServiceStorage.
+a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says otherwise,
+each change drops it. The list of all enabled instances, which nearly every client requests, is encoded once for each
+view and used in each answer over gRPC; the cache holds the lists that are requested repeatedly. Nothing in Distro
+depends on it. Source: docs/protocol #index-entries, #naming-requests, class ServiceStorage.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ class Profile:
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27).
     Not so an ip:port client, whose id may come back."""
     snapshot_needs_load: bool = False
-    """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody who is not DOWN complete
-    it (B33)."""
+    """SNAPSHOT is refused until this node's own load is complete; refusals by all members that are not DOWN complete it
+    (B33)."""
     reply_bytes_max: int | None = 10 * 1024 * 1024
     """How long an answer of a member may be. A snapshot is one, so in releases no node loads from a member that holds
     more, or ever verifies then (B11)."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 
 class Caller(StrEnum):
-    EVERY = "everybody"
+    EVERY = "any caller"
     CLIENT = "client"
     MEMBER = "member"
     OPERATOR = "operator"
@@ -122,7 +122,7 @@ def _naming() -> Iterable[tuple[Route, Access]]:
 
 
 def _operation() -> Iterable[tuple[Route, Access]]:
-    """What only reads the state of a node is open to everybody under the paths of the operator, in every release."""
+    """What only reads the state of a node is open to any caller under the paths of the operator, in every release."""
     administers = Access(caller=Caller.OPERATOR, right=Right.WRITE, in_3x=In3x.CLOSED)
     changes = replace(administers, changes_node=True)
     for version in ("v1", "v2"):

@@ -145,7 +145,7 @@ def _tls() -> Iterable[Setting]:
             ("certChainFile", Kind.FILE, "cert_chain_file", "The certificate of this node and its chain, PEM."),
             ("certPrivateKey", Kind.FILE, "private_key_file", "The private key, PEM."),
             ("trustCollectionCertFile", Kind.FILE, "trust_collection_file", "Who is trusted, PEM."),
-            ("trustAll", Kind.FLAG, "trust_all", "Trust everybody; only `false` is possible here."),
+            ("trustAll", Kind.FLAG, "trust_all", "Trust any certificate; only `false` is possible here."),
             ("certPrivateKeyPassword", Kind.TEXT, "key_password", "Of an encrypted key; with the extra `tls`."),
         ):
             yield Setting(f"{prefix}.{name}", kind, (f"{section}.{field}",), text, since)

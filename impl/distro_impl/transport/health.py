@@ -1,4 +1,4 @@
-"""Whether a node serves, as everybody may ask it over gRPC's own health service."""
+"""Whether a node serves, for any caller of the health service of gRPC."""
 
 from __future__ import annotations
 

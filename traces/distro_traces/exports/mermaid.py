@@ -19,7 +19,7 @@ def export(header: Header, events: Sequence[Event]) -> str:
     nodes = sorted({event.node for event in events} | set(header.nodes))
     names = {node: f"N{number}" for number, node in enumerate(nodes)}
     received = {(event.message, event.kind) for event in events}
-    unsent = {  # replies whose sending nobody recorded
+    unsent = {  # replies whose sending was not recorded
         event
         for event in events
         if event.kind is Kind.REPLY_RECEIVED and (event.message, Kind.REPLY_SENT) not in received

@@ -1,8 +1,8 @@
 """A scenario: what was done to the cluster and its clients, to be done again on the model, a node or a real server.
 
-A trace has contents as digests, so each becomes an instance of its own; that, and how long one waits, is all that the
-rules go by. A change with which the owner did not move its revision on is told as a batch, the one request that some
-releases do not count. At each checkpoint all members are expected to agree, and the last one is the end.
+A trace has digests of contents, so each digest becomes an instance of its own; the rules depend on nothing else but
+time. A change that did not raise the owner's revision is written as a batch, the one request that some releases do not
+count. All members are expected to agree at each checkpoint, and the last checkpoint is the end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def export(header: Header, events: Sequence[Event]) -> str:
     is_last = [
         bool(checkpoints) and (event.kind, event.detail) == (Kind.CHECKPOINT, checkpoints[-1]) for event in ordered
     ]
-    told = ordered[: is_last.index(True) + 1] if checkpoints else ordered
-    writer = _Writer(header, told)
-    lines = [line for event in told for line in writer.lines(event)]
+    exported = ordered[: is_last.index(True) + 1] if checkpoints else ordered
+    writer = _Writer(header, exported)
+    lines = [line for event in exported for line in writer.lines(event)]
     if not checkpoints:
         lines.append(writer.agreement)
     return "\n".join([*writer.head(), *lines]) + "\n"
@@ -52,8 +52,8 @@ class _Writer:
         clients = dict.fromkeys(event.client for event in events if event.client is not None)
         self._header = header
         self._nodes = _named(nodes, [chr(ord("a") + at) for at in range(len(nodes))])
-        told = [client for client in clients if "#" not in client]
-        self._clients = _named(told, [f"c{at}" for at in range(1, len(told) + 1)])
+        grpc_clients = [client for client in clients if "#" not in client]
+        self._clients = _named(grpc_clients, [f"c{at}" for at in range(1, len(grpc_clients) + 1)])
         self._contents: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._revisions: dict[str, int | None] = {}
         self._at: dict[str, str] = {}  # where the clients are connected
@@ -135,7 +135,7 @@ class _Writer:
         if word in _ENDS:
             broken = (event.node, event.peer, _ENDS[word])
             if broken not in self._broken:
-                return None  # whoever heals everything heals what works too
+                return None  # healing everything also heals links that work
             self._broken.remove(broken)
             return f"{_VERBS[word]} {link}"
         if word in _VERBS:
@@ -147,7 +147,7 @@ class _Writer:
         held = ["held"] if is_held and word not in _DECISIONS else []
         operation, *about = rest[is_held:] or ["any"]
         if any(each not in self._clients for each in about):
-            return None  # about a client that is not told of
+            return None  # about a client that is left out
         words = [] if operation == "any" else [operation, *(self._clients[each] for each in about)]
         return " ".join([word, *held, link, *words])
 
