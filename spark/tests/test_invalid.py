@@ -69,7 +69,7 @@ def clock_back(rows: Lines) -> Lines:
             for row in rows]  # fmt: skip
 
 
-SPOILED: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
+INVALID: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
     "two processes of one name": (
         another_process,
         "two nodes are called a: one number stands for two different rows, at row 1 of a",
@@ -92,14 +92,14 @@ def test_what_is_spoiled_here_has_a_violation_otherwise(spark: SparkSession, tmp
     assert on_both(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
 
 
-@pytest.mark.parametrize("name", SPOILED)
+@pytest.mark.parametrize("name", INVALID)
 @pytest.mark.parametrize(
     "is_at_rest", [pytest.param(False, marks=pytest.mark.slow), True], ids=["recording", "at rest"]
 )
 def test_a_spoiled_run_is_not_judged_and_the_others_are(
     spark: SparkSession, tmp_path: Path, name: str, *, is_at_rest: bool
 ) -> None:
-    change, text, line = SPOILED[name]
+    change, text, line = INVALID[name]
     path = rewritten(record(tmp_path), change)
     place = f"{path} line {line}"
     if is_at_rest:
@@ -113,9 +113,9 @@ def test_a_spoiled_run_is_not_judged_and_the_others_are(
     assert ({each.run for each in beside.violations}, beside.reasons) == ({"r2"}, result.reasons)
 
 
-@pytest.mark.parametrize("name", SPOILED)
+@pytest.mark.parametrize("name", INVALID)
 def test_validate_says_the_same_and_rejects_nothing(tmp_path: Path, name: str) -> None:
-    change, text, _ = SPOILED[name]
+    change, text, _ = INVALID[name]
     trace = read_ndjson(rewritten(record(tmp_path), change))
     found = validate(trace.header, trace.events, profile_named("strict"))
     assert (found.rejection, found.undecided) == (None, len(trace.events))

@@ -39,8 +39,8 @@ def diverged(t: Timeline) -> pl.DataFrame:
     wrong = checks.filter(~excused & c("view").ne_missing(c("expected")))
     wrong = wrong.with_columns(first=since(wrong, views)).sort(*VIEW, "seq")
     numbers = c("number").unique(maintain_order=True).str.join(", ")
-    told = wrong.with_columns(checkpoints=numbers.over(*VIEW, "first"))
-    return with_calls(t, told.unique([*VIEW, "first"], keep="last", maintain_order=True))
+    found = wrong.with_columns(checkpoints=numbers.over(*VIEW, "first"))
+    return with_calls(t, found.unique([*VIEW, "first"], keep="last", maintain_order=True))
 
 
 def differing(t: Timeline) -> pl.DataFrame:
@@ -179,21 +179,21 @@ def since(wrong: pl.DataFrame, views: pl.DataFrame) -> pl.Series:
     return both.select(first=pl.coalesce(turned, "held_ref", "mark")).to_series()
 
 
-def with_calls(t: Timeline, told: pl.DataFrame) -> pl.DataFrame:
+def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
     """With what the node was last asked, and what the owner sent it in vain, before the checkpoint."""
     rows = {
-        "request": t.latest(told, received & is_sync),
-        "reply": t.latest(told, replied & is_sync),
-        "verify": t.latest(told, replied & c("operation").is_not_null() & ~is_sync),
-        "lost": lost(t, told),
+        "request": t.latest(found, received & is_sync),
+        "reply": t.latest(found, replied & is_sync),
+        "verify": t.latest(found, replied & c("operation").is_not_null() & ~is_sync),
+        "lost": lost(t, found),
     }
-    told = told.with_columns(**rows)
-    told = t.of(told, "request", last_message="message", last_operation="operation")
-    told = t.of(told, "reply", reply_message="message", outcome="outcome")
-    told = t.of(told, "verify", last_verify="outcome")
-    told = t.of(told, "lost", lost_message="message", lost_operation="operation")
+    found = found.with_columns(**rows)
+    found = t.of(found, "request", last_message="message", last_operation="operation")
+    found = t.of(found, "reply", reply_message="message", outcome="outcome")
+    found = t.of(found, "verify", last_verify="outcome")
+    found = t.of(found, "lost", lost_message="message", lost_operation="operation")
     has_ended = c("expected").is_null()
-    told = told.with_columns(
+    found = found.with_columns(
         owner_g="owner",
         owner=t.name("owner"),
         expected=c("expected").fill_null("nothing"),
@@ -201,7 +201,7 @@ def with_calls(t: Timeline, told: pl.DataFrame) -> pl.DataFrame:
         actual_revision=pl.when(c("view").is_not_null()).then("revision"),
         last_outcome=pl.when(c("last_message") == c("reply_message")).then(c("outcome").cast(pl.String)),
         lost_message=pl.when(c("request").is_not_null()).then("lost_message"),
-        signature=pl.when(has_ended & swallowed(t, told)).then(pl.lit("DELETE swallowed")),
+        signature=pl.when(has_ended & swallowed(t, found)).then(pl.lit("DELETE swallowed")),
     )
     asked = pl.concat_str("last_operation", "last_outcome", separator=", ", ignore_nulls=True)
     lost_it = pl.format("; {} ({}) of {} never reached it", "lost_message", "lost_operation", "owner")
@@ -217,7 +217,7 @@ def with_calls(t: Timeline, told: pl.DataFrame) -> pl.DataFrame:
         .then(pl.format("{} (revision {})", "actual", "actual_revision"))
         .otherwise("actual")
     )
-    return told.select(
+    return found.select(
         "g",
         "first",
         last="mark",
@@ -242,11 +242,11 @@ def with_calls(t: Timeline, told: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def lost(t: Timeline, told: pl.DataFrame) -> pl.Series:
+def lost(t: Timeline, found: pl.DataFrame) -> pl.Series:
     """The last sync that the owner sent there before the checkpoint, where it did not arrive."""
     syncs = t.rows.filter(sent & is_sync).select("client_no", "message", "at_ms", owner="g", g="to", lost="row")
     arrived = t.rows.filter(received & is_sync).select("client_no", "g", "message")
-    wanted = told.select("client_no", "g", "owner", check_ms="at_ms").with_row_index("place")
+    wanted = found.select("client_no", "g", "owner", check_ms="at_ms").with_row_index("place")
     last = wanted.join(syncs, ["client_no", "owner", "g"]).filter(c("at_ms") <= c("check_ms")).sort("lost")
     last = last.group_by("place").last().join(arrived, ["client_no", "g", "message"], how="anti")
     return wanted.join(last.select("place", "lost"), "place", how="left").sort("place")["lost"]

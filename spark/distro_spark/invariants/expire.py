@@ -56,7 +56,7 @@ def overdue(t: Timeline) -> pl.DataFrame:
 
 def outlived(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter(~c("is_refused"))
-    return _told(t, found.with_columns(refusals=pl.lit(0, pl.UInt32), by=pl.lit(None, pl.String)))
+    return _violations(t, found.with_columns(refusals=pl.lit(0, pl.UInt32), by=pl.lit(None, pl.String)))
 
 
 def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
@@ -64,10 +64,10 @@ def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
     calls = t.rows.filter(replied & ~succeeded).select("copy", refusal="row", by="message")
     calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("refusal").is_between("renewed", "row"))
     calls = calls.sort("refusal").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())
-    return _told(t, found.join(calls, "renewed", how="left", maintain_order="left"))
+    return _violations(t, found.join(calls, "renewed", how="left", maintain_order="left"))
 
 
-def _told(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
+def _violations(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
     found = t.of(t.of(found, "renewed", renewed_by="message"), "row", held_at="at_ms")
     return found.select(
         "g",

@@ -40,10 +40,10 @@ def held_up(t: Timeline) -> pl.DataFrame:
     )
     late = late.filter(is_news & ~had_failed)
     excused = [t.cluster.is_excused(*link) for link in late.select("g", "to", "lead_ms", "at_ms").iter_rows()]
-    return _told(t, late.filter(~pl.Series(excused, dtype=pl.Boolean)))
+    return _violations(t, late.filter(~pl.Series(excused, dtype=pl.Boolean)))
 
 
-def _told(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
+def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
     late = t.of(late, "lead", lead_message="message", lead_to="to")
     ends = t.calls.filter(ended).select("copy", "outcome", end="row", end_ms="at_ms", lead_message="message")
     ends = late.select("row", "copy", "lead", "lead_message").join(ends, ["copy", "lead_message"])

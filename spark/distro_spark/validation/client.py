@@ -108,10 +108,10 @@ class ClientRows:
         else:
             self.undecided[NO_STATE] += 1
             if event.kind is Kind.REPLY_SENT and event.outcome is Outcome.SUCCESS and holder.states is None:
-                holder.states = self._told_by_verify(event)
+                holder.states = self._states_by_verify(event)
         return None
 
-    def _told_by_verify(self, event: Event) -> _States | None:
+    def _states_by_verify(self, event: Event) -> _States | None:
         """A verify that passes says which revision is held, where the release tests that."""
         sent = self._cluster.calls[event.message or ""].sent
         if sent is None or sent.operation != "VERIFY" or sent.revision is None:
@@ -239,8 +239,8 @@ class ClientRows:
                     event, "apply a request", "its effect is reported once", "reported before", row_text(event)
                 )
             handled.shown = True
-            is_told = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
-            if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_told:
+            is_recorded = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
+            if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_recorded:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
             made = frozenset(node for node, _ in handled.outcomes)
             return self._keep(event, holder, made | self._mixed(event, handled), "apply a request")
@@ -301,8 +301,8 @@ class ClientRows:
         kept = frozenset(node for node, answer in handled.outcomes if answer == event.outcome)
         if kept and holder.states is not None and holder.states & kept:
             holder.states &= kept
-        is_told = self._cluster.observed.lossless and self._cluster.shows_state(event.node)
-        if handled.changed and not handled.shown and is_told:
+        is_recorded = self._cluster.observed.lossless and self._cluster.shows_state(event.node)
+        if handled.changed and not handled.shown and is_recorded:
             if holder.states is not None and holder.states & handled.unchanged:
                 holder.states &= handled.unchanged
                 return None
@@ -355,9 +355,9 @@ class ClientRows:
             return False
         native, revision, content = view
         # A recorder of nodes that report themselves fills in whose the client was, also after that node's restart.
-        is_told = event.kind in OWN or event.message is not None
+        is_recorded = event.kind in OWN or event.message is not None
         return (
-            (not is_told or event.owned in (None, native))
+            (not is_recorded or event.owned in (None, native))
             and (event.revision is None or event.revision == revision)
             and event.digest == content
         )
