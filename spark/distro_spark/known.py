@@ -9,6 +9,8 @@ counts.
 
 from __future__ import annotations
 
+from functools import cache
+
 from distro_model.defects import Symptom
 from distro_model.defects.symptom import of
 from distro_spark.history import Finding
@@ -27,11 +29,11 @@ KNOWN: tuple[Symptom[Finding], ...] = (
 
 def known_bug(invariant: str, found: Finding) -> str | None:
     """The id of the defect that explains a violation, or None."""
-    return min(
-        (each.bug for each in of(KNOWN, invariant, found.history.profile) if not each.missing(found)), default=None
-    )
+    symptoms = symptoms_of(invariant, found.history.profile)
+    return min((each.bug for each in symptoms if not each.missing(found)), default=None)
 
 
-def may_be_known(invariant: str, profile: str) -> bool:
-    """Whether any symptom is about that invariant in that release."""
-    return bool(of(KNOWN, invariant, profile))
+@cache
+def symptoms_of(invariant: str, profile: str) -> tuple[Symptom[Finding], ...]:
+    """Those that a violation of that invariant may have in that release."""
+    return tuple(of(KNOWN, invariant, profile))

@@ -17,7 +17,7 @@ import polars as pl
 from distro_spark.cluster import Cluster
 from distro_spark.history import CALLS, RESETS, ClientHistory, Finding, Row, Violation
 from distro_spark.invariants import INVARIANTS, Invariant
-from distro_spark.known import known_bug, may_be_known
+from distro_spark.known import known_bug, symptoms_of
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
 from distro_traces.event import Kind
 
@@ -67,8 +67,10 @@ ROWS = {
 
 def _of_invariant(t: Timeline, invariant: Invariant, seconds: dict[str, float]) -> pl.DataFrame:
     began = time.perf_counter()
-    found = enumerate(findings_of_clients(t, invariant))
-    lines = [_line(invariant.name, each, has_room=number < EXPLAINED_MAX) for number, each in found]
+    lines, explained = list[dict[str, Any]](), 0
+    for found in findings_of_clients(t, invariant):
+        lines.append(_line(invariant.name, found, has_room=explained < EXPLAINED_MAX))
+        explained += bool(symptoms_of(invariant.name, found.history.profile))
     seconds[invariant.name] += time.perf_counter() - began
     return pl.DataFrame(lines, VIOLATION_COLUMNS)
 
@@ -115,14 +117,14 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
             after=after,
             evidence={key: value for key, value in line.items() if not key.startswith("_")},
         )
-        has_symptoms = may_be_known(name, profile)
-        yield Finding(histories.of(run, number) if has_symptoms else ClientHistory(run, profile, client), violation)
+        may_be_known = symptoms_of(name, profile)
+        yield Finding(histories.of(run, number) if may_be_known else ClientHistory(run, profile, client), violation)
 
 
 def _line(name: str, finding: Finding, *, has_room: bool) -> dict[str, Any]:
     """`has_room`: the violation is held against the known defects of its release."""
     history, violation = finding.history, finding.violation
-    is_explained = has_room or not may_be_known(name, history.profile)
+    is_explained = has_room or not symptoms_of(name, history.profile)
     return {
         "invariant": name,
         "run": history.run,
