@@ -49,13 +49,17 @@ class Replica:
         return f"revision {self.revision}, {published or 'nothing published'}"
 
 
-def digest(published: Iterable[Published]) -> str:
-    """Sixteen hexadecimal characters; two sets of instances have the same one when a subscriber sees no difference."""
+def canonical(published: Iterable[Published]) -> str:
+    """Two sets of instances have the same text when a subscriber sees no difference."""
     rows = [
         [p.namespace, p.group, p.service, p.ip, p.port, p.cluster, p.healthy, p.attributes] for p in sorted(published)
     ]
-    text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(published: Iterable[Published]) -> str:
+    """Sixteen hexadecimal characters of the canonical text: what a trace has of a content."""
+    return hashlib.sha256(canonical(published).encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
 def replica_from_sync(data: Mapping[str, Any]) -> Replica:

@@ -175,7 +175,7 @@ def _views_of_clients(readings: Sequence[Reading]) -> dict[str, Views]:
     is_whole = all(reading.source == "snapshot" for reading in readings)
 
     def view(holding: Holding) -> str:
-        return (holding.digest or "") if is_whole else holding.addresses
+        return (holding.content or "") if is_whole else holding.addresses
 
     clients = sorted(frozenset().union(*(reading.clients for reading in readings)))
     return {

@@ -33,7 +33,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_protos.addresses import AddressError, parse_address
-from distro_traces.content import Published, digest
+from distro_traces.content import Published, canonical
 
 HTTP_TIMEOUT_S = 5.0
 CALLS_PER_SECOND = 50
@@ -44,9 +44,11 @@ _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a member holds of a client. `addresses` is all that HTTP shows; `digest` is of the whole content."""
+    """What a member holds of a client. `addresses` is all that HTTP shows, `content` is everything, both as canonical
+    text; `digest` is of `content`."""
 
     addresses: str
+    content: str | None = None
     digest: str | None = None
     revision: int | None = None
     published: tuple[str, ...] = field(default=(), compare=False)  # for people
@@ -167,6 +169,7 @@ class Member:
         return {
             replica.client: Holding(
                 _addresses(replica.published),
+                canonical(replica.published),
                 replica.digest,
                 replica.revision,
                 _shown(replica.published),
@@ -240,8 +243,8 @@ def _services(published: tuple[Published, ...]) -> frozenset[ServiceName]:
 
 
 def _addresses(published: tuple[Published, ...]) -> str:
-    """The digest of what HTTP shows too: no health, no metadata."""
-    return digest(Published(p.namespace, p.group, p.service, p.ip, p.port, p.cluster) for p in published)
+    """What HTTP shows too: no health, no metadata."""
+    return canonical(Published(p.namespace, p.group, p.service, p.ip, p.port, p.cluster) for p in published)
 
 
 def _shown(published: tuple[Published, ...]) -> tuple[str, ...]:
@@ -250,5 +253,5 @@ def _shown(published: tuple[Published, ...]) -> tuple[str, ...]:
     )
 
 
-NOTHING = Holding(NOTHING_PUBLISHED, NOTHING_PUBLISHED)
+NOTHING = Holding(canonical(()), canonical(()), NOTHING_PUBLISHED)
 """A client that publishes nothing is in no subscriber's view, as one that is not there."""

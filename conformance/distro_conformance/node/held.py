@@ -79,4 +79,4 @@ def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
 
 
 def _revised(copy: Replica | None) -> tuple[int, object] | None:
-    return None if copy is None else (copy.revision, copy.digest)
+    return None if copy is None else (copy.revision, copy.published)
