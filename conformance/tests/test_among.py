@@ -88,8 +88,9 @@ def test_a_life_among_members_that_fail_is_explained(profile: str) -> None:
     assert lived(profile=profile) is Verdict.CONFORMS
 
 
-@pytest.mark.parametrize("mutant", ["B02", "B07", "B18"])
+@pytest.mark.parametrize("mutant", ["B02", "B07", "B18", "m-index-loses-the-others"])
 def test_a_changed_node_is_not(mutant: str) -> None:
+    """The index shows in lists alone, which are compared after each long wait."""
     assert lived(mutant=mutant) is Verdict.VIOLATES
 
 

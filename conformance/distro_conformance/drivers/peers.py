@@ -17,11 +17,12 @@ from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
-from distro_conformance.drivers.cluster import VirtualTime
+from distro_conformance.drivers.cluster import Lists, VirtualTime
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
-from distro_conformance.drivers.lockstep import Watch
+from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
+from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.answers import answer_over_grpc, answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
@@ -126,6 +127,8 @@ class PeersCluster(WiredCluster):
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
+        self._services: dict[str, None] = {}
+        """Those that the node has ever been seen to hold after a while."""
         self._foreign = count(1_600_000_000_001)
         """Of the ids of their clients: one that is forgotten here may still be held by the node."""
         self._beside: list[asyncio.Task[None]] = []
@@ -233,12 +236,15 @@ class PeersCluster(WiredCluster):
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
         try:
+            lists = None
             if isinstance(action, Advance) and self._is_virtual:
-                await self.virtual.advance(action.ms)
+                lists = await self._advance(action.ms)
             else:
                 await super().perform(action)
             self.oracle.raise_found(action)
-            await self._look()
+            held = await self._look()
+            if lists == projection(held):
+                await self._compare_lists(action, held)
         except (Unexplained, WorkFailedError) as found:
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
@@ -247,17 +253,36 @@ class PeersCluster(WiredCluster):
     def is_at_rest(self) -> bool:
         return True
 
-    async def _look(self) -> None:
-        """What the node holds, and what was due."""
+    async def _advance(self, ms: int) -> Lists | None:
+        """The lists that follow from what the node held as long before the end as a push takes, if it is so long."""
+        if ms < PUSHED_WITHIN_MS:
+            await self.virtual.advance(ms)
+            return None
+        await self.virtual.advance(ms - PUSHED_WITHIN_MS)
+        lists = projection(await self.reader.held(self.under_test))
+        await self.virtual.advance(PUSHED_WITHIN_MS)
+        return lists
+
+    async def _compare_lists(self, action: Action, held: Mapping[str, View]) -> None:
+        """The node lists what it holds, of services too that it does not hold any more. Raises DivergedError."""
+        self._services.update(dict.fromkeys(projection(held)))
+        lists = await self.reader.lists(self.under_test, self._services)
+        wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
+        if wrong is not None:
+            raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
+
+    async def _look(self) -> Mapping[str, View]:
+        """What the node holds, all of it, and what was due."""
         for name, peer in self.peers.items():
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
-        held = await self.reader.held(self.under_test)
+        everything = await self.reader.held(self.under_test)
         self.oracle.looks_round()
-        known = held.keys() if self._is_virtual else self.oracle.outside.clients.keys()
-        held = {client: view for client, view in held.items() if client in known}
+        known = everything.keys() if self._is_virtual else self.oracle.outside.clients.keys()
+        held = {client: view for client, view in everything.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
         self.oracle.outside.check(self.clock.now_ms())
+        return everything
 
     def _note_connection(self, name: str, peer: PlayedPeer) -> None:
         if not peer.is_connected or self.links[self.under_test, name].is_cut:
