@@ -89,3 +89,25 @@ def test_validate_of_a_release_that_is_not_named_proves_nothing(
     assert ("vacuous: no row is about a client" in found.stdout) == vacuous
     named = call("validate", str(tmp_path), "--profile", "nacos-2.1.2")
     assert ("does not name its release" in named.stdout, named.returncode) == (False, 3)
+
+
+def test_the_page_of_a_check_draws_the_nodes_and_who_held_the_clients_that_matter(call: Call, tmp_path: Path) -> None:
+    story(call, CASES / "23", tmp_path)
+    page = tmp_path / "check.html"
+    assert call("check", str(tmp_path), "--html", str(page)).returncode == 3
+    text = page.read_text()
+    up = re.findall(r'class="bar up" title="([^"]*)" style="left: ([\d.]+)%; width: ([\d.]+)%', text)
+    assert [(left, width) for _, left, width in up] == [("0.0", "100.0"), ("0.0", "59.677"), ("0.0", "80.978")]
+    held = re.findall(r'class="bar (form\d)" title="([^"]*)"', text)
+    assert sorted(form for form, _ in held) == ["form0", "form1", "form1"]  # connected, then registered; the copy
+    assert len(re.findall(r"<small>10\.9\.0\.3:8848</small>", text)) == 1
+    assert text.count('class="bar unreached" title=') == 2  # at the node and in the client's lane
+    assert re.findall(r"""(?:src|href)=["'](?!#|data:)""", text) == []
+
+
+def test_a_recording_with_violations_is_drawn_with_its_faults(call: Call, tmp_path: Path) -> None:
+    call("simulate", "--mutant", "B02", "--faults", "all", "--duration-s", "120", "--seed", "5", "--out", str(tmp_path))
+    page = tmp_path / "check.html"
+    assert call("check", str(tmp_path), "--html", str(page)).returncode == 1
+    kinds = set(re.findall(r'class="bar ([a-z-]+)" title=', page.read_text()))
+    assert {"up", "fault", "link", "violation"} <= kinds

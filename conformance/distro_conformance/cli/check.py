@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from distro_conformance.findings import Finding
+    from distro_conformance.report.recorded import Drawn
     from distro_spark.check import Engine
     from distro_spark.result import CheckResult, EventReference, InvariantResult, Replay, Responsibility
     from distro_spark.sinks import Sink
     from distro_traces.unreached import Unreached
 
+RUNS_DRAWN = 3
 UNREACHED_PRINTED = 5
 VIOLATIONS_PRINTED = 3
 """Of one invariant."""
@@ -144,7 +146,8 @@ def check(
     open_ends = _unreached(Path(path)) if is_here and not follow else []
     verdict, findings = Verdict(result.verdict), findings_of(result, path)
     if html:
-        _write_page(result, findings, path, html)
+        drawn = _drawn(Path(path), result, open_ends) if is_here and not follow else []
+        _write_page(result, findings, path, html, drawn)
     if json:
         print_json("check", {**result.to_json(), "findings": plain(findings), "unreached": plain(open_ends)})
     else:
@@ -157,11 +160,31 @@ def check(
     raise typer.Exit(verdict.exit_code)
 
 
-def _write_page(result: CheckResult, findings: Sequence[Finding], path: str, html: Path) -> None:
+def _write_page(
+    result: CheckResult, findings: Sequence[Finding], path: str, html: Path, drawn: Sequence[Drawn]
+) -> None:
     from distro_conformance.report import write_page
     from distro_conformance.report.traces import report_of_check
 
-    write_page(report_of_check(result, findings, path), html)
+    write_page(report_of_check(result, findings, path), html, drawn=drawn)
+
+
+def _drawn(path: Path, result: CheckResult, open_ends: Sequence[Unreached]) -> list[Drawn]:
+    """The first runs, those with violations before others, as lanes; of small recordings, which are read again."""
+    from distro_conformance.report.recorded import Bad, drawn
+    from distro_traces.reading import headers_at, read_run
+
+    if _size_bytes(path) >= SMALL_BYTES:
+        return []
+    bad: defaultdict[str, list[Bad]] = defaultdict(list)
+    for each in result.violations:
+        kind = "violation" if each.known is None else "known"
+        times = (each.first_event.at_ms, each.last_event.at_ms)
+        bad[each.run].append(Bad(kind, each.client, each.node, f"{each.invariant}: {each.message}", *times))
+    for end in open_ends:
+        bad[end.run].append(Bad("unreached", end.client, end.member, str(end), end.first_ms, None))
+    headers = sorted((header for header, _ in headers_at(path)), key=lambda header: (header.run not in bad, header.run))
+    return [drawn(header, read_run(path, header.run).events, bad[header.run]) for header in headers[:RUNS_DRAWN]]
 
 
 def _unreached(path: Path) -> list[Unreached]:

@@ -19,6 +19,7 @@ from distro_conformance.cli.options import (
     PasswordOption,
     RequirementOption,
     SeedOption,
+    SkipOption,
     TargetProfileOption,
     TransportOption,
     UsernameOption,
@@ -45,6 +46,7 @@ def gate(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
     profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
+    skip: SkipOption = None,
     stages: Annotated[
         str | None, typer.Option(help="Only these, with commas: explore, node, lockstep, cluster, check.")
     ] = None,
@@ -78,6 +80,7 @@ def gate(
         database=database,
         out=out,
         requirements=requirement,
+        skip=skip,
         mutant=mutant,
         expectations=expectations,
         stages=None if stages is None else [name.strip() for name in stages.split(",")],

@@ -147,4 +147,14 @@ PasswordOption = Annotated[
     str, typer.Option("--password", help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")
 ]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
-RequirementOption = Annotated[list[str] | None, only("--requirement")]
+RequirementOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--requirement",
+        help="Only these: an id, the beginning of ids (DISTRO-SYNC), or a level (MUST, SHOULD), which narrows the "
+        "others. Several times.",
+    ),
+]
+SkipOption = Annotated[
+    list[str] | None, typer.Option("--skip", help="All but these, named in the same way. Several times.")
+]

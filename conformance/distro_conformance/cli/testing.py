@@ -25,6 +25,7 @@ from distro_conformance.cli.options import (
     PasswordOption,
     RequirementOption,
     SeedOption,
+    SkipOption,
     TargetProfileOption,
     TransportOption,
     UsernameOption,
@@ -40,7 +41,7 @@ from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
 from distro_conformance.findings.expected import Expectations
-from distro_conformance.node.run import run_node_conformance
+from distro_conformance.node.run import requirements_named, run_node_conformance
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
@@ -65,6 +66,7 @@ def node(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
     profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
+    skip: SkipOption = None,
     mutant: MutantOption = None,
     allow_disruption: AllowDisruptionOption = False,
     identity: IdentityOption = None,
@@ -91,8 +93,10 @@ def node(
     writable_file(html, "--html")
     credentials = credentials_of(identity, username, password)
     if machine:
-        if requirement or expect_failures or write_expected:
-            raise UsageError("--machine is a search: it takes no --requirement, and no failures of requirements")
+        if requirement or skip or expect_failures or write_expected:
+            raise UsageError(
+                "--machine is a search: it takes no --requirement or --skip, and no failures of requirements"
+            )
         if target != "embedded" and (profile or mutant or transport or database):
             raise UsageError(
                 f"{target} is what it is: there the machine takes no profile, mutant, transport or database"
@@ -120,13 +124,14 @@ def node(
     expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
     writable_file(write_expected, "--write-expected")
     require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
-    parts = len(requirement or all_requirements())
+    parts = len(requirements_named(requirement, skip))
     ended = count(1)
     with progress() as on_progress:
         report = run_node_conformance(
             target,
             profile,
             requirement,
+            skip=skip,
             mutant=mutant,
             allow_disruption=allow_disruption,
             on_profile=say_judged_as if profile is None else lambda _: None,

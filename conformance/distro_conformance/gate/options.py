@@ -53,6 +53,7 @@ class GateOptions:
     database: Path | None = None
     out: Path
     requirements: Sequence[str] | None = None
+    skip: Sequence[str] | None = None
     mutant: str | None = None
     expectations: Expectations = field(default_factory=Expectations)
     transport: Carrier | None = None

@@ -47,7 +47,7 @@ class Gate:
 
     def __init__(self, options: GateOptions) -> None:
         self._options = options
-        requirements_named(options.requirements)
+        requirements_named(options.requirements, options.skip)
         target = resolve_target(options.target, options.profile, options.mutant, credentials=options.credentials)
         self._kind, self._profile = target.kind, target.profile
         self._chosen = chosen_stages(options.stages, target)

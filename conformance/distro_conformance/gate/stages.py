@@ -106,6 +106,7 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
         options.target,
         profile,
         options.requirements,
+        skip=options.skip,
         mutant=options.mutant,
         credentials=options.credentials,
         on_progress=on_progress,

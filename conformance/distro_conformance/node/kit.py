@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.observer import ELSES, Observed, Observer, presupposed
+from distro_conformance.node.observer import ELSES, BeyondError, Observed, Observer, presupposed, require_feature
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.replies import Answer, AnswerRule, Reply
@@ -62,6 +63,7 @@ class Kit(Observer):
             client = await PlayedClient.connect(
                 self._sdk_address, self.target.limits.namespace, self.target.client_headers
             )
+        client.require = partial(require_feature, self.target)
         self._clients.append(client)
         if not idle and self.target.clock.is_real:
             self._alive_at_ms[client] = self.target.clock.now_ms()
@@ -93,7 +95,8 @@ class Kit(Observer):
         """A connection with other labels; with those of a member it goes where members go, and shows what they show."""
         offset, headers = SDK_OFFSET, self.target.client_headers
         if labels == CLUSTER_LABELS:
-            self.presuppose(self.target.limits.takes_syncs, "a node that may be spoken to as a member", ELSES)
+            if not self.target.limits.takes_syncs:
+                raise BeyondError(f"cannot go on without a node that may be spoken to as a member; seen: {ELSES}")
             offset, headers = CLUSTER_OFFSET, self.target.member_headers
         address = with_offset(self.target.address, offset)
         async with _a_few_at_a_time():
@@ -123,6 +126,7 @@ class Kit(Observer):
 
         `node_owns_without`: and the node, were this member not on the list.
         """
+        require_feature(self.target, "http")
         members = (self.target.address, *(peer.address for peer in self.peers))
         without = tuple(each for each in members if each != node_owns_without)
         heirs = () if node_owns_without is None else ((self.target.address, without),)

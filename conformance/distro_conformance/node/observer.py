@@ -57,6 +57,16 @@ class CannotTellError(Exception):
         self.found = found
 
 
+class BeyondError(CannotTellError):
+    """The server cannot be asked that: the kit did not start it, or it lacks what the question is about."""
+
+
+def require_feature(target: Target, feature: str) -> None:
+    """Raises BeyondError where the server lacks it."""
+    if feature in target.limits.lacks:
+        raise BeyondError(f"the description says that the server lacks {feature!r}")
+
+
 def presupposed(
     wait: Callable[Concatenate[W, P], Awaitable[T]],
 ) -> Callable[Concatenate[W, P], Coroutine[Any, Any, T]]:
@@ -100,7 +110,8 @@ class Observer:
     @property
     def peers(self) -> tuple[PlayedPeer, ...]:
         """All members, which the node has on its list. Raises CannotTellError when it has not."""
-        self.presuppose(self.target.limits.counts_members, "a node that has members of the kit on its list", ELSES)
+        if not self.target.limits.counts_members:
+            raise BeyondError(f"cannot go on without a node that has members of the kit on its list; seen: {ELSES}")
         return self.played
 
     @property

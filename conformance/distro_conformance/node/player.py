@@ -7,7 +7,7 @@ not what an SDK would have made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,6 +50,8 @@ class PlayedClient:
     def __init__(self, connection: Connection, pushes: list[Message]) -> None:
         self._connection = connection
         self.id = connection.id
+        self.require: Callable[[str], None] = lambda _: None
+        """Called with the feature that a request needs; raises where the server lacks it."""
         self.pushes = pushes
         """NotifySubscriberRequest and whatever else the node said on the stream, in order."""
 
@@ -69,6 +71,7 @@ class PlayedClient:
 
     async def register_batch(self, service: str, ip: str, ports: Iterable[int]) -> None:
         """Publish instances that differ by their port; replaces what it published there. Raises RefusedError."""
+        self.require("batch")
         await self._ask("BatchInstanceRequest", batch_request(service, [(ip, port, {}) for port in ports]))
 
     async def deregister(self, service: str, ip: str, port: int) -> None:

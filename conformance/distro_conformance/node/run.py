@@ -21,13 +21,14 @@ from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import CannotTellError, ViolationError
+from distro_conformance.node.observer import BeyondError, CannotTellError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
+from distro_conformance.requirements.requirement import MUST, SHOULD
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, all_named
+from distro_conformance.verdict import KitError, UsageError, named
 from distro_conformance.waiting import known
 from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
@@ -48,6 +49,7 @@ def run_node_conformance(
     profile: str | None = None,
     requirement_ids: Sequence[str] | None = None,
     *,
+    skip: Sequence[str] | None = None,
     mutant: str | None = None,
     allow_disruption: bool = False,
     on_profile: Callable[[str], None] = lambda _: None,
@@ -61,7 +63,7 @@ def run_node_conformance(
 
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
-    chosen = requirements_named(requirement_ids)
+    chosen = requirements_named(requirement_ids, skip)
     found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
     on_profile(found.profile)
 
@@ -69,7 +71,7 @@ def run_node_conformance(
         begun = time.monotonic()
         async with members_beside(found, on_progress) as peers:
             started = time.monotonic()
-            findings = await check_requirements(found, peers, chosen, on_finding)
+            findings = await check_requirements(found, peers, chosen, on_finding, requirement_ids or ())
         if mutant:
             findings = [replace(each, again=f"{each.again} --mutant {mutant}") for each in findings]
         figures = {"start_seconds": round(started - begun, 3)}
@@ -86,20 +88,29 @@ async def run_requirements(target: Target, ids: Sequence[str] | None = None) -> 
 
 
 async def check_requirements(
-    target: Target, peers: tuple[PlayedPeer, ...], requirements: Sequence[Requirement], on_finding: OnFinding
+    target: Target,
+    peers: tuple[PlayedPeer, ...],
+    requirements: Sequence[Requirement],
+    on_finding: OnFinding,
+    asked: Sequence[str] = (),
 ) -> list[Finding]:
-    """One finding for each requirement, in their order, also for those that do not apply.
+    """One finding for each requirement, in their order, also for those that do not apply. What cannot be observed on
+    this server does not apply either, unless its id is `asked` for: then it is not judged.
 
     All checks begin together and share the waiting; those that want a node of their own, a few at a time. A question
     that stays open where time is real is asked once more: the machine may have been too busy. What is violated is not
     asked again, and counts.
     """
     async with target.clock.measured():
-        return await _checked(target, peers, requirements, on_finding)
+        return await _checked(target, peers, requirements, on_finding, frozenset(asked))
 
 
 async def _checked(
-    target: Target, peers: tuple[PlayedPeer, ...], requirements: Sequence[Requirement], on_finding: OnFinding
+    target: Target,
+    peers: tuple[PlayedPeer, ...],
+    requirements: Sequence[Requirement],
+    on_finding: OnFinding,
+    asked: frozenset[str],
 ) -> list[Finding]:
     missing = await _missing(target, peers) if any(target.profile in each.releases for each in requirements) else None
     nodes = asyncio.Semaphore(OWN_NODES)
@@ -113,8 +124,11 @@ async def _checked(
             return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
         if requirement.own_node and not target.limits.counts_members:
             why = f"it takes a node of its own, and the kit did not start {target.address}"
-            return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
-        first = await carried_out(requirement, judged)
+            return replace(judged, judgement=_beyond(requirement, asked), message=why)
+        try:
+            first = await carried_out(requirement, judged)
+        except BeyondError as reason:
+            return replace(judged, judgement=_beyond(requirement, asked), message=str(reason))
         if first.judgement is not Judgement.NOT_JUDGED or not target.clock.is_real:
             return first
         return both(first, await carried_out(requirement, judged))
@@ -138,6 +152,10 @@ async def _checked(
     return findings
 
 
+def _beyond(requirement: Requirement, asked: frozenset[str]) -> Judgement:
+    return Judgement.NOT_JUDGED if requirement.id in asked else Judgement.NOT_APPLICABLE
+
+
 def both(first: Finding, second: Finding) -> Finding:
     """Of a question that was open and has been asked again: both answers."""
     evidence = (*first.evidence, f"not judged: {first.message}; asked once more", *second.evidence)
@@ -157,11 +175,11 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         node=target.address,
         link=link_of(requirement.bug),
         details={"source": requirement.source, "releases": str(requirement.releases)},
-        again=command("test node", *_named(target), "--requirement", requirement.id, profile=target.profile),
+        again=command("test node", *_spec(target), "--requirement", requirement.id, profile=target.profile),
     )
 
 
-def _named(target: Target) -> tuple[str, ...]:
+def _spec(target: Target) -> tuple[str, ...]:
     disrupts = target.limits.takes_syncs and not target.limits.counts_members
     return ("--target", target.spec, *(("--allow-disruption",) if disrupts else ()))
 
@@ -231,6 +249,8 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
             after=kit.evidence[-1] if kit.evidence else None,
             held=await held_by_each(kit, client) if client else (),
         )
+    except BeyondError:
+        raise
     except (CannotTellError, KitError) as reason:
         return open_question(str(reason))
     except TimeoutError:
@@ -246,6 +266,28 @@ def _call_failed(error: grpc.aio.AioRpcError) -> str:
     return f"a call to the node failed: {error.code().name} {error.details()}"
 
 
-def requirements_named(ids: Sequence[str] | None) -> Sequence[Requirement]:
-    """Those, or all. Raises UsageError."""
-    return all_named("requirement", {each.id: each for each in all_requirements()}, ids)
+def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None = None) -> Sequence[Requirement]:
+    """Those that are named, or all, without those that `skip` names.
+
+    A name is an id, the beginning of ids up to a hyphen (DISTRO-SYNC), or a level, MUST or SHOULD. Ids and beginnings
+    add up, and a level narrows them: DISTRO-SYNC and MUST are the MUSTs of that area. Raises UsageError.
+    """
+    chosen = _named(names, "--requirement") if names else set(all_requirements())
+    left = chosen - (_named(skip, "--skip") if skip else set())
+    if not left:
+        raise UsageError("no requirement is left to be judged; see 'distrocheck list requirements'")
+    return tuple(each for each in all_requirements() if each in left)
+
+
+def _named(names: Sequence[str], option: str) -> set[Requirement]:
+    levels = {name.upper() for name in names} & {MUST, SHOULD}
+    every = all_requirements()
+    found: set[Requirement] = set()
+    others = [name for name in names if name.upper() not in levels]
+    for name in others:
+        alike = {each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
+        if not alike:
+            named("requirement", {each.id: each for each in every}, name)  # says which ones are similar
+            raise UsageError(f"{option} {name}: no requirement begins so")
+        found |= alike
+    return {each for each in (found if others else every) if not levels or each.level in levels}

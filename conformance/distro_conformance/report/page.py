@@ -15,6 +15,7 @@ from distro_conformance.diagrams import charts
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.report.document import WORST_FIRST, Chart, Failure, InvariantRow, Report
 from distro_conformance.report.history import Covered, Earlier, covered_by, earlier_reports
+from distro_conformance.report.recorded import Drawn
 from distro_conformance.report.sections import Recordings, Section
 
 FINDINGS_DRAWN_MAX = 20
@@ -29,6 +30,7 @@ class Page:
     slowest: tuple[Mapping[str, object], ...]
     earlier: tuple[Earlier, ...]
     covered: tuple[Covered, ...]
+    drawn: tuple[Drawn, ...] = ()
 
     @property
     def by_area(self) -> Mapping[str, Sequence[Finding]]:
@@ -48,8 +50,8 @@ class Page:
         return next((each for each in reversed(self.earlier) if each.score is not None), None)
 
 
-def page_of(report: Report, directory: Path) -> Page:
-    """`directory` is where the report goes, and where its traces are."""
+def page_of(report: Report, directory: Path, drawn_runs: Sequence[Drawn] = ()) -> Page:
+    """`directory` is where the report goes, and where its traces are; `drawn_runs`: what is shown as lanes."""
     earlier = earlier_reports(directory)
     changes = [change for change in report.changes if change.get("ms") is not None]
     slowest = sorted(changes, key=_ms, reverse=True)[:SLOWEST_SHOWN]
@@ -78,6 +80,7 @@ def page_of(report: Report, directory: Path) -> Page:
         tuple(slowest),
         earlier,
         covered_by(report, earlier),
+        tuple(drawn_runs),
     )
 
 

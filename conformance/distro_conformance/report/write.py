@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from distro_conformance.report.document import Report
 from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml
 from distro_conformance.report.page import area_of, page_of, sentence, tally
+from distro_conformance.report.recorded import Drawn
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
@@ -42,10 +44,10 @@ def write_report(report: Report, directory: Path, *, schema: str) -> Path:
     return page
 
 
-def write_page(report: Report, page: Path, *, score: float | None = None) -> None:
-    """The page alone. `score`: that of a kill matrix, which later pages beside this one show."""
+def write_page(report: Report, page: Path, *, score: float | None = None, drawn: Sequence[Drawn] = ()) -> None:
+    """The page. `score`: that of a kill matrix, which later pages beside this one show; `drawn`: runs in lanes."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(page, render("report.html.j2", page=page_of(report, page.parent)))
+    write_whole(page, render("report.html.j2", page=page_of(report, page.parent, drawn)))
     remember(report, page, score)
 
 

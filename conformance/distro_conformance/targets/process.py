@@ -7,6 +7,7 @@ server adds to a peer's port when it connects to it: with it the kit can stand b
     command = ["java", "-jar", "server.jar", "--server.port={port}"]
     member = ["--member", "{member}"]        # added to the command for each other member
     profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins; default: as it says itself
+    lacks = ["http", "batch"]                # features that it does not have: what needs them does not apply
     [environment]                            # beside that of the kit
     [files]                                  # path below {home} = content; {member_lines} is one member a line
     [identity]                               # what its members show each other; --identity wins
@@ -41,13 +42,13 @@ from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.served import ServedTarget
 from distro_conformance.targets.server_process import HOST, ServerProcess
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl.options import ServerIdentity
 
 SUFFIX = ".toml"
 _TABLES = ("environment", "files", "identity", "ready")
-_KEYS = {"command": list, "member": list, "profile": str, **dict.fromkeys(_TABLES, dict)}
+_KEYS = {"command": list, "member": list, "profile": str, "lacks": list, **dict.fromkeys(_TABLES, dict)}
 PLACEHOLDERS = ("port", "sdk_port", "cluster_port", "address", "members", "member_lines", "home", "offset")
 _IDENTITY_KEYS = {"key": str, "value": str}
 _READY_KEYS = {"line": str, "http": str, "seconds": int}
@@ -67,6 +68,7 @@ class Description:
     ready_http: str | None = None
     ready_seconds: int = 60
     identity: ServerIdentity | None = None
+    lacks: frozenset[str] = frozenset()
 
     @property
     def takes_offset(self) -> bool:
@@ -102,6 +104,8 @@ def description_of(text: str) -> Description:
     _refuse_unknown(identity, _IDENTITY_KEYS, path, "identity.")
     if identity and not (identity.get("key") and "value" in identity):
         raise UsageError(f"{path}: [identity] takes a 'key' and a 'value'")
+    if unknown := [each for each in found.get("lacks", ()) if each not in FEATURES]:
+        raise UsageError(f"{path}: there is no feature {unknown[0]!r} to lack; features are {', '.join(FEATURES)}")
     described = Description(
         tuple(map(str, found.get("command", ()))),
         path.resolve().parent,
@@ -113,6 +117,7 @@ def description_of(text: str) -> Description:
         ready.get("http"),
         ready.get("seconds", 60),
         ServerIdentity(identity["key"], identity["value"]) if identity else None,
+        frozenset(found.get("lacks", ())),
     )
     return _checked(described, str(path))
 
@@ -266,6 +271,7 @@ class ProcessTarget(ServedTarget):
         self._described = description_of(text)
         self._profile, self._credentials = profile, self._described.shown(credentials)
         self.member_headers = self.client_headers = self._credentials.headers
+        self.limits = replace(UNLIMITED, lacks=self._described.lacks)
         super().__init__(f"process:{text}")
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.server_process import HOST, ServerProcess, signal_group
-from distro_conformance.targets.target import UNLIMITED, OnProgress
+from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
 from distro_conformance.waiting import RealClock
 
 
@@ -17,7 +17,7 @@ class ServedTarget:
 
     member_headers: Mapping[str, str] = NO_HEADERS
     client_headers: Mapping[str, str] = NO_HEADERS
-    limits = UNLIMITED
+    limits: Limits = UNLIMITED
 
     def __init__(self, spec: str) -> None:
         self.spec = spec

@@ -17,13 +17,17 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be done to a node: where clients of the kit come to, whether it has the kit's members on its list, and
-    whether it may be sent what a member sends."""
+    """What may be done to a node: where clients of the kit come to, whether it has the kit's members on its list,
+    whether it may be sent what a member sends, and which FEATURES it lacks."""
 
     namespace: str = "public"
     counts_members: bool = True
     takes_syncs: bool = True
+    lacks: frozenset[str] = frozenset()
 
+
+FEATURES = ("http", "batch")
+"""What a server may do without: clients of the HTTP API, and several instances of a service from one client."""
 
 UNLIMITED = Limits()
 """Of every node that the kit starts."""

@@ -129,7 +129,7 @@ def import_logs(
         recorder.events,
         {one.label: one.name for one in known},
         recorder.header.profile,
-        dict(skipped),
+        {reason: count for reason, count in skipped.items() if count},
         observed.limits,
         recorder.header.began or "",
         tuple(_span(one, began_ms) for one in known),
