@@ -1,8 +1,9 @@
-"""The file systems that a session can read, asked through its JVM: `file:`, `hdfs:`, `s3a:` or whatever is configured.
+"""The file systems that a session can read: `file:`, `hdfs:`, `s3a:` or whatever is configured.
 
 Spark knows how to reach them and with whose rights; Python does not. So files are found by Spark's own index, which
-lists large trees on the executors, and the beginning of one is read as a stream that the JVM opens. What lies on this
-machine's disk Python opens itself, here or on an executor, since that is a hundred times quicker.
+lists large trees on the executors, and their beginnings are read by Spark's readers there, through DataFrames alone,
+so that a session of Spark Connect will do. What lies on this machine's disk Python opens itself, a hundred times
+quicker. A path without a scheme is one of this machine where it exists here, else of the session's default file system.
 """
 
 from __future__ import annotations
@@ -10,75 +11,117 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from distro_spark.raised import first_line, spark_errors
 from distro_traces.errors import EmptyTraceError, UnreadableTraceError
+from distro_traces.ndjson import SUFFIX, first_too_long
+from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below, traces_at
 
 _FILE = "file"
+_NOTHING = ("PATH_NOT_FOUND", "FileNotFoundException", "NoSuchFileException")
 
 
-class Files:
-    """Names are absolute paths of the local disk, or URIs of anything else."""
+def named(path: Path | str) -> str:
+    """An absolute path of the local disk, or a URI of anything else."""
+    text = str(path)
+    parts = urlsplit(text)
+    if parts.scheme == _FILE:
+        return unquote(parts.path)
+    is_elsewhere = parts.scheme and text.startswith(f"{parts.scheme}:/")
+    return text if is_elsewhere or not os.path.exists(text) else os.path.abspath(text)
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-        gateway: Any = session
-        self._jvm = gateway._jvm
-        self._configuration = gateway._jsc.hadoopConfiguration()
 
-    def named(self, path: Path | str) -> str:
-        """The name of what a user calls `path`; one without scheme is on the default file system of the session."""
-        text = str(path)
-        scheme = urlsplit(text).scheme
-        if scheme == _FILE:
-            return unquote(urlsplit(text).path)
-        if scheme and text.startswith(f"{scheme}:/"):
-            return text
-        with _errors(text):
-            default = self._jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(self._configuration)
-        return os.path.abspath(text) if default.getScheme() == _FILE else text
+def traces_below(session: SparkSession, path: str) -> list[str]:
+    """The traces that a name stands for, in order: those at any depth of a directory, or itself. Hidden ones are
+    skipped: an unfinished compaction is one. Raises the TraceError family."""
+    if is_local(path):
+        return [str(file) for file in traces_at(Path(path))]
+    with _errors(path):
+        index = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        found = index.option("pathGlobFilter", f"*{{{','.join(SUFFIXES)}}}").load(literal(path)).inputFiles()
+        names = sorted(name_of(file) for file in found)
+        if not names and [name_of(file) for file in index.load(literal(path)).inputFiles()] == [path]:
+            raise not_named_so(path)
+    traces = [name for name in names if not is_of_a_check(name.removeprefix(path).split("/")[:-1])]
+    if not traces:
+        raise nothing_below(path)
+    return traces
 
-    def is_directory(self, name: str) -> bool:
-        """Raises EmptyTraceError when there is nothing of that name, UnreadableTraceError."""
-        with _errors(name):
-            path, system = self._found(name)
-            return bool(system.getFileStatus(path).isDirectory())
 
-    def below(self, directory: str, suffixes: tuple[str, ...]) -> list[str]:
-        """The files at any depth, in order. Hidden ones are skipped: an unfinished compaction is one."""
-        with _errors(directory):
-            index = (
-                self._session.read.format("binaryFile")
-                .option("recursiveFileLookup", "true")
-                .option("pathGlobFilter", f"*{{{','.join(suffixes)}}}")
-                .load(literal(directory))
-            )
-            return sorted(name_of(file) for file in index.inputFiles())
+def beginnings(session: SparkSession, names: Sequence[str]) -> dict[str, tuple[io.BytesIO, int]]:
+    """Of files that only Spark can reach, the first line of a recording, or a Parquet file of the same schema without
+    rows; and the size in bytes."""
+    found = dict.fromkeys(names, (b"", 0))
+    text = [name for name in names if name.endswith(SUFFIX)]
+    if text:
+        with _errors(text[0]):
+            lines = session.read.option("lineSep", "\n").text([literal(name) for name in text])
+            place = F.struct("_metadata.file_block_start", F.monotonically_increasing_id())
+            columns = ("value", F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_size").alias("size"))
+            first = lines.select(*columns, place.alias("place")).groupBy("file", "size").agg(F.min_by("value", "place"))
+            found |= {name_of(file): (f"{line}\n".encode(), size) for file, size, line in first.toLocalIterator()}
+    at_rest = [name for name in names if not name.endswith(SUFFIX)]
+    found |= {name: (content, 0) for name, content in _on_executors(session, at_rest, "without_rows").items()}
+    return {name: (io.BytesIO(content), size) for name, (content, size) in found.items()}
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[BinaryIO]:
-        """The bytes of a file, through the JVM."""
-        with _errors(name):
-            path, system = self._found(name)
-            stream = _Stream(self._jvm, system.open(path), system.getFileStatus(path).getLen())
-            with io.BufferedReader(stream, 1 << 16) as file:
-                yield file
 
-    def _found(self, name: str) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(name)
-        return path, path.getFileSystem(self._configuration)
+def too_long_line(session: SparkSession, name: str, bytes_max: int) -> int | None:
+    """The number of the first line of more than so many bytes."""
+    if is_local(name):
+        return first_too_long(name, None, bytes_max)
+    found = _on_executors(session, [name], str(bytes_max))[name]
+    return int(found) if found else None
+
+
+def _on_executors(session: SparkSession, names: Sequence[str], what: str) -> dict[str, bytes]:
+    """What is computed of whole files there."""
+    if not names:
+        return {}
+    with _errors(names[0]):
+        files = session.read.format("binaryFile").load([literal(name) for name in names]).select("path", "content")
+
+        def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                of_each = without_rows if what == "without_rows" else _too_long(int(what))
+                found = [of_each(content.as_buffer()) for content in batch.column("content")]
+                yield pa.RecordBatch.from_arrays(
+                    [batch.column("path"), pa.array(found, pa.binary())], ["path", "found"]
+                )
+
+        rows = files.mapInArrow(looked_at, "path string, found binary").collect()
+    return {name_of(row["path"]): bytes(row["found"]) for row in rows}
+
+
+def without_rows(content: pa.Buffer) -> bytes:
+    """A Parquet file of the same schema and metadata without rows; of any other file its beginning."""
+    try:
+        schema = pq.read_schema(pa.BufferReader(content))
+    except pa.ArrowInvalid:
+        return bytes(content[:16])
+    sink = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), sink)
+    return bytes(sink.getvalue())
+
+
+def _too_long(bytes_max: int) -> Callable[[pa.Buffer], bytes]:
+    def number(content: pa.Buffer) -> bytes:
+        found = first_too_long("", io.BytesIO(content), bytes_max)
+        return b"" if found is None else str(found).encode()
+
+    return number
 
 
 def is_local(name: str) -> bool:
-    return name.startswith("/")
+    return name.startswith("/") and os.path.exists(name)
 
 
 def name_of(uri: str) -> str:
@@ -89,51 +132,9 @@ def name_of(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
 
 
-@contextmanager
-def opened(session: SparkSession, name: str) -> Iterator[BinaryIO | None]:
-    """The bytes of a file that only the JVM can open; None: it lies on this machine's disk."""
-    if is_local(name):
-        yield None
-    else:
-        with Files(session).open(name) as file:
-            yield file
-
-
 def literal(name: str) -> str:
     """Spark takes paths for patterns; ours are names."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", name)
-
-
-class _Stream(io.RawIOBase):
-    """A Hadoop input stream, which lies in the JVM."""
-
-    def __init__(self, jvm: Any, stream: Any, size: int) -> None:
-        self._jvm, self._stream, self._size, self._at = jvm, stream, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = base + offset
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), max(0, self._size - self._at))
-        if wanted:
-            self._stream.seek(self._at)
-            data = bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(self._stream, wanted))
-            buffer[:wanted] = data
-            self._at += wanted
-        return wanted
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
 
 
 @contextmanager
@@ -141,12 +142,10 @@ def _errors(name: str) -> Iterator[None]:
     """What a file system complains of, in one line."""
     try:
         yield
-    except Py4JJavaError as error:
-        cause = error.java_exception
-        if cause.getClass().getSimpleName() in ("FileNotFoundException", "NoSuchFileException"):
+    except spark_errors() as error:
+        text = first_line(error)
+        if any(each in text for each in _NOTHING):
             raise EmptyTraceError(
                 f"{name}: no such file or directory; name a recording or a directory of them"
             ) from error
-        raise UnreadableTraceError(name, OSError(str(cause.toString()).splitlines()[0])) from error
-    except PySparkException as error:
-        raise UnreadableTraceError(name, OSError(str(error).splitlines()[0])) from error
+        raise UnreadableTraceError(name, OSError(text)) from error

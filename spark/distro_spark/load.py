@@ -26,12 +26,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
-from distro_spark.files import literal, name_of, opened
+from distro_spark.files import literal, name_of, too_long_line
 from distro_spark.sources import Source, discover
 from distro_spark.tables import EVENT_SCHEMA, is_table, rows_of
 from distro_traces.errors import TooLongLineError
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, first_too_long
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES
 
 CUT = "cut in mid-line"
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
@@ -96,8 +96,7 @@ class Loaded:
         read = {name_of(row["file"]): row["bytes"] for row in of_files if row["file"]}
         for source in self.sources:
             if source.size_bytes - read.get(source.path, 0) >= self.line_bytes_max:
-                with opened(self.rows.sparkSession, source.path) as file:
-                    line = first_too_long(source.path, file, self.line_bytes_max)
+                line = too_long_line(self.rows.sparkSession, source.path, self.line_bytes_max)
                 if line is not None:
                     raise TooLongLineError(source.path, line, self.line_bytes_max)
 

@@ -15,8 +15,6 @@ from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -28,6 +26,7 @@ from distro_spark.convergence import distribution, lags
 from distro_spark.history import CALLS
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.local import PART_ROWS, clocks_back
+from distro_spark.raised import spark_errors
 from distro_spark.responsibility import COLUMNS as INTERVALS
 from distro_spark.responsibility import intervals, responsibility
 from distro_spark.result import ChangeTime, Convergence, CutFile, Misfit, Replay, Responsibility
@@ -316,7 +315,7 @@ def one_line_errors() -> Iterator[None]:
     """A file that is whole at its ends and not in its midst: the user's matter, not ours."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except spark_errors() as error:
         said = next((line for line in str(error).splitlines() if "FAILED_READ_FILE" in line), None)
         if said is None:
             raise

@@ -17,18 +17,18 @@ from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from distro_spark.errors import SessionError
 from distro_spark.java import JavaMissingError, require_java
+from distro_spark.raised import first_line, spark_errors
 
 _GREETING = b"WARNING: Using incubator modules"
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit has started."""
 
-_MASTERS = ("local", "spark://", "k8s://", "yarn")
+CONNECT = "sc://"
+_MASTERS = (CONNECT, "local", "spark://", "k8s://", "yarn")
 
 _LOCAL_SETTINGS = {
     # Each task has a core of its own.
@@ -65,6 +65,8 @@ def local_session(
     """
     if master is None and _IS_SUBMITTED in os.environ:
         return _built(SparkSession.builder, settings or {}).getOrCreate()
+    if master is not None and master.startswith(CONNECT):
+        return _connected(master)
     require_java()
     master = master or "local[*]"
     if not master.startswith(_MASTERS):
@@ -91,15 +93,23 @@ def local_session(
     try:
         with _jvm_greeting_held_back(), _ends_held_back():
             session = builder.getOrCreate()
-    except (Py4JJavaError, PySparkException) as error:
-        said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-        raise SessionError(f"Spark does not start on {master}: {str(said).splitlines()[0]}") from error
+    except spark_errors() as error:
+        raise SessionError(f"Spark does not start on {master}: {first_line(error)}") from error
     finally:
         logging.disable(logging.NOTSET)
     if current_thread() is main_thread():
         unsaid = handler is None or handler is signal.default_int_handler
         signal.signal(signal.SIGINT, _interrupt if unsaid else handler)
     return session
+
+
+def _connected(master: str) -> SparkSession:
+    """A session of a Spark Connect server, whose settings are its own."""
+    refusals: tuple[type[Exception], ...] = (ImportError, *spark_errors())
+    try:
+        return SparkSession.builder.remote(master).getOrCreate()
+    except refusals as error:
+        raise SessionError(f"no Spark Connect server at {master}: {first_line(error)}") from error
 
 
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
@@ -106,14 +106,12 @@ class JdbcSink:
 
 @contextmanager
 def _errors(place: str) -> Iterator[None]:
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from distro_spark.raised import first_line, spark_errors  # noqa: PLC0415 - loads Spark
 
     try:
         yield
-    except (Py4JJavaError, PySparkException) as error:
-        cause: Any = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-        raise SinkError(f"{place}: {str(cause).splitlines()[0]}; look at the place and your rights there") from error
+    except spark_errors() as error:
+        raise SinkError(f"{place}: {first_line(error)}; look at the place and your rights there") from error
 
 
 def add_to_all(sinks: Iterable[Sink], violations: pl.DataFrame) -> pl.DataFrame:

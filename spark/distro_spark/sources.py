@@ -2,8 +2,8 @@
 
 Where the traces are, what their headers say, and every reason to refuse one (empty, unreadable, of a newer schema, of
 another shape, the same run twice): one small read per file and none per event. So a user's mistake is one line at once,
-and the profile of each run is known to the invariants. Files are opened several at once; those of a file
-system that only the JVM can reach, by it.
+and the profile of each run is known to the invariants. Files of this machine are opened several at
+once; those of another file system Spark reads, on the executors.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from typing import BinaryIO
 
 from pyspark.sql import SparkSession
 
-from distro_spark.files import Files, is_local
+from distro_spark.files import beginnings, is_local, named, traces_below
 from distro_spark.frames import SameRunTwiceError
 from distro_spark.tables import headers_of, is_table
 from distro_traces import ndjson, parquet
 from distro_traces.header import Header
-from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below
 
 _AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file with rows of one run; a large run lies in several, its segments. `path`: as `Files` names it; that of a
+    """One file with rows of one run; a large run lies in several, its segments. `path`: as `files` names it; that of a
     table is in all of its runs."""
 
     path: str
@@ -48,11 +47,10 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
 
     A path is whatever Spark can read. Hidden files are skipped.
     """
-    files = Files(session)
     paths = list(dict.fromkeys(paths))
     tables = [str(path) for path in paths if is_table(path)]
-    names = dict.fromkeys(name for path in paths if not is_table(path) for name in _names(files, files.named(path)))
-    sources = _sources(files, list(names))
+    names = dict.fromkeys(name for path in paths if not is_table(path) for name in traces_below(session, named(path)))
+    sources = _sources(session, list(names))
     sources += [Source(table, header) for table in tables for header in headers_of(session, table)]
     by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
@@ -64,33 +62,14 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
     return tuple(sources)
 
 
-def _names(files: Files, path: str) -> list[str]:
-    """The files that a path names: those of traces in a directory, or itself."""
-    if not files.is_directory(path):
-        if not path.endswith(SUFFIXES):
-            raise not_named_so(path)
-        return [path]
-    found = files.below(path, SUFFIXES)
-    traces = [name for name in found if not is_of_a_check(name.removeprefix(path).split("/")[:-1])]
-    if not traces:
-        raise nothing_below(path)
-    return traces
-
-
-def _sources(files: Files, names: Sequence[str]) -> list[Source]:
+def _sources(session: SparkSession, names: Sequence[str]) -> list[Source]:
+    elsewhere = beginnings(session, [name for name in names if not is_local(name)])
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
-        return list(pool.map(lambda name: _source(files, name), names))
+        return list(pool.map(lambda name: _headed(name, *elsewhere.get(name, ())), names))
 
 
-def _source(files: Files, name: str) -> Source:
-    if is_local(name):
-        return _headed(name)
-    with files.open(name) as file:
-        return _headed(name, file)
-
-
-def _headed(name: str, file: BinaryIO | None = None) -> Source:
+def _headed(name: str, file: BinaryIO | None = None, size_bytes: int = 0) -> Source:
     if name.endswith(ndjson.SUFFIX):
         header = ndjson.read_header(name, file)
-        return Source(name, header, size_bytes=file.seek(0, os.SEEK_END) if file else os.path.getsize(name))
+        return Source(name, header, size_bytes=size_bytes if file else os.path.getsize(name))
     return Source(name, *parquet.read_footer(name, file))

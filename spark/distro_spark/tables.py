@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
+from distro_spark.raised import first_line, spark_errors
 from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
 from distro_traces.header import Header, parse_header
@@ -68,9 +67,9 @@ def _opened(session: SparkSession, path: str) -> DataFrame:
     try:
         rows = session.table(path.removeprefix(PREFIX))
         found = {field.name: field.dataType for field in rows.schema}
-    except (PySparkException, Py4JJavaError) as error:
+    except spark_errors() as error:
         raise EmptyTraceError(
-            f"{path}: {_first_line(error)}; name a table that a catalog of the session has, and give the session the "
+            f"{path}: {first_line(error)}; name a table that a catalog of the session has, and give the session the "
             "catalog's jar and settings (--conf)"
         ) from error
     for field in (*EVENT_SCHEMA, StructField(HEADER, StringType())):
@@ -82,8 +81,3 @@ def _opened(session: SparkSession, path: str) -> DataFrame:
                 f"{field.dataType.simpleString()}"
             )
     return rows
-
-
-def _first_line(error: PySparkException | Py4JJavaError) -> str:
-    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

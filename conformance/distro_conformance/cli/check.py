@@ -129,7 +129,8 @@ def check(
             _follow(Path(path), invariant, _sinks(None, None, out), idle_s, tell=not json)
         session = None
         if on_spark:
-            require_java()
+            if not (master or "").startswith("sc://"):  # Spark Connect: Java is at the server
+                require_java()
             on_progress("starting Spark")
             session = _session(master, settings, is_small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
             opened.callback(session.stop)
