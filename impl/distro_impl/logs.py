@@ -29,7 +29,6 @@ LOG_FILES = (
     "naming-server",
     "naming-event",
     "naming-push",
-    "naming-performance",
     "nacos-cluster",
     "remote-digest",
     "plugin-control-connection",

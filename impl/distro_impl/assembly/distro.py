@@ -12,7 +12,6 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
-from distro_impl.distro.performance_log import PERIOD_MS, PerformanceLog
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
@@ -81,18 +80,6 @@ class Distro:
             )
             period_ms = core.profile.verify_interval_ms
             core.clock.every(period_ms, verify_task.run, first_ms=core.clock.now_ms() + period_ms, name="verify round")
-        self._begin_counting()
         self.log.load_waits()
         core.clock.spawn(self.load_task.run(), f"initial load of {core.config.address}")
         return protocol
-
-    def _begin_counting(self) -> None:
-        core, naming = self.core, self.naming
-        counts_v1 = core.profile.http_v1_distro
-        counters = PerformanceLog(
-            core.config.address, naming.clients, naming.push_record, self.record, counts_v1=counts_v1
-        )
-        if counters.is_read:
-            counters.began()
-            first_ms = core.clock.now_ms() + PERIOD_MS
-            core.clock.every(PERIOD_MS, counters.count, first_ms=first_ms, name="performance log")

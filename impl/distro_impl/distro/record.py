@@ -1,7 +1,6 @@
 """What Distro has done on this node since it began, in numbers: `DistroRecord`.
 
-The counters of naming-performance.log and of the metrics; they only grow. Source: docs/protocol #log-lines (the row
-`DISTRO:`), class DistroRecord.
+The counters of the metrics; they only grow. Source: class DistroRecord.
 """
 
 from __future__ import annotations
