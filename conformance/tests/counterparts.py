@@ -18,6 +18,7 @@ from distro_impl import PROFILES
 from distro_impl.profiles import ReportTransport
 
 SWITCHES: Mapping[str, str] = {
+    "accept-a-request": "sender_is_named",
     "announce-an-upgrade": "owner_hands_over",
     "answer-an-exception": "exception_visible",
     "answer-an-unknown-client": "missing_client",
@@ -36,6 +37,7 @@ SWITCHES: Mapping[str, str] = {
     "is_not_native_here": "native_untouched_by_peers",
     "is_passed_on": "every_write_forwarded",
     "is_reachable": "sends_only_to_up_members",
+    "is_still_to_send": "owner_hands_over",
     "is_remembered": "deleted_stays_deleted",
     "judge-a-report": "report_transport",
     "knows_a_peer": "connects_to_reported_only",

@@ -48,7 +48,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-BATCH-002": {"revisions": [1, 1, 1], "ports": [81]},
     "DISTRO-BATCH-003": {"ports": [79], "error_code": 500},
     "DISTRO-OWNER-004": {"held": True, "told": 0},
-    "DISTRO-OWNER-006": {"both": True},
+    "DISTRO-OWNER-008": {"acknowledged": True, "before": True},
     "DISTRO-LEASE-008": {"known": False, "again": True},
     "DISTRO-RETRY-006": {"here": ["CHANGE"], "other": True},
     "DISTRO-HOLDER-003": COPY,
@@ -129,8 +129,9 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
         "the client is still held": ({"held": False}, "the node lost the client"),
         "the new owner is sent nothing of the client": ({"told": 1}, "the new owner was sent something else"),
     },
-    "DISTRO-OWNER-006": {
-        "what is sent is the client as it stands here": ({"both": False}, "it lacks what the client registered here"),
+    "DISTRO-OWNER-008": {
+        "it is acknowledged": ({"acknowledged": False}, "what is refused is applied"),
+        "the client is held with what the change had replaced": ({"before": False}, "the client is gone"),
     },
     "DISTRO-LEASE-008": {
         "the copy is gone": ({"known": True}, "the copy stays without what it published"),

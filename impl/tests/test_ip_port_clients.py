@@ -9,16 +9,20 @@ import pytest
 from impl_lab import NACOS_2_2_4, STRICT, Lab, Run, sync_data
 
 from distro_impl import PROFILES, Profile
+from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.transport_agent import decode_content
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_operator import BeatCode, BeatInfo, InstanceOperator
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
-from distro_impl.remote.payloads import Instance
+from distro_impl.remote.handlers import Reply, Request
+from distro_impl.remote.payloads import SENDER_HEADER, Instance
 
 pytestmark = pytest.mark.wire
 
 WEB, API = Service("public", "DEFAULT_GROUP", "web"), Service("public", "DEFAULT_GROUP", "api")
 IP = "10.0.0.1"
+PATIENT = {"preserved.heart.beat.timeout": "100000", "preserved.ip.delete.timeout": "100000"}
+"""Metadata of an instance that is taken for dead only after long."""
 IN_RELEASE_AND_STRICT = pytest.mark.parametrize("profile", [NACOS_2_2_4, STRICT], ids=lambda profile: profile.name)
 
 
@@ -102,7 +106,7 @@ async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_
     """Nobody verifies a client whose owner has lost it, so its copy alone would not spread."""
     run = await lab.cluster(STRICT)
     port = port_owned_by(run, 0)
-    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port, metadata=PATIENT))
     await run.clock.advance(1500)
     far = await run.restart_two_without_the_third()
     await run.clock.advance(20_000)  # the third has taken over the client, and hears its beats
@@ -134,7 +138,7 @@ async def test_the_owner_spreads_and_verifies_its_client(lab: Lab, profile: Prof
 
 
 async def test_d7_what_is_registered_elsewhere_than_at_the_owner_stays_there(lab: Lab) -> None:
-    run = await lab.cluster()
+    run = await lab.cluster(NACOS_2_2_4)
     port = port_owned_by(run, 1)
     operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(12_000)
@@ -142,13 +146,18 @@ async def test_d7_what_is_registered_elsewhere_than_at_the_owner_stays_there(lab
     assert run.links.operations(f"{IP}:{port}#true") == []
 
 
-async def test_an_owner_adopts_what_a_peer_told_it_of_its_client(lab: Lab) -> None:
-    run = await lab.cluster(size=2)
+@pytest.mark.parametrize(("profile", "sent"), [(NACOS_2_2_4, ["CHANGE"]), (STRICT, [])])
+async def test_an_owner_announces_what_a_peer_has_sent_of_its_client_in_a_release_and_verifies_it(
+    lab: Lab, profile: Profile, sent: list[str]
+) -> None:
+    """In `strict` the node that accepted the change announces it to all."""
+    run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 0)
     client, peer = f"{IP}:{port}#true", await lab.member(run.cluster.nodes[0])
     await peer.distro("CHANGE", client, sync_data(client, 7, web=port))
     await run.clock.advance(1500)
-    assert run.links.operations(client) == ["CHANGE"]
+    assert run.links.operations(client) == sent
+    await run.clock.advance(5000)
     assert run.last(1, client).revision == 7
 
 
@@ -190,7 +199,7 @@ async def test_a_restarted_owner_loads_its_clients_and_owns_them_again(lab: Lab)
     assert health(run, 0) == [True]
     run.links.sent.clear()
     await beat_for(run, 0, port, 10_000)
-    assert run.links.operations(client, peer=run.cluster.addresses[1]) == ["CHANGE", "VERIFY", "VERIFY"]
+    assert run.links.operations(client, peer=run.cluster.addresses[1]) == ["VERIFY", "VERIFY"]
     assert [health(run, node) for node in range(3)] == [[True]] * 3
 
 
@@ -281,12 +290,11 @@ async def test_b22_what_an_interim_owner_accepted_survives_the_return_of_the_own
 ) -> None:
     run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 1)
-    patient = {"preserved.heart.beat.timeout": "100000", "preserved.ip.delete.timeout": "100000"}
-    operator(run, 1).register(WEB, Instance(ip=IP, port=port, metadata=patient))
+    operator(run, 1).register(WEB, Instance(ip=IP, port=port, metadata=PATIENT))
     await run.clock.advance(5_500)
     run.link(0, 1).cut = run.link(1, 0).cut = True
     await run.clock.advance(19_000)
-    operator(run, 0).register(API, Instance(ip=IP, port=port, metadata=patient))
+    operator(run, 0).register(API, Instance(ip=IP, port=port, metadata=PATIENT))
     await run.clock.advance(4_250)
     run.link(0, 1).cut = run.link(1, 0).cut = False
     await run.clock.advance(31_250)
@@ -298,12 +306,92 @@ async def test_b22_what_an_interim_owner_accepted_survives_the_return_of_the_own
 async def test_b41_a_delete_of_an_earlier_owner_removes_the_client_of_the_present_one_but_not_in_strict(
     lab: Lab, profile: Profile, removed: bool
 ) -> None:
+    """Until the earlier owner has acknowledged what the present one accepted."""
     run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 0)
     operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     earlier = await lab.member(run.cluster.nodes[0])
+    earlier.headers[SENDER_HEADER] = run.cluster.addresses[1]
     assert (await earlier.distro("DELETE", f"{IP}:{port}#true")).succeeded is removed
     assert health(run, 0) == ([] if removed else [True])
+    await run.clock.advance(1500)
+    assert (await earlier.distro("DELETE", f"{IP}:{port}#true")).succeeded
+    assert health(run, 0) == []
+
+
+async def sends_replaced_content(lab: Lab, run: Run, sender: str | None) -> tuple[bool, bool, list[bool]]:
+    """Whether the member may send the old content of a client before it acknowledges the new one, and after; and the
+    instances of `api`, which only the new content has, in between."""
+    port = port_owned_by(run, 0)
+    client, peer = f"{IP}:{port}#true", await lab.member(run.cluster.nodes[0])
+    if sender is not None:
+        peer.headers[SENDER_HEADER] = sender
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port, metadata=PATIENT))
+    await run.clock.advance(1500)
+    old = decode_content((await peer.distro("QUERY", client)).body["distroData"])
+    run.link(0, 1).cut = True
+    operator(run, 0).register(API, Instance(ip=IP, port=port, metadata=PATIENT))
+    await run.clock.advance(1500)
+    before, between = (await peer.distro("CHANGE", client, old)).succeeded, health(run, 0, API)
+    operator(run, 0).register(API, Instance(ip=IP, port=port, metadata=PATIENT))
+    run.link(0, 1).cut = False
+    await run.clock.advance(4500)
+    return before, (await peer.distro("CHANGE", client, old)).succeeded, between
+
+
+async def test_what_a_change_has_replaced_is_refused_from_a_member_until_that_acknowledges_the_change(lab: Lab) -> None:
+    run = await lab.cluster(STRICT, size=2)
+    assert await sends_replaced_content(lab, run, run.cluster.addresses[1]) == (False, True, [True])
+
+
+@pytest.mark.parametrize(
+    ("profile", "names_itself"), [(STRICT, False), (NACOS_2_2_4, True)], ids=["without the header", "to a release"]
+)
+async def test_a_request_that_names_no_sender_is_handled_as_in_a_release(
+    lab: Lab, profile: Profile, names_itself: bool
+) -> None:
+    """A release does not send the header, and does not read it."""
+    run = await lab.cluster(profile, size=2)
+    sender = run.cluster.addresses[1] if names_itself else None
+    assert await sends_replaced_content(lab, run, sender) == (True, True, [])
+
+
+@pytest.mark.parametrize(("profile", "is_named"), [(NACOS_2_2_4, False), (STRICT, True)], ids=["nacos-2.2.4", "strict"])
+async def test_a_node_names_itself_in_what_it_sends_to_members_in_strict(
+    lab: Lab, profile: Profile, is_named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    senders: list[str | None] = []
+    handle = DistroDataRequestHandler.handle
+
+    def noted(self: DistroDataRequestHandler, request: Request) -> Reply:
+        if request.body.data_operation in ("CHANGE", "VERIFY"):
+            senders.append(request.headers.get(SENDER_HEADER))
+        return handle(self, request)
+
+    monkeypatch.setattr(DistroDataRequestHandler, "handle", noted)
+    run = await lab.cluster(profile, size=2)
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port_owned_by(run, 0)))
+    await run.clock.advance(6500)
+    assert senders == [run.cluster.addresses[0] if is_named else None] * 2
+
+
+@pytest.mark.parametrize(("first", "is_kept"), [(True, False), (False, True)], ids=["the first", "the second"])
+async def test_a_verify_without_a_sender_counts_at_an_owner_that_is_not_the_first_of_the_ring(
+    lab: Lab, first: bool, is_kept: bool
+) -> None:
+    """It may come from the first."""
+    run = await lab.cluster(STRICT, size=2)
+    port = port_owned_by(run, 0 if first else 1)
+    await run.cluster.crash(1)
+    await run.clock.advance(25_000)
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
+    held = run.cluster.nodes[0].parts.naming.clients.get(f"{IP}:{port}#true")
+    rival = await lab.member(run.cluster.nodes[0])
+    assert held is not None
+    for _ in range(13):
+        await run.clock.advance(5_000)
+        await rival.verify(held.id, held.revision)
+    assert health(run, 0) == ([True] if is_kept else [])
 
 
 @pytest.mark.parametrize(("cut_s", "judgement"), [(40, [False]), (70, [])], ids=["unhealthy", "gone"])
@@ -314,7 +402,6 @@ async def test_what_an_interim_owner_concluded_from_missing_beats_is_not_told_to
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 1)
     client, patient = f"{IP}:{port}#true", {"preserved.ip.delete.timeout": "50000"}
-    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     operator(run, 1).register(WEB, Instance(ip=IP, port=port, metadata=patient))
     await run.clock.advance(2_000)
     run.link(0, 1).cut = run.link(1, 0).cut = True

@@ -58,7 +58,7 @@ class Alone:
     def responsible(self, _: str) -> bool:
         return True
 
-    def has_place(self, _: str) -> bool:
+    def is_followed_by(self, _tag: str, _member: str | None) -> bool:
         return True
 
 

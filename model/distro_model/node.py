@@ -37,7 +37,8 @@ class Client:
     turn_ms: int = 0
     """When in each period of checks the beats of an ip:port client are looked at, counted from the node's start."""
     accepted: bool = False
-    """The last to change an ip:port client was itself, here; only where a profile remembers that."""
+    """The ip:port client asked this node for what it publishes, and no peer has sent another content since; only where
+    a profile remembers that."""
 
 
 class Action(StrEnum):
@@ -116,12 +117,13 @@ Addresses = tuple[tuple[str, str], ...]
 
 
 @value(frozen=True, slots=True)
-class Superseded:
-    """A revision of an ip:port client that was replaced here, and that `peer` may still hold: it has not heard yet."""
+class Unacknowledged:
+    """A change that an ip:port client asked of this node, and that `peer` has not acknowledged: it may still hold the
+    revision that the change has replaced."""
 
     client: str
     peer: str
-    revision: int
+    replaced: int  # 0: there was none
 
 
 @value(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class NodeState:
     """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
     under_way: tuple[tuple[str, str], ...] = ()
     """(client, target), ascending, of syncs whose end a worker waits for; only where a profile has workers wait."""
-    superseded: tuple[Superseded, ...] = ()
+    unacknowledged: tuple[Unacknowledged, ...] = ()  # ascending
     unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
     entered: tuple[HttpReceived, ...] = ()  # requests that have looked for their client and not created it yet
 
@@ -183,6 +185,10 @@ class NodeState:
             if node == name:
                 return address
         return name
+
+    def is_unacknowledged(self, client: str, peer: str) -> bool:
+        """The peer has not acknowledged the last change that the ip:port client asked of this node."""
+        return any((each.client, each.peer) == (client, peer) for each in self.unacknowledged)
 
     def is_gone(self, name: str) -> bool:
         return any(gone == name for gone, _ in self.gone)

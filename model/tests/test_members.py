@@ -21,7 +21,7 @@ from distro_model.events import (
     TaskDue,
 )
 from distro_model.messages import FAIL, NOT_THE_OWNER, SUCCESS, UNREACHABLE, Change, Report, Verify
-from distro_model.node import Action, Client, Member, MemberState, Superseded, Task, fresh_node
+from distro_model.node import Action, Client, Member, MemberState, Task, Unacknowledged, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.steps import task_alarm
 from distro_model.rules.owners import UNHEALTHY, java_hash, owner_among_alive, owner_of, place
@@ -104,17 +104,17 @@ class TestRequests:
     def test_a_beat_of_an_unknown_client_registers_it(self):
         assert step(node("b", "a"), beats(OF_B, 0), STRICT).node.client(OF_B).content == WEB
 
-    def test_what_was_replaced_is_refused_until_the_peer_has_heard(self):
+    def test_what_was_replaced_is_refused_until_the_peer_has_acknowledged_what_came_after(self):
         owner = step(node("b", "a"), registers(OF_B), STRICT).node
         old = owner.client(OF_B)
         owner = step(owner, registers(OF_B, instance="10.0.0.2:80 v=2"), STRICT).node
         new = owner.client(OF_B)
-        assert Superseded(OF_B, "a", old.revision) in owner.superseded
+        assert Unacknowledged(OF_B, "a", old.revision) in owner.unacknowledged
         stale = RequestReceived(0, "a", Change(OF_B, old.revision, old.content))
         assert step(owner, stale, STRICT).outputs == (Reply(FAIL),)
-        heard = step(owner, CallEnded(0, "a", Change(OF_B, new.revision, new.content), SUCCESS), STRICT).node
-        assert heard.superseded == ()
-        assert step(heard, stale, STRICT).outputs == (Reply(SUCCESS),)
+        acknowledged = step(owner, CallEnded(0, "a", Change(OF_B, new.revision, new.content), SUCCESS), STRICT).node
+        assert acknowledged.unacknowledged == ()
+        assert step(acknowledged, stale, STRICT).outputs == (Reply(SUCCESS),)
 
 
 def cleaned(at_ms, holder):
@@ -165,13 +165,13 @@ class TestMembers:
         assert left.others == ("c",)
         result = step(left, TaskDue(0, "c1", "b"), STRICT)
         assert (result.node.tasks, result.outputs) == ((), ())
-        assert task_alarm(left, TaskDue(0, "c1", "b"), result.node, ()) is None
+        assert task_alarm(left, TaskDue(0, "c1", "b"), result.node, (), STRICT) is None
 
     def test_a_task_that_comes_to_nothing_for_a_member_is_noticed(self):
         """The other direction of B37."""
         before = node("a", "bc").with_task(Task("c1", "b", Action.DELETE, 0, 0))
         after = replace(before, tasks=())
-        assert task_alarm(before, TaskDue(0, "c1", "b"), after, ()).property_id == "INV-RETRY"
+        assert task_alarm(before, TaskDue(0, "c1", "b"), after, (), STRICT).property_id == "INV-RETRY"
 
     def test_the_reports_of_one_that_left_change_nothing(self):
         alone = step(node("a", "b"), MembersListed(0, ()), STRICT).node

@@ -19,7 +19,7 @@ from distro_model.cluster.budget import Clock
 from distro_model.cluster.http_clients import accepted
 from distro_model.cluster.values import Connection, IpLife, Life
 from distro_model.events import HttpAction, HttpReceived, LeaseCheckDue
-from distro_model.node import Client, MemberState, Superseded, fresh_node
+from distro_model.node import Client, MemberState, Unacknowledged, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.ip_checks import unchanged_by_beat
 from distro_model.step import step
@@ -118,7 +118,7 @@ def test_what_was_replaced_is_refused_even_after_its_client_was_gone():
     revision = b.client(CLIENT).revision
     b = step(told(b, HttpAction.DEREGISTER), LeaseCheckDue(30_001), STRICT).node
     assert b.client(CLIENT) is None
-    assert Superseded(CLIENT, "a", revision) in b.superseded
+    assert Unacknowledged(CLIENT, "a", revision) in b.unacknowledged
 
 
 class TestWhatIsNotClaimed:

@@ -186,9 +186,9 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     ),
     RequirementSymptom(
         bug="B22",
-        about=("DISTRO-OWNER-006",),
-        sentence="who owns a client is asked when its change is handled, and no more when it is sent",
-        clauses=(_is("both", True, "what is sent is the client as it stands here"),),
+        about=("DISTRO-OWNER-008",),
+        sentence="of two contents of a client nothing says which is the newer",
+        clauses=(_ACKNOWLEDGED, _is("before", True, "the client is held with what the change had replaced")),
     ),
     RequirementSymptom(
         bug="B23",

@@ -47,6 +47,7 @@ from distro_conformance.wire.messages import (
 from distro_conformance.wire.silence import answered_late
 from distro_impl.clocks.clock import Clock as NodesClock
 from distro_impl.options import GrpcServerOptions
+from distro_impl.remote.payloads import SENDER_HEADER
 from distro_impl.transport.health import Health
 from distro_impl.transport.transport import PeerLink, Server, ServerStream, Transport
 from distro_protos import (
@@ -215,7 +216,8 @@ class PlayedPeer:
         be. Raises TargetError."""
         self._node = node
         address = with_offset(node, CLUSTER_OFFSET)
-        opened = await Connection.open(address, labels=CLUSTER_LABELS, headers=self.headers, transport=self._transport)
+        headers = {**self.headers, SENDER_HEADER: self.address}
+        opened = await Connection.open(address, labels=CLUSTER_LABELS, headers=headers, transport=self._transport)
         await self.hang_up()
         self._to_node = opened
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
-from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
-from distro_impl.distro.mapper import OwnersChanged
+from distro_impl.distro.distro_protocol import DistroProtocol
+from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.ip_port_client import IpPortClient
 
@@ -49,33 +49,32 @@ class _Owner:
     def responsible(self, tag: str) -> bool:  # noqa: ARG002 - of the protocol
         return True
 
-    has_place = responsible
-
-
-@mutant("m-conclusions-are-handed-over", DistroProtocol, "_is_handed_over")
-def _whatever_it_is(old: Any, self: Any, key: DistroKey) -> bool:
-    """The new owner of a client is sent what was concluded here from beats that went to it."""
-    client = self._clients.get(key.client_id)
-    if not isinstance(client, IpPortClient):
+    def is_followed_by(self, tag: str, member: str | None) -> bool:  # noqa: ARG002 - of the protocol
         return False
-    with swapped(client, "accepted_here", True):
-        return bool(old(self, key))
-
-
-@mutant("m-only-the-last-owner-hands-over", DistroProtocol, "_on_owners_changed")
-def _only_the_last(old: Any, self: Any, event: OwnersChanged) -> None:
-    """The node that accepted a client sends it to its next owner, and to no owner after that."""
-    own = self._members.self_member.address
-    old(self, OwnersChanged(lambda tag: own if event.owner_before(tag) == own else self._mapper.map_server(tag)))
 
 
 add(
     Mutant(
-        "m-former-owner-sends-what-waits",
-        "What waits to be sent of a client of the HTTP API is sent, also when it has another owner by then.",
-        changes=(instead(DistroProtocol, "_is_others", lambda *_: False),),
+        "m-conclusions-are-handed-over",
+        "A member that joins is sent what was concluded here from beats that went to it.",
+        changes=(instead(DistroProtocol, "_is_handed_over", lambda _, client: isinstance(client, IpPortClient)),),
     ),
-    Mutant("B22", "A former owner of a client sends the new one nothing.", {"owner_hands_over": False}),
+    Mutant(
+        "m-former-owner-drops-what-waits",
+        "What waits to be sent of a client of the HTTP API is dropped once the client has another owner.",
+        changes=(instead(UnacknowledgedChanges, "is_pending", lambda *_: False),),
+    ),
+    Mutant(
+        "m-joined-member-is-sent-nothing",
+        "A member that joins is not sent what a client of the HTTP API has asked of this node.",
+        changes=(instead(DistroProtocol, "_is_handed_over", lambda *_: False),),
+    ),
+    Mutant(
+        "m-replaced-content-is-applied",
+        "A member that has not acknowledged a change of a client of the HTTP API replaces it with what was before.",
+        changes=(instead(UnacknowledgedChanges, "is_replaced", lambda *_: False),),
+    ),
+    Mutant("B22", "A change of a client of the HTTP API is lost when its owner changes.", {"owner_hands_over": False}),
     Mutant(
         "m-former-owner-verifies",
         "Who accepted a client of the HTTP API verifies it for ever.",

@@ -18,10 +18,10 @@ def _resurrects(*, by_snapshot: bool) -> Any:
     """What was deleted is forgotten before a CHANGE, or before a snapshot, is looked at."""
 
     def made(old: Any) -> Any:
-        def process_change(self: Any, data: Any, reason: str) -> bool:
+        def process_change(self: Any, data: Any, reason: str, sender: str | None) -> bool:
             is_meant = (reason == DataOperation.SNAPSHOT) is by_snapshot
             with swapped(self._clients, "_deleted", DeletedClients() if is_meant else self._clients._deleted):
-                return bool(old(self, data, reason))
+                return bool(old(self, data, reason, sender))
 
         return process_change
 
@@ -37,9 +37,9 @@ def _native(old: Any, self: Any, sync: SyncData) -> Any:
 
 
 @mutant("m-unknown-delete-fails", Processor, "process_delete")
-def _unknown_fails(old: Any, self: Any, client_id: str) -> bool:
+def _unknown_fails(old: Any, self: Any, client_id: str, sender: str | None) -> bool:
     """A DELETE of an unknown client fails, and is repeated for ever."""
-    return bool(self._clients.get(client_id) is not None and old(self, client_id))
+    return bool(self._clients.get(client_id) is not None and old(self, client_id, sender))
 
 
 def _creates(name: str) -> Any:
@@ -125,17 +125,17 @@ def _query_fails(old: Any, self: Any, key: Any) -> Any:
 
 
 @mutant("m-change-is-not-applied", Processor, "process_change")
-def _acknowledged_only(old: Any, self: Any, data: Any, reason: str) -> bool:
+def _acknowledged_only(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
     """A CHANGE of a copy is acknowledged and not applied."""
-    return True if self._clients.get(data["clientId"]) is not None else bool(old(self, data, reason))
+    return self._clients.get(data["clientId"]) is not None or bool(old(self, data, reason, sender))
 
 
 @mutant("m-unknown-fields-are-refused", Processor, "process_change")
-def _strict_fields(old: Any, self: Any, data: Any, reason: str) -> bool:
+def _strict_fields(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
     """A CHANGE with a field that this release does not know is refused."""
     known = {"clientId", "attributes", "namespaces", "groupNames", "serviceNames"}
     known |= {"instancePublishInfos", "batchInstanceData"}
-    return not set(data) - known and bool(old(self, data, reason))
+    return not set(data) - known and bool(old(self, data, reason, sender))
 
 
 add(

@@ -13,11 +13,11 @@ from distro_impl.naming.ip_port_client import IpPortClient
 
 
 @mutant("m-failed-verify-renews", DistroClientDataProcessor, "process_verify")
-def _renews_all(old: Any, self: Any, client_id: str, revision: int) -> bool:
+def _renews_all(old: Any, self: Any, client_id: str, revision: int, sender: str | None) -> bool:
     """A verify that fails renews the lease."""
     if (client := self._clients.get(client_id)) is not None:
-        self._clients.verified(client)
-    return bool(old(self, client_id, revision))
+        self._clients.verified(client, sender)
+    return bool(old(self, client_id, revision, sender))
 
 
 @mutant("m-cleaner-drops-native", Client, "is_expired")

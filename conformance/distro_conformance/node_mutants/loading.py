@@ -62,21 +62,21 @@ async def _applies_nothing(old: Any, self: Any, peer: str) -> DistroReply:
 
 
 class _Ignorant:
-    def process_snapshot(self, elements: Any) -> None: ...
+    def process_snapshot(self, elements: Any, sender: str) -> None: ...
 
 
 @mutant("m-snapshot-ends-at-a-refusal", DistroClientDataProcessor, "process_snapshot")
-def _ends_at_a_refusal(_: Any, self: Any, elements: Any) -> None:
+def _ends_at_a_refusal(_: Any, self: Any, elements: Any, sender: str) -> None:
     """What comes in a snapshot after a client that is refused is not taken."""
-    all(self.process_change(element, DataOperation.SNAPSHOT) for element in elements)
+    all(self.process_change(element, DataOperation.SNAPSHOT, sender) for element in elements)
 
 
 @mutant("m-snapshot-skips-what-is-broken", DistroClientDataProcessor, "process_snapshot")
-def _skips_what_is_broken(old: Any, self: Any, elements: Any) -> None:
+def _skips_what_is_broken(old: Any, self: Any, elements: Any, sender: str) -> None:
     """A snapshot of which some clients cannot be taken completes the load without them."""
     for element in elements:
         with suppress(MalformedSyncDataError):
-            old(self, [element])
+            old(self, [element], sender)
 
 
 @mutant("m-half-a-snapshot-loads", transport_agent, "decode_content")

@@ -12,9 +12,9 @@ from distro_impl.remote.connection_manager import ConnectionManager
 
 
 @mutant("m-synced-changes-are-not-pushed", ClientManager, "_publish_change")
-def _own_changes_only(old: Any, self: Any, client: Any, services: Any) -> None:
+def _own_changes_only(old: Any, self: Any, client: Any, services: Any, *cause: Any) -> None:
     """What a member says changes no list that was pushed before."""
-    old(self, client, services if client.responsible else ())
+    old(self, client, services if client.responsible else (), *cause)
 
 
 @mutant("m-lists-have-one-time", ServiceStorage, "_last_ref_time")

@@ -24,19 +24,21 @@ _TYPES = ("DistroDataResponse", "ErrorResponse")
 
 
 @mutant("m-delete-retried-as-change", DistroProtocol, "_handle", missing_client_is_deleted=False)
-def _as_change(old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+def _as_change(
+    old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None
+) -> None:
     """A DELETE that failed is retried as CHANGE; the client is gone, so no DELETE is sent."""
     is_failure = reply is not DistroReply.SUCCESS
-    old(self, key, DataOperation.CHANGE if is_failure else operation, reply)
+    old(self, key, DataOperation.CHANGE if is_failure else operation, reply, revision)
 
 
 def _believed(*good: DistroReply, only: DataOperation | None = None) -> Any:
     """Some bad ends of a sync count as success."""
 
     def made(old: Any) -> Any:
-        def handle(self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+        def handle(self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, *sent: Any) -> None:
             is_believed = reply in good and only in (None, operation)
-            old(self, key, operation, DistroReply.SUCCESS if is_believed else reply)
+            old(self, key, operation, DistroReply.SUCCESS if is_believed else reply, *sent)
 
         return handle
 
@@ -104,11 +106,13 @@ def _without_target(old: Any, operation: Any, client_id: Any, data: Any, target:
 
 
 @mutant("m-delete-is-given-up", DistroProtocol, "_handle")
-def _gives_up(old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+def _gives_up(
+    old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None
+) -> None:
     """A DELETE that has failed three times is given up."""
     failed = self.__dict__.setdefault("_failed", Counter())
     failed[key] += operation is DataOperation.DELETE
-    old(self, key, operation, DistroReply.SUCCESS if failed[key] > 2 else reply)
+    old(self, key, operation, DistroReply.SUCCESS if failed[key] > 2 else reply, revision)
 
 
 @mutant("m-deregistration-is-not-announced", ClientManager, "deregister")

@@ -14,6 +14,7 @@ from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroTransportAgent
+from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
@@ -27,6 +28,7 @@ class Distro:
     log: DistroLog
     processor: DistroClientDataProcessor
     record: DistroRecord
+    unacknowledged: UnacknowledgedChanges
     load_task: LoadTask
 
     @classmethod
@@ -34,7 +36,8 @@ class Distro:
         profile, members, record = core.profile, membership.members, DistroRecord()
         agent = DistroTransportAgent(profile, members, membership.peers)
         log = DistroLog(core.config.address, profile)
-        processor = DistroClientDataProcessor(profile, naming.clients, log)
+        unacknowledged = UnacknowledgedChanges()
+        processor = DistroClientDataProcessor(profile, naming.clients, unacknowledged, log)
         is_standalone = core.config.is_standalone
         return cls(
             core=core,
@@ -44,6 +47,7 @@ class Distro:
             log=log,
             processor=processor,
             record=record,
+            unacknowledged=unacknowledged,
             load_task=LoadTask(core.clock, profile, members, processor, agent, record, log, standalone=is_standalone),
         )
 
@@ -63,6 +67,7 @@ class Distro:
             processor=self.processor,
             agent=self.agent,
             record=self.record,
+            unacknowledged=self.unacknowledged,
             log=self.log,
             execute_engine=execute_engine,
             notify_center=core.notify_center,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from distro_impl.distro.distro_log import DistroLog
+from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.events import NodeEventKind
 from distro_impl.naming.client import (
     Client,
@@ -33,8 +34,10 @@ class BatchOverSingleError(ValueError):
 
 
 class DistroClientDataProcessor:
-    def __init__(self, profile: Profile, clients: ClientManager, log: DistroLog) -> None:
-        self._profile, self._clients, self._log = profile, clients, log
+    def __init__(
+        self, profile: Profile, clients: ClientManager, unacknowledged: UnacknowledgedChanges, log: DistroLog
+    ) -> None:
+        self._profile, self._clients, self._unacknowledged, self._log = profile, clients, unacknowledged, log
 
     # Reading
 
@@ -65,14 +68,17 @@ class DistroClientDataProcessor:
 
     # Applying
 
-    def process_change(self, data: Mapping[str, Any], reason: str) -> bool:
-        """Make our copy of the client equal to `data`, a ClientSyncData object; False when that is refused.
+    def process_change(self, data: Mapping[str, Any], reason: str, sender: str | None) -> bool:
+        """Make the copy of the client equal to `data`, a ClientSyncData object that the member `sender` has sent; False
+        when that is refused.
 
         Raises MalformedSyncDataError and BatchOverSingleError.
         """
         sync = read_sync_data(data, with_batches=self._profile.batch_registration)
         self._log.client_added(sync.client_id, sync.revision)
         if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
+            return False
+        if self._unacknowledged.is_replaced(sync.client_id, sender, sync.revision):
             return False
         client = self._clients.get(sync.client_id)
         if client is None and is_persistent(sync.client_id):
@@ -84,30 +90,30 @@ class DistroClientDataProcessor:
         self._clients.apply(sync, revision=sync.revision if self._takes_over_revision(sync) else None, reason=reason)
         return True
 
-    def process_snapshot(self, elements: Iterable[Mapping[str, Any]]) -> None:
+    def process_snapshot(self, elements: Iterable[Mapping[str, Any]], sender: str) -> None:
         """Apply each like a CHANGE, without those that are refused.
 
         One that cannot be applied ends it, those before stay. Raises what `process_change` raises.
         """
         for element in elements:
-            self.process_change(element, DataOperation.SNAPSHOT)
+            self.process_change(element, DataOperation.SNAPSHOT, sender)
 
-    def process_delete(self, client_id: str) -> bool:
+    def process_delete(self, client_id: str, sender: str | None) -> bool:
         """Remove the client; unknown is fine. False when that is refused."""
         self._log.client_deleted(client_id)
-        if self._is_untouchable(client_id) or self._is_kept(client_id):
+        if self._is_untouchable(client_id) or self._is_kept(client_id, sender):
             return False
         self._clients.delete(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)
         return True
 
-    def process_verify(self, client_id: str, revision: int) -> bool:
-        """Whether our copy is what its owner thinks it is. If so the lease is renewed."""
+    def process_verify(self, client_id: str, revision: int, sender: str | None) -> bool:
+        """Whether the copy here is what its owner, the member `sender`, thinks it is. If so the lease is renewed."""
         if is_persistent(client_id):
             raise MalformedSyncDataError(f"{client_id} is a persistent client, which is never verified")
         client = self._clients.get(client_id)
         if client is None or not self._is_verified(client, revision):
             return False
-        self._clients.verified(client)
+        self._clients.verified(client, sender)
         return True
 
     # Rules
@@ -117,10 +123,9 @@ class DistroClientDataProcessor:
         client = self._clients.get(client_id)
         return client is not None and client.native and self._profile.native_untouched_by_peers
 
-    def _is_kept(self, client_id: str) -> bool:
-        """In real releases a DELETE that comes late from an earlier owner removes what its owner of now keeps (B41)."""
-        client = self._clients.get(client_id)
-        return isinstance(client, IpPortClient) and client.responsible and self._profile.native_untouched_by_peers
+    def _is_kept(self, client_id: str, sender: str | None) -> bool:
+        """In releases a DELETE that comes late from an earlier owner removes what was accepted here since (B41)."""
+        return self._clients.get(client_id) is not None and self._unacknowledged.is_pending(client_id, sender)
 
     def _is_verified(self, client: Client, revision: int) -> bool:
         """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""

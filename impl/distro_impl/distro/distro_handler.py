@@ -22,14 +22,20 @@ from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, failure, success
 from distro_impl.remote.handlers import Reply, Request
-from distro_impl.remote.payloads import DataOperation, DistroDataFields, DistroDataRequest, DistroKeyFields
+from distro_impl.remote.payloads import (
+    SENDER_HEADER,
+    DataOperation,
+    DistroDataFields,
+    DistroDataRequest,
+    DistroKeyFields,
+)
 from distro_protos import Json, read_json
 
 T = TypeVar("T")
 
 HANDLER_EXCEPTION = "handle distro request with exception"
 NOT_HANDLED = "[DISTRO-FAILED] distro data handle failed"
-REFUSED = "[DISTRO-FAILED] distro data refused: the client is connected here, or was deleted"
+REFUSED = "[DISTRO-FAILED] distro data refused: the client is connected here, or was deleted, or has changed since"
 NOT_LOADED = "[DISTRO-FAILED] distro snapshot refused: this member has not loaded yet"
 VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
 
@@ -70,12 +76,12 @@ class DistroDataRequestHandler:
             return self._verify(data, request)
         if operation is DataOperation.QUERY:
             return self._query(_needed(data.distro_key, "distroKey"))
-        return self._sync(data, _needed(data.distro_key, "distroKey"))
+        return self._sync(data, _needed(data.distro_key, "distroKey"), request)
 
     def _verify(self, data: DistroDataFields, request: Request) -> Json:
         client_id, revision = _verified(_content(data))
         self._log.verify_received(client_id)
-        if self._processor.process_verify(client_id, revision):
+        if self._processor.process_verify(client_id, revision, _sender(request)):
             return success()
         self._log.verify_refused(client_id, reporter=request.client_ip)
         return failure(SERVER_ERROR, SERVER_ERROR, VERIFY_FAILED)
@@ -89,18 +95,23 @@ class DistroDataRequestHandler:
             return success()
         return success(distroData={"distroKey": to_builtins(key), "content": encode_content(found)})
 
-    def _sync(self, data: DistroDataFields, key: DistroKeyFields) -> Json:
+    def _sync(self, data: DistroDataFields, key: DistroKeyFields, request: Request) -> Json:
         operation = _needed(data.type, "type")  # a sync without inner type makes the receiver throw
         self._log.received(operation, str(key.resource_key), key.target_server)
         if key.resource_type != RESOURCE_TYPE:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
-            applied = self._processor.process_change(_content(data), operation)
+            applied = self._processor.process_change(_content(data), operation, _sender(request))
         elif operation is DataOperation.DELETE:
-            applied = self._processor.process_delete(_needed(key.resource_key, "resourceKey"))
+            applied = self._processor.process_delete(_needed(key.resource_key, "resourceKey"), _sender(request))
         else:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         return success() if applied else failure(SERVER_ERROR, SERVER_ERROR, REFUSED)  # success would mean: applied
+
+
+def _sender(request: Request) -> str | None:
+    """The member that sends the request, where it says so: no release does."""
+    return request.headers.get(SENDER_HEADER)
 
 
 def _needed(value: T | None, name: str) -> T:

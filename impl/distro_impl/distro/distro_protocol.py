@@ -16,12 +16,14 @@ from typing import NamedTuple
 from distro_impl.clocks.clock import Clock, side_by_side
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
-from distro_impl.distro.mapper import DistroMapper, OwnersChanged
+from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
+from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.distro.verify_task import VerifyFailed
-from distro_impl.membership.members import ServerMemberManager
-from distro_impl.naming.changes import ClientChanged, ClientRemoved
+from distro_impl.membership.members import MembersChanged, ServerMemberManager
+from distro_impl.naming.changes import Cause, ClientChanged, ClientRemoved
+from distro_impl.naming.client import Client
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
 from distro_impl.notify_center import NotifyCenter
@@ -55,11 +57,14 @@ class DistroProtocol:
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         record: DistroRecord,
+        unacknowledged: UnacknowledgedChanges,
         log: DistroLog,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
-        self._clock, self._profile, self._members, self._mapper = clock, profile, members, mapper
+        self._clock, self._profile, self._members, self._unacknowledged = clock, profile, members, unacknowledged
+        self._mapper = mapper
+        self._listed = frozenset(members.other_addresses())
         self._clients, self._processor, self._agent = clients, processor, agent
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
@@ -69,31 +74,46 @@ class DistroProtocol:
         notify_center.subscribe(ClientRemoved, self._on_client_removed)
         notify_center.subscribe(VerifyFailed, self._on_verify_failed)
         if profile.owner_hands_over:
-            notify_center.subscribe(OwnersChanged, self._on_owners_changed)
+            notify_center.subscribe(MembersChanged, self._on_members_changed)
 
     # Events
 
     def _on_client_changed(self, event: ClientChanged) -> None:
-        if event.client.responsible:
-            self._sync_to_all(event.client.id, DataOperation.CHANGE)
+        """What a member has sent of an ip:port client was announced by the node that accepted it. In releases its owner
+        announces it too (B22)."""
+        client, is_announced = event.client, event.client.responsible
+        if self._profile.owner_hands_over and isinstance(client, IpPortClient):
+            is_announced = event.cause is not Cause.RECEIVED
+            if event.cause is Cause.ASKED:
+                peers = self._members.other_addresses()
+                self._unacknowledged.accepted(client.id, event.replaced, client.revision, peers)
+        if is_announced:
+            self._sync_to_all(client.id, DataOperation.CHANGE)
 
     def _on_client_removed(self, event: ClientRemoved) -> None:
         if event.client.responsible:
             self._sync_to_all(event.client.id, DataOperation.DELETE)
+        else:  # its owner has deleted it, or has not verified it for a lease
+            self._unacknowledged.forget(event.client.id)
 
     def _on_verify_failed(self, event: VerifyFailed) -> None:
         client = self._clients.get(event.client_id)
         if client is not None and client.responsible:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
-    def _on_owners_changed(self, event: OwnersChanged) -> None:
-        """A change that was accepted here goes to the present owner of the client, also after an owner in between: no
-        other node knows that it is newer than the copy of the new owner."""
-        for client in self._clients:
-            tag = responsible_tag(client.id)
-            key = DistroKey(client.id, self._mapper.map_server(tag))
-            if self._is_handed_over(key) and event.owner_before(tag) != key.peer:
-                self._delayed.add(key, DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
+    def _on_members_changed(self, _: MembersChanged) -> None:
+        """A member that joins is sent what ip:port clients have asked of this node: it may own them from now on. What
+        this node only concluded from missing beats is not sent."""
+        before, self._listed = self._listed, frozenset(self._members.other_addresses())
+        joined = sorted(self._listed - before)
+        self._unacknowledged.keep_members(self._listed)
+        for client in filter(self._is_handed_over, self._clients):
+            for peer in joined:
+                self._unacknowledged.joined(client.id, peer)
+                self._delayed.add(DistroKey(client.id, peer), DataOperation.CHANGE, self._profile.sync_delay_ms)
+
+    def _is_handed_over(self, client: Client) -> bool:
+        return isinstance(client, IpPortClient) and client.accepted_here
 
     def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:
         for peer in self._members.other_addresses():
@@ -104,22 +124,29 @@ class DistroProtocol:
     async def flush(self) -> None:
         """Do now, and once, what is still waiting for its time."""
         waiting = self._delayed.take_all().items()
-        due = (self._sync(*task) for task in waiting if not self._is_others(*task))
+        due = (self._sync(*task) for task in waiting if self._is_still_to_send(task[0]))
         await side_by_side(self._clock, due, "last sync")
 
     def _execute(self, key: DistroKey, operation: DataOperation) -> None:
-        if not self._is_others(key, operation):
+        if self._is_still_to_send(key):
             name = f"{operation} of {key.client_id} to {key.peer}"
             self._execute_engine.add_task(f"sync to {key.peer}", name, partial(self._sync, key, operation))
+
+    def _is_still_to_send(self, key: DistroKey) -> bool:
+        """What this node concluded from missing beats is not sent any more once another member owns the client: the
+        beats may have gone there. In releases whatever was announced is sent."""
+        if not self._profile.owner_hands_over or not is_ip_port(key.client_id):
+            return True
+        return self._mapper.responsible(responsible_tag(key.client_id)) or self._unacknowledged.is_pending(*key)
 
     def _sync(self, key: DistroKey, operation: DataOperation) -> Coroutine[None, None, None]:
         return self._sync_delete(key) if operation is DataOperation.DELETE else self._sync_change(key)
 
     async def _sync_change(self, key: DistroKey) -> None:
         """Sends the state of now, not that of the event: changes in between travel together."""
-        change = self._change(key)
+        revision, change = self._revision(key), self._change(key)
         if change is not None:
-            self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, change))
+            self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, change), revision)
         elif self._profile.missing_client_is_deleted:
             await self._sync_delete(key)
         else:  # neither success nor retry (B24, B25)
@@ -131,9 +158,13 @@ class DistroProtocol:
         data = self._processor.data_of(key.client_id)
         return None if data is None else self._agent.sync_body(key.peer, DataOperation.CHANGE, key.client_id, data)
 
+    def _revision(self, key: DistroKey) -> int | None:
+        client = self._clients.get(key.client_id)
+        return None if client is None else client.revision
+
     async def _sync_delete(self, key: DistroKey) -> None:
         body = self._agent.sync_body(key.peer, DataOperation.DELETE, key.client_id, None)
-        self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, body))
+        self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, body), None)
 
     async def _send(self, key: DistroKey, operation: DataOperation, body: Json) -> DistroReply:
         self._log.sync_began(operation, *key)
@@ -141,33 +172,16 @@ class DistroProtocol:
         self._log.sync_ended(*key, reply)
         return reply
 
-    def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
-        """DistroClientTaskFailedHandler: whatever is not a success is tried again later."""
+    def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None) -> None:
+        """DistroClientTaskFailedHandler: whatever is not a success is tried again later. `revision` is the one that was
+        sent."""
         self._record.synced(is_success=reply is DistroReply.SUCCESS)
-        if reply is DistroReply.SUCCESS or self._is_superseded(key, operation):
-            return
-        self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
+        if reply is DistroReply.SUCCESS:
+            self._unacknowledged.acknowledged(*key, revision)
+        elif not self._is_delete_pending(key, operation):
+            self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
 
-    def _is_others(self, key: DistroKey, operation: DataOperation) -> bool:
-        """Releases ask at the event only, and go on with what waits although a new owner speaks for the client now."""
-        if not self._profile.owner_hands_over or not is_ip_port(key.client_id):
-            return False
-        if self._mapper.responsible(responsible_tag(key.client_id)):
-            return False
-        return operation is DataOperation.DELETE or not self._is_handed_over(key)
-
-    def _is_handed_over(self, key: DistroKey) -> bool:
-        """Whether the client is that peer's now, and we have something that it asked of us. What we only concluded,
-        from beats that went elsewhere, is nothing."""
-        client = self._clients.get(key.client_id)
-        return (
-            isinstance(client, IpPortClient)
-            and client.accepted_here
-            and not client.responsible
-            and key.peer == self._mapper.map_server(responsible_tag(key.client_id))
-        )
-
-    def _is_superseded(self, key: DistroKey, operation: DataOperation) -> bool:
+    def _is_delete_pending(self, key: DistroKey, operation: DataOperation) -> bool:
         """A retry counts as created now, so in real releases it replaces a DELETE that waits (D2, B24)."""
         return (
             self._profile.pending_delete_survives_retry

@@ -86,7 +86,7 @@ class LoadTask:
         if reply is DistroReply.SUCCESS:
             self._log.load_answered(peer, elements, self._clock.now_ms() - began_ms)
         try:
-            self._processor.process_snapshot(elements)
+            self._processor.process_snapshot(elements, peer)
         except (MalformedSyncDataError, BatchOverSingleError):
             reply = DistroReply.EXCEPTION
         self._log.load_ended(peer, reply)

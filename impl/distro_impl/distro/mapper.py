@@ -7,8 +7,6 @@ disagree, and a client may have several owners or none (B15). Source: docs/proto
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from distro_impl.jackson import JAVA_INT_MAX
@@ -18,14 +16,6 @@ from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
-
-
-@dataclass(frozen=True, slots=True)
-class OwnersChanged:
-    """Some ip:port clients may have another owner now; the function returns the previous one, by tag."""
-
-    owner_before: Callable[[str], str]
-
 
 MAX_CACHED_LENGTH = 64
 """Of what is kept: no address is longer, and strangers write what they like for one."""
@@ -47,7 +37,6 @@ class DistroMapper:
         self._profile, self._members, self._switches, self._standalone = profile, members, switches, standalone
         self._log, self._healthy = log, members.healthy_addresses()
         self._own_address = members.self_member.address
-        self._notify = notify_center
         self._places = self._read_places()
         notify_center.subscribe(MembersChanged, self._on_members_changed)
 
@@ -56,17 +45,23 @@ class DistroMapper:
         owns_all = self._standalone or not self._switches.distro_enabled
         return owns_all or self._owner(tag) == self._own_address
 
-    def has_place(self, tag: str) -> bool:
-        """Whether this node owns the client `tag` by the whole list, and not in place of a member that is DOWN."""
-        listed = self._members.all_members()
-        return self._standalone or listed[distro_hash(tag) % len(listed)] is self._members.self_member
+    def is_followed_by(self, tag: str, member: str | None) -> bool:
+        """Whether `member` stands behind this node in the ring of the client: the whole list, from its place on.
+
+        A sender that does not say which member it is may be the first, unless that is this node.
+        """
+        listed = [each.address for each in self._members.all_members()]
+        first = distro_hash(tag) % len(listed)
+        ring = [*listed[first:], *listed[:first]]
+        own = ring.index(self._own_address)
+        return ring.index(member) > own if member in ring else member is None and own == 0
 
     def map_server(self, tag: str) -> str:
         """The address of the member that owns the client `tag`."""
         return self._owner(tag) if self._switches.distro_enabled else self._own_address
 
     def _owner(self, tag: str) -> str:
-        return _owner_among(self._places, tag)
+        return self._places[distro_hash(tag) % len(self._places)]
 
     def begin(self) -> None:
         """Write down whom the node begins with."""
@@ -75,9 +70,7 @@ class DistroMapper:
     def _on_members_changed(self, event: MembersChanged) -> None:
         old, self._healthy = self._healthy, event.healthy
         self._log.healthy_list_changed(old, event.healthy)
-        before, self._places = self._places, self._read_places()
-        if self._places != before:
-            self._notify.publish(OwnersChanged(lambda tag: _owner_among(before, tag)))
+        self._places = self._read_places()
 
     def _read_places(self) -> tuple[str, ...]:
         """By configured place: one for each member of the list; that of one that is DOWN is taken by the next that is
@@ -89,10 +82,6 @@ class DistroMapper:
             next(one.address for one in (*listed[place:], *listed) if one.state is not MemberState.DOWN)
             for place in range(len(listed))
         )
-
-
-def _owner_among(places: tuple[str, ...], tag: str) -> str:
-    return places[distro_hash(tag) % len(places)]
 
 
 def distro_hash(tag: str) -> int:

@@ -6,16 +6,29 @@ Published through the NotifyCenter, so that naming knows none of them. Source: d
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.ip_port_client import IpPortClient
 
 
+class Cause(StrEnum):
+    """Why what a client publishes has changed."""
+
+    ASKED = "asked"  # by the client, of this node
+    CONCLUDED = "concluded"  # from missing beats, by this node
+    RECEIVED = "received"  # from a member
+
+
 class ClientChanged(Struct, frozen=True):
-    """A client's published set changed, by its own connection or by a peer."""
+    """A client's published set changed."""
 
     client: Client
+    cause: Cause
+    replaced: int
+    """The revision that it had before; 0 where it is new."""
 
 
 class IpPortClientCreated(Struct, frozen=True):

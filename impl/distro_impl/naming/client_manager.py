@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind
 from distro_impl.naming.changes import (
+    Cause,
     ClientChanged,
     ClientRemoved,
     IpPortClientCreated,
@@ -169,17 +170,19 @@ class ClientManager:
 
     def register(self, client: Client, service: Service, published: Published, *, bumps_revision: bool = True) -> None:
         """The client itself asked for it, here. One entry per client and service; a second one replaces the first."""
+        replaced = client.revision
         self._keep(client, {service: published})
         if bumps_revision:
             client.asked(self._clock.now_ms(), self._profile)
-        self._tell_change(client, (service,))
+        self._tell_change(client, (service,), Cause.ASKED, replaced)
 
     def deregister(self, client: Client, service: Service) -> None:
         """The client itself asked for it. Its revision moves even when there was nothing."""
         removed = [service] if service in client.publishers else []
+        replaced = client.revision
         self._keep(client, dict.fromkeys(removed))
         client.asked(self._clock.now_ms(), self._profile)
-        self._tell_change(client, removed)
+        self._tell_change(client, removed, Cause.ASKED, replaced)
 
     def beat(self, client: IpPortClient, service: Service) -> None:
         """The client sent a heartbeat for its instance in the service, if it has one, which is healthy again if it was
@@ -189,29 +192,31 @@ class ClientManager:
             return
         client.heart_beats_ms[service] = self._clock.now_ms()
         if not instance.healthy:
-            self._judge(client, service, replace(instance, healthy=True), "healthy")
+            self._judge(client, service, replace(instance, healthy=True), Cause.ASKED, "healthy")
 
     def take_for_dead(self, client: IpPortClient, service: Service) -> None:
         """There were no beats of it for a while."""
-        self._judge(client, service, replace(client.singles[service], healthy=False), "unhealthy")
+        self._judge(client, service, replace(client.singles[service], healthy=False), Cause.CONCLUDED, "unhealthy")
 
     def expire_instance(self, client: IpPortClient, service: Service) -> None:
         """There were none for so long that it goes."""
         held = {**client.singles[service].to_json(), "lastHeartBeatTime": client.heart_beats_ms[service]}
         self._log.expired(client.id, service, held)
-        self._judge(client, service, None, "expired")
+        self._judge(client, service, None, Cause.CONCLUDED, "expired")
 
-    def _judge(self, client: IpPortClient, service: Service, published: PublishedInstance | None, reason: str) -> None:
+    def _judge(
+        self, client: IpPortClient, service: Service, published: PublishedInstance | None, cause: Cause, reason: str
+    ) -> None:
         """Releases compute the revision at registering and deregistering only, so no verify finds the loss of what
         changed here (D12, B06)."""
-        last_beat_ms = client.heart_beats_ms[service]
+        last_beat_ms, replaced = client.heart_beats_ms[service], client.revision
         self._keep(client, {service: published})
         if published is not None:
             client.heart_beats_ms[service] = last_beat_ms
             self._log.health_judged(client.id, service, published, last_beat_ms)
         if self._profile.revision_follows_beats:
             client.revision = client.content_hash(self._profile)
-        self._tell_change(client, (service,), reason)
+        self._tell_change(client, (service,), cause, replaced, reason)
 
     def apply(self, sync: SyncData, *, revision: int | None, reason: str) -> None:
         """Make the copy of a client equal to what a peer has sent, a new copy if there is none.
@@ -219,6 +224,7 @@ class ClientManager:
         `revision` is None where the release keeps the one of the copy.
         """
         client = self._clients.get(sync.client_id) or self._sync_client_connected(sync)
+        replaced = client.revision
         changes: dict[Service, Published | None] = {
             service: published
             for service, published in sync.publishers.items()
@@ -227,13 +233,11 @@ class ClientManager:
         }
         changes.update((service, None) for service in client.publishers if service not in sync.publishers)
         self._keep(client, changes)
-        if isinstance(client, IpPortClient):
-            client.accepted_here = False
         if revision is not None:
             client.revision = revision
         if self._profile.sync_renews_lease:
             self._renewed_by_sync(client)
-        self._publish_change(client, changes)
+        self._publish_change(client, changes, Cause.RECEIVED, replaced)
         self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
 
     def _renewed_by_sync(self, client: Client) -> None:
@@ -243,15 +247,17 @@ class ClientManager:
         else:
             client.renew(self._clock.now_ms())
 
-    def verified(self, client: Client) -> None:
-        """A peer said that our copy is right, and answers for the client from now on.
+    def verified(self, client: Client, sender: str | None) -> None:
+        """The member `sender` has confirmed the copy that this node holds, which renews it.
 
-        In releases an owner believes that too, of another one that takes itself for the owner: then each keeps what is
-        dead alive for the other, for ever. In `strict` the member whose place it is judges by beats alone.
+        In releases that is so too where both nodes take themselves for the owner: each renews a dead client of the
+        other, for ever. In `strict` only the one that stands first in the client's ring renews it for the other.
         """
-        if self._profile.owner_judges_by_beats and isinstance(client, IpPortClient) and client.has_place:
-            return
-        client.renew(self._clock.now_ms())
+        if not (self._profile.owner_judges_by_beats and self._is_claimed_by_both(client, sender)):
+            client.renew(self._clock.now_ms())
+
+    def _is_claimed_by_both(self, client: Client, sender: str | None) -> bool:
+        return isinstance(client, IpPortClient) and client.responsible and client.is_followed_by(sender)
 
     def _keep(self, client: Client, changes: Mapping[Service, Published | None]) -> None:
         """All of it is done before any event is published. None: the service is left."""
@@ -273,13 +279,17 @@ class ClientManager:
         for service in changes:
             self._services.changed(service)
 
-    def _tell_change(self, client: Client, services: Collection[Service], reason: str | None = None) -> None:
-        self._publish_change(client, services)
+    def _tell_change(
+        self, client: Client, services: Collection[Service], cause: Cause, replaced: int, reason: str | None = None
+    ) -> None:
+        self._publish_change(client, services, cause, replaced)
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client, reason)
 
-    def _publish_change(self, client: Client, services: Collection[Service]) -> None:
+    def _publish_change(self, client: Client, services: Collection[Service], cause: Cause, replaced: int) -> None:
         if services:
-            self._notify.publish(ClientChanged(client))
+            if isinstance(client, IpPortClient) and cause is not Cause.CONCLUDED:
+                client.accepted_here = cause is Cause.ASKED
+            self._notify.publish(ClientChanged(client, cause, replaced))
         for service in services:
             self._notify.publish(ServiceChanged(service))
 

@@ -1,7 +1,7 @@
 """A client that holds no connection: an `ip:port` that was registered over HTTP and lives by its beats.
 
 Every member has the same kind of object for it; who is responsible is asked of the DistroMapper whenever it matters, so
-that ownership moves with the member list and nothing has to be handed over. Source: docs/protocol #ip-port-creation,
+ownership moves with the member list. Source: docs/protocol #ip-port-creation,
 #revision-ip-port, #distro-content, #verify-round and #lease-copies, classes IpPortBasedClient and DistroUtils.
 """
 
@@ -49,7 +49,7 @@ class Ownership(Protocol):
 
     def responsible(self, tag: str) -> bool: ...
 
-    def has_place(self, tag: str) -> bool: ...
+    def is_followed_by(self, tag: str, member: str | None) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,15 @@ class IpPortClient(Client):
     agent: Agent = Agent()
     """Of the last one that subscribed."""
     accepted_here: bool = False
-    """The last to change what it publishes was the client itself, here, and not a peer's message."""
+    """The client asked this node for what it publishes, and no member has sent another content since."""
 
     @property
     def responsible(self) -> bool:
         return self.ownership.responsible(responsible_tag(self.id))
 
-    @property
-    def has_place(self) -> bool:
-        """Whether this node is its first choice among all members."""
-        return self.ownership.has_place(responsible_tag(self.id))
+    def is_followed_by(self, member: str | None) -> bool:
+        """Whether `member` stands behind this node in the order in which members own the client."""
+        return self.ownership.is_followed_by(responsible_tag(self.id), member)
 
     def renew(self, now_ms: int) -> None:
         """The owner vouches for all of it. The next owner counts from here."""
@@ -89,7 +88,6 @@ class IpPortClient(Client):
 
     def asked(self, now_ms: int, profile: Profile) -> None:
         """Its revision is its content, and moves with it."""
-        self.accepted_here = True
         self.renewed_ms = now_ms
         self.revision = self.content_hash(profile)
 

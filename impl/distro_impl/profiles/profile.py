@@ -111,8 +111,7 @@ class Profile:
 
     # Receiving.
     native_untouched_by_peers: bool = False
-    """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01), DELETE an ip:port client that this node
-    is responsible for (B41)."""
+    """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01, B41)."""
     deleted_stays_deleted: bool = False
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27).
     Not so an ip:port client, whose id may come back."""
@@ -149,11 +148,15 @@ class Profile:
     place is one among the healthy members. While lists differ a client then has two owners at worst, never none (B15).
     """
     owner_judges_by_beats: bool = False
-    """The member whose place an ip:port client has renews no beats because another one verifies it. In releases two
-    members that both take themselves for the owner keep a dead instance for each other for ever."""
+    """A VERIFY of an ip:port client that this node owns does not renew it when its sender stands behind this node in
+    the client's ring. In releases two members that both take themselves for the owner keep a dead instance for each
+    other for ever."""
     owner_hands_over: bool = False
-    """A former owner of a client sends the new one what it has accepted, and sends others nothing more. In
-    releases what has not been sent to all is lost (B22)."""
+    """The node that accepts a change of an ip:port client sends it to every member, also when another node owns it by
+    then, and to each that joins; from a member that has not acknowledged it, it refuses what the change has replaced.
+    In releases the change may be overwritten or not be sent at all (B22)."""
+    sender_is_named: bool = False
+    """Requests to members carry the address of their sender in a header. No release sends it, and none reads it."""
 
     # Members.
     member_starts_down: bool = False

@@ -154,6 +154,7 @@ STRICT = replace(
     owner_by_configured_place=True,
     owner_judges_by_beats=True,
     owner_hands_over=True,
+    sender_is_named=True,
     native_untouched_by_peers=True,
     deleted_stays_deleted=True,
     snapshot_needs_load=True,

@@ -15,6 +15,10 @@ from typing import Any
 from distro_impl.jackson import Fields, Int, read
 from distro_protos import Payload, merged_headers
 
+SENDER_HEADER = "distro-sender"
+"""Header of a request to a member: the address of the member that sends it. Only `strict` sends and reads it; a server
+reads the headers that it knows, and ignores this one (docs/protocol #owner-handover)."""
+
 
 class DataOperation(StrEnum):
     ADD = "ADD"

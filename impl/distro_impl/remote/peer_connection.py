@@ -14,6 +14,7 @@ import grpc
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig, cluster_target
+from distro_impl.remote.payloads import SENDER_HEADER
 from distro_impl.transport.transport import ClientStream, PeerLink, Transport
 from distro_protos import Message, Payload, UnreadableBodyError, decode, encode
 
@@ -154,10 +155,12 @@ class PeerConnection:
             self.retire()
 
     def _request(self, type_name: str, body: Mapping[str, Any]) -> Payload:
-        """With the identity of the cluster in its headers, where the release sends that
-        (docs/protocol #member-auth)."""
+        """Where the profile sends them, its headers are the identity of the cluster and the address of this node
+        (docs/protocol #member-auth, #owner-handover)."""
         identity = self._own.options.identity if self._own.profile.identity_sent else None
-        headers = None if identity is None else {identity.key: identity.value}
+        headers = {} if identity is None else {identity.key: identity.value}
+        if self._own.profile.sender_is_named:
+            headers[SENDER_HEADER] = self._own.address
         return encode(type_name, {"headers": {}, **body}, headers=headers, client_ip=self._own.ip)
 
 

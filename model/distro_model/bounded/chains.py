@@ -76,7 +76,8 @@ class Chains:
             result = step(node, event, self.layout.profile)
             sent = [out for out in result.outputs if isinstance(out, Send)]
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
-            found = alarms(node, event, result.node, answer, [(out.target, out.request) for out in sent])
+            calls = [(out.target, out.request) for out in sent]
+            found = alarms(node, event, result.node, answer, calls, self.layout.profile)
             return ((result.node, tuple((out.target, _call(result.node, out)) for out in sent), answer, found),)
 
         return told

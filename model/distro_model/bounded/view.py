@@ -74,8 +74,9 @@ def node_lines(node: NodeState) -> Iterable[str]:
         yield f"the change of {name} is not handled yet"
     for request in node.entered:
         yield f"a request of {request.client} waits inside"
-    for old in node.superseded:
-        yield f"{old.peer} may still have revision {old.revision} of {old.client}"
+    for change in node.unacknowledged:
+        instead = f" instead of revision {change.replaced}" if change.replaced else ""
+        yield f"{change.peer} has not acknowledged {change.client}{instead}"
     for member in node.members:
         if member.state is not MemberState.UP:
             yield f"{member.name} is {member.state}"

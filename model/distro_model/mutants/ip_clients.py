@@ -6,7 +6,7 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.mutants.mutant import NO_HALVES, Mutant
 from distro_model.node import Client, NodeState
 from distro_model.profile import Profile
-from distro_model.rules import ip_clients, members, notify
+from distro_model.rules import ip_clients, members, notify, sync
 from distro_model.rules.rule import instead_of
 
 
@@ -27,7 +27,13 @@ MUTANTS = (
     Mutant(
         "B22",
         "A change is announced by who is the owner when its event is handled, and nothing compares age.",
-        rules=(ip_clients.changed_and_announced_late, notify.announces_what_it_owns, members.tells_nobody),
+        rules=(
+            ip_clients.changed_and_announced_late,
+            ip_clients.held_as_a_copy,
+            notify.announces_what_it_owns,
+            members.not_handed_over,
+            sync.sent_by_a_former_owner,
+        ),
         breaks=("INV-CLIENTACK",),
         bounds=Bounds(clients=0, ip_clients=1, changes=2, drops=0, swallows=0, flips=1, in_flight=1),
     ),

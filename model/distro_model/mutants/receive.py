@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.messages import Change
+from distro_model.messages import Change, Delete
 from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
 from distro_model.node import Client, NodeState
 from distro_model.profile import Profile
@@ -20,15 +20,15 @@ def native_copy(copy: Change, at_ms: int, _: Profile) -> Client:
 
 
 @instead_of(receive.is_deletable)
-def is_known(node: NodeState, client: str, _: Profile) -> bool:
+def is_known(node: NodeState, _source: str, delete: Delete, _: Profile) -> bool:
     """Only what is known can be deleted."""
-    return node.client(client) is not None
+    return node.client(delete.client) is not None
 
 
 @instead_of(receive.is_deletable)
-def is_unknown(node: NodeState, client: str, _: Profile) -> bool:
+def is_unknown(node: NodeState, _source: str, delete: Delete, _: Profile) -> bool:
     """Only what is not known can be deleted."""
-    return node.client(client) is None
+    return node.client(delete.client) is None
 
 
 @instead_of(receive.is_applicable)

@@ -140,7 +140,7 @@ class ClientOutside:
             return
         states = self._now(now_ms) if self._due.alive else self._states
         self._due.alive, self._due.believed_ms, self._owned_ms = alive, now_ms, None
-        self._states = merged(after for each in states for after in self._believing(each, now_ms))
+        self._states = merged(after for each in states for after in self._believing(each))
 
     def settle(self, now_ms: int) -> None:
         """Whatever must have happened by now has."""
@@ -252,7 +252,7 @@ class ClientOutside:
                     yield replace(state, node=after.node)
         if self._is_ip_client:
             if not self._due.is_owner_known:
-                yield from self._believing(state, now_ms)
+                yield from self._believing(state)
             for _, node in checked(state.node, self.client, now_ms + self._slack.skew_ms, self._profile):
                 yield replace(state, node=node)
         elif self._due.may_expire(state.node, now_ms):
@@ -275,8 +275,8 @@ class ClientOutside:
             if does_nothing(waiting.event, before.node, done.node):
                 yield replace(done, node=before.node)
 
-    def _believing(self, state: Possible, now_ms: int) -> Iterator[Possible]:
-        for node in believing(state.node, self.client, self._due.alive, now_ms, self._profile):
+    def _believing(self, state: Possible) -> Iterator[Possible]:
+        for node in believing(state.node, self.client, self._due.alive, self._profile):
             yield replace(state, node=node)
 
     def _lately(self, since_ms: int) -> Iterator[Possible]:

@@ -16,7 +16,6 @@ from distro_model.events import AnnounceDue, BeatCheckDue, Event, HttpAction, Ht
 from distro_model.messages import Change, Request, Verify, shown
 from distro_model.node import Member, MemberState, NodeState
 from distro_model.profile import Profile
-from distro_model.rules.members import told_to_joined
 from distro_model.rules.owners import is_alive, is_ip_client, owner_of
 from distro_model.step import step
 
@@ -73,7 +72,7 @@ def _ends_of_beat(beat_ms: int, profile: Profile) -> tuple[int, int]:
     return beat_ms + profile.beat_timeout_ms, beat_ms + profile.beat_delete_ms
 
 
-def believing(node: NodeState, client: str, alive: Alive, at_ms: int, profile: Profile) -> Iterator[NodeState]:
+def believing(node: NodeState, client: str, alive: Alive, profile: Profile) -> Iterator[NodeState]:
     """The same node, by whom it may take for the owner of the client: itself, if it may be so.
 
     Whom it believes gone shows besides only in what it does not send, and nothing says when it must: for each owner
@@ -88,7 +87,7 @@ def believing(node: NodeState, client: str, alive: Alive, at_ms: int, profile: P
         larger = kept.setdefault(owner_of(after, client, profile), [])
         if not any(there < each for each in larger):
             larger.append(there)
-            yield told_to_joined(after, node, at_ms, profile)
+            yield after
 
 
 def _possible(alive: Alive) -> list[frozenset[str]]:

@@ -19,7 +19,6 @@ from typing import Any
 
 from distro_model.profile import Profile
 from distro_model.rules import (
-    as_nodes,
     clients,
     connections,
     ip_clients,
@@ -64,6 +63,7 @@ _ALWAYS = replace(
         verify.checks_always,
         sync.drops_unheard,
         sync.skips_gone_client,
+        sync.sent_by_a_former_owner,
         sync.replaces_anything,
         sync.has_part_of_member,
         clients.leaves_copy,
@@ -76,8 +76,9 @@ _ALWAYS = replace(
         owners.owner_among_alive,
         owners.summed_revision,
         ip_clients.changed_and_announced_late,
+        ip_clients.held_as_a_copy,
         ip_clients.always_counts_as_beat,
-        members.tells_nobody,
+        members.not_handed_over,
         connections.counts_first,
         metadata.is_always_marked,
         torn.on_change,
@@ -216,11 +217,9 @@ class UnknownProfileError(ValueError):
 def beside_nodes(profile: Profile) -> Profile:
     """As the reference nodes are that the model is held against: their members have reported themselves before the run
     and do so over gRPC; a CHANGE is read and applied in one step; and there is nobody to send a task to for who has
-    left, nor is the address of one a part of another's. All that whatever the release. In `strict` they hand clients of
-    the HTTP API over in their own way."""
+    left, nor is the address of one a part of another's. All that whatever the release; `strict` stays as it is."""
     there = (load.knows_a_peer, members.judged, sync.is_executed_for, sync.has_member)
-    handed_over = as_nodes.HANDED_OVER if profile.has(members.told_to_joined) else ()
-    return profile.with_rules(*there, receive.on_change, sync.on_task_due, *handed_over)
+    return profile.with_rules(*there, receive.on_change, sync.on_task_due)
 
 
 def profile_named(name: str) -> Profile:

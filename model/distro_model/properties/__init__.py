@@ -184,7 +184,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-RETRY",
-                "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer.",
+                "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer. Once"
+                " another node owns an ip:port client, this is claimed only of what the client asked of the sender.",
                 applies=_synchronises,
             ),
             Property(

@@ -43,11 +43,11 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
         found = function(layout.profile)
         for client in layout.ip_clients:
             reads = ("all nodes", ip_column(client))
-            handed_over = may_be_handed_over(layout.bounds)
+            is_unknown = may_be_unknown_to_owner(layout.bounds)
             beat = Lookup("a beat would change it", unchanged_by_beat(layout.profile), reads)
             yield (
                 *at_rest(layout),
-                *((beat,) if handed_over else ()),
+                *((beat,) if is_unknown else ()),
                 Lookup("as it should be", found, reads, ("found",)),
                 settled_look(layout),
             )
@@ -55,10 +55,11 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
     return looks
 
 
-def may_be_handed_over(bounds: Bounds) -> bool:
-    """The owner may never have heard of what another node has accepted for it: one that took it for dead, and whose
-    single announcement may be lost. Else whoever accepts a change is its owner, and has to hold it."""
-    return bounds.flips > 0 or (bounds.swallows > 0 and bounds.watches_members)
+def may_be_unknown_to_owner(bounds: Bounds) -> bool:
+    """The owner may not hold what was accepted, until the next beat: another node accepted it, which took the owner for
+    dead and whose single announcement may be lost; or the owner has crashed, and while it loaded no other node was on
+    its list. In all other bounds the owner has accepted it and has to hold it."""
+    return bounds.flips > 0 or (bounds.swallows > 0 and bounds.watches_members) or (bounds.crashes * bounds.leaves > 0)
 
 
 @cache

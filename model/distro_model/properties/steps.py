@@ -25,7 +25,8 @@ from distro_model.events import (
 from distro_model.local_events import ClientChanged, ClientRemoved, ClientVerifyFailed
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.node import Action, Client, MemberState, NodeState, Task
-from distro_model.rules.owners import is_ip_client
+from distro_model.profiles import STRICT, Profile
+from distro_model.rules.owners import is_ip_client, owner_of
 from distro_model.search.system import Finding
 
 Sent = Sequence[tuple[str, Request]]
@@ -38,6 +39,7 @@ def alarms(
     after: NodeState,
     answer: Answer | None,
     sent: Sent = (),
+    profile: Profile = STRICT,
 ) -> tuple[Finding, ...]:
     """Everything that this step shows: one finding does not hide another."""
     found: list[Finding | None] = [
@@ -51,7 +53,7 @@ def alarms(
         case CallEnded():
             found += (_touched_native(before, after), _given_up(event, after), _misaimed(before, event, after))
         case TaskDue():
-            found.append(task_alarm(before, event, after, sent))
+            found.append(task_alarm(before, event, after, sent, profile))
         case _:
             found.append(late(before, event, after))
     return tuple(filter(None, found))
@@ -194,8 +196,9 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
     return None
 
 
-def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
-    """A task for a member is sent or tried again; one for a node that has left comes to nothing (B37)."""
+def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent, profile: Profile) -> Finding | None:
+    """A task for a member is sent or tried again; one for a node that has left comes to nothing (B37), and so may one
+    about an ip:port client of another owner, unless it carries what the client asked of this node."""
     if not isinstance(event, TaskDue):
         return None
     task = before.task(event.client, event.target)
@@ -210,6 +213,9 @@ def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent) ->
         return None
     if task.action is Action.CHANGE and after.client(task.client) is None:
         return None  # what becomes of a CHANGE whose client is gone is a matter of INV-DELETE
+    is_others = is_ip_client(task.client) and owner_of(before, task.client, profile) != before.name
+    if is_others and not before.is_unacknowledged(task.client, task.target):
+        return None
     return Finding("INV-RETRY", f"{after.name} dropped its {task.action} task of {task.client} for {task.target}")
 
 

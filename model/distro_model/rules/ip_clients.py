@@ -8,6 +8,7 @@ change is announced by whoever is the owner when its event is handled, which nee
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from distro_model.events import (
@@ -31,12 +32,15 @@ from distro_model.messages import (
     Change,
     Content,
 )
-from distro_model.node import Action, Client, NodeState, Step, Superseded
+from distro_model.node import Action, Client, NodeState, Step, Unacknowledged
 from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed
 from distro_model.rules.owners import UNHEALTHY, content_revision, is_ip_client, is_responsible, owner_of, preference
 from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import announced
+
+UNNAMED = ""
+"""The source of a request that names no sender, as in releases."""
 
 
 @rule("route-a-request", source="owner-filter; DistroFilter")
@@ -135,12 +139,12 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     if request.action in BEATS and after.content == client.content:
         return node.with_client(after)
     if request.action not in BEATS or request.service not in dict(client.content):
-        after = accepted(replace(after, revision=content_revision(after.name, after.content, profile)), profile)
+        after = replace(after, revision=content_revision(after.name, after.content, profile))
     else:
         after = replace(after, revision=revision_of_health(after, profile))
     if request.action is HttpAction.DEREGISTER and after.content == client.content:
         return node.with_client(after)
-    return changed(node, held, after, at_ms, profile)
+    return accepted(changed(node, held, after, at_ms, profile), held, after, profile)
 
 
 @rule("give-an-id", source="http-v2; InstanceControllerV2")
@@ -157,9 +161,23 @@ def registered_with_id(request: HttpReceived, _: Profile) -> str:
 
 
 @rule("accept-a-request", source="owner-handover")
-def accepted(client: Client, _: Profile) -> Client:
-    """What a client asked of the node itself is held as what a peer has sent is."""
-    return client
+def accepted(node: NodeState, before: Client | None, after: Client, _: Profile) -> NodeState:
+    """The node remembers that the client asked this of itself, until a peer sends another content; and of each peer
+    what the change has replaced, until the peer acknowledges the client."""
+    replaced = 0 if before is None else before.revision
+    known = {*node.unacknowledged, *(Unacknowledged(after.name, peer, replaced) for peer in node.others)}
+    kept = (each for each in known if (each.client, each.replaced) != (after.name, after.revision))
+    return node.with_client(replace(after, accepted=True)).changed(unacknowledged=in_order(kept))
+
+
+@instead_of(accepted)
+def held_as_a_copy(node: NodeState, _before: Client | None, _after: Client, _: Profile) -> NodeState:
+    """What a client asked of the node itself is held as what a peer has sent is (B22)."""
+    return node
+
+
+def in_order(changes: Iterable[Unacknowledged]) -> tuple[Unacknowledged, ...]:
+    return tuple(sorted(changes, key=lambda each: (each.client, each.peer, each.replaced)))
 
 
 def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:
@@ -191,13 +209,8 @@ def revision_of_registration(client: Client, _: Profile) -> int:
 
 @rule("change-an-ip-port-client", source="owner-handover, sync-announce")
 def changed(node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile) -> NodeState:
-    """Who accepts a change announces it, owner or not by then, and refuses from a peer what it has replaced until that
-    peer has heard."""
+    """The node that changes a client announces it, owner or not by then."""
     node = reindexed(node.with_client(after), after, () if before is None else before.content, at_ms, profile)
-    replaced = () if before is None else tuple(Superseded(after.name, peer, before.revision) for peer in node.others)
-    known = {*node.superseded, *replaced}
-    kept = (each for each in known if (each.client, each.revision) != (after.name, after.revision))
-    node = node.changed(superseded=tuple(sorted(kept, key=lambda each: (each.client, each.peer, each.revision))))
     return published(node, ClientChanged(after.name), at_ms, profile)
 
 
@@ -205,7 +218,7 @@ def changed(node: NodeState, before: Client | None, after: Client, at_ms: int, p
 def changed_and_announced_late(
     node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile
 ) -> NodeState:
-    """Who is the owner is asked when the event of the change is handled (B22)."""
+    """The change is announced by the node that owns the client when its event is handled (B22)."""
     node = reindexed(node.with_client(after), after, () if before is None else before.content, at_ms, profile)
     return node if after.name in node.unannounced else node.changed(unannounced=(*node.unannounced, after.name))
 
@@ -222,8 +235,9 @@ def on_announce_due(node: NodeState, event: AnnounceDue, profile: Profile) -> St
 
 @guard(source="owner-handover")
 def is_not_superseded(node: NodeState, source: str, change: Change, _: Profile) -> bool:
-    """The peer has heard of every change that was accepted here, and does not send what one of them has replaced."""
-    return Superseded(change.client, source, change.revision) not in node.superseded
+    """The CHANGE or snapshot does not bring what was replaced here since its sender last acknowledged the client. A
+    request without a sender is refused nothing."""
+    return Unacknowledged(change.client, source, change.revision) not in node.unacknowledged
 
 
 @rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2")
@@ -276,21 +290,21 @@ def never_ends_unowned(_client: Client, _at_ms: int, _: Profile) -> bool:
 
 @rule("renew-by-a-verify", source="verify-accept, verify-two-owners")
 def verified(node: NodeState, held: Client, source: str, at_ms: int, profile: Profile) -> Client:
-    """An accepted verify renews the lease of an ip:port client, and may count as a beat."""
-    beats = held.beats
-    if counts_as_beat(node, held, source, profile):
-        beats = tuple((service, at_ms) for service, _ in held.beats)
-    return replace(held, renewed_ms=at_ms, beats=beats)
+    """An accepted verify of an ip:port client renews its lease and counts as a beat, or changes nothing."""
+    if not counts_as_beat(node, held, source, profile):
+        return held
+    return replace(held, renewed_ms=at_ms, beats=tuple((service, at_ms) for service, _ in held.beats))
 
 
 @guard(source="verify-accept, verify-two-owners")
 def counts_as_beat(node: NodeState, held: Client, source: str, profile: Profile) -> bool:
-    """An accepted verify of an ip:port client counts as a beat. Of two that both believe to own it, only the ring's
-    first vouches: otherwise they would keep a dead client alive for each other."""
+    """An accepted verify of an ip:port client counts as a beat, but at a node that owns the client too not from one
+    that stands behind it in the ring: otherwise the two would keep a dead client alive for each other. A sender that
+    the request does not name may be the first of the ring, unless this node is."""
     order = preference(node, held.name)
-    return not (
-        is_responsible(node, held, profile) and source in order and order.index(source) > order.index(node.name)
-    )
+    own = order.index(node.name)
+    is_behind = order.index(source) > own if source in order else source == UNNAMED and own == 0
+    return not (is_behind and is_responsible(node, held, profile))
 
 
 @instead_of(counts_as_beat)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from distro_model.events import CallEnded, MembersListed, Reply, ReportDue, ReportToNotUpDue, RequestReceived, Send
 from distro_model.messages import SUCCESS, CallResult, Report
-from distro_model.node import Action, Member, MemberState, NodeState, Step, Task
+from distro_model.node import Action, Member, MemberState, NodeState, Step, Task, Unacknowledged
 from distro_model.profile import Profile
-from distro_model.rules.owners import is_ip_client, is_responsible
+from distro_model.rules.ip_clients import in_order
 from distro_model.rules.rule import instead_of, rule
 from distro_model.rules.sync import queued
 
@@ -35,13 +35,13 @@ def on_report_to_not_up_due(node: NodeState, _event: ReportToNotUpDue, _: Profil
 
 
 @rule("take-a-report", source="member-reported; MemberReportHandler")
-def on_report(node: NodeState, event: RequestReceived, _report: Report, profile: Profile) -> Step:
+def on_report(node: NodeState, event: RequestReceived, _report: Report, _: Profile) -> Step:
     """The reporter is UP. Its count of failures stays, so that its next failure may lead straight to DOWN."""
     if event.source not in node.others:
         return Step(node, (Reply(SUCCESS),))
     reporter = node.member(event.source)
     after = node.with_member(Member(reporter.name, MemberState.UP, reporter.failures))
-    return Step(told_to_joined(after, node, event.at_ms, profile), (Reply(SUCCESS),))
+    return Step(after, (Reply(SUCCESS),))
 
 
 @rule("end-a-report", source="member-report-end; MemberUtil.onSuccess, MemberUtil.onFail")
@@ -49,8 +49,7 @@ def on_report_ended(node: NodeState, event: CallEnded, _report: Report, profile:
     """Success clears the target, failure makes it suspicious and in the end DOWN."""
     if event.target not in node.others:
         return Step(node)
-    after = node.with_member(judged(node.member(event.target), event.answer.result, profile))
-    return Step(told_to_joined(after, node, event.at_ms, profile))
+    return Step(node.with_member(judged(node.member(event.target), event.answer.result, profile)))
 
 
 @rule("judge-a-report", source="member-report-end; MemberUtil.onFail")
@@ -84,25 +83,30 @@ def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
     """
     others = tuple(sorted(event.others))
     members = tuple(listed(node, name, profile) for name in others)
-    superseded = tuple(each for each in node.superseded if each.peer in others)
-    after = node.changed(others=others, members=members, superseded=superseded)
-    return Step(told_to_joined(after, node, event.at_ms, profile))
+    joined = tuple(name for name in others if name not in node.others)
+    kept = tuple(each for each in node.unacknowledged if each.peer in others)
+    after = node.changed(others=others, members=members, unacknowledged=kept)
+    return Step(handed_over(after, joined, event.at_ms, profile))
 
 
 @rule("hand-over-to-new-members", source="owner-handover")
-def told_to_joined(after: NodeState, before: NodeState, at_ms: int, profile: Profile) -> NodeState:
-    """Who was responsible for an ip:port client tells those who join, for one of them may be its owner now (B22)."""
-    for client in before.clients:
-        if is_ip_client(client.name) and is_responsible(before, client, profile):
-            for other in (other for other in after.others if other not in before.others):
-                after = queued(after, Task(client.name, other, Action.CHANGE, at_ms, profile.sync_delay_ms), profile)
-    return after
+def handed_over(node: NodeState, joined: tuple[str, ...], at_ms: int, profile: Profile) -> NodeState:
+    """A member that joins is sent what ip:port clients have asked of this node: it may own them from now on (B22). What
+    was only concluded here from missing beats is not sent. Until it acknowledges a client it may receive, from any
+    other member that has not, what was replaced here."""
+    for client in node.clients:
+        for peer in joined if client.accepted else ():
+            old = {each.replaced for each in node.unacknowledged if each.client == client.name} | {0}
+            added = (Unacknowledged(client.name, peer, replaced) for replaced in old)
+            node = node.changed(unacknowledged=in_order((*node.unacknowledged, *added)))
+            node = queued(node, Task(client.name, peer, Action.CHANGE, at_ms, profile.sync_delay_ms), profile)
+    return node
 
 
-@instead_of(told_to_joined)
-def tells_nobody(after: NodeState, _before: NodeState, _at_ms: int, _: Profile) -> NodeState:
-    """Nobody is told when somebody joins (B22)."""
-    return after
+@instead_of(handed_over)
+def not_handed_over(node: NodeState, _joined: tuple[str, ...], _at_ms: int, _: Profile) -> NodeState:
+    """Nothing is sent because a member joins (B22)."""
+    return node
 
 
 @rule("list-a-member", source="member-list")

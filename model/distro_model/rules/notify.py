@@ -147,8 +147,8 @@ def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profi
 
 @rule("announce-an-upgrade", source="receive-change, owner-handover")
 def announces_upgrade(_node: NodeState, client: Client, _: Profile) -> bool:
-    """What a peer has changed of a client that is connected here is announced. Of an ip:port client whoever accepted
-    the change has told everybody."""
+    """What a peer has changed of a client that is connected here is announced. A change of an ip:port client was
+    announced to all members by the node that accepted it."""
     return client.native
 
 
@@ -177,6 +177,9 @@ def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> No
     """
     own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
+    if not own and node.unacknowledged:  # its owner has not verified it for a lease, or has deleted it
+        kept = tuple(each for each in node.unacknowledged if each.client != client.name)
+        node = node.changed(unacknowledged=kept)
     if profile.keeps_index:
         node = published(node, ClientReleased(client.name), at_ms, profile)
     return published(node, ClientRemoved(client.name, own), at_ms, profile) if own else node

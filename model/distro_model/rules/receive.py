@@ -132,15 +132,16 @@ def unknown_unseen(node: NodeState, _event: UnknownReceived, _: Profile) -> Step
 @rule("apply-a-delete", source="receive-delete; DistroClientDataProcessor.processData")
 def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: Profile) -> Step:
     """Removes the client whoever owns it. The loss of a native one is announced."""
-    if not is_not_native_here(node, delete.client, profile) or not is_deletable(node, delete.client, profile):
+    if not is_not_native_here(node, delete.client, profile) or not is_deletable(node, event.source, delete, profile):
         return Step(node, (Reply(FAIL),))
     return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
 
 
-@guard(source="receive-delete")
-def is_deletable(_node: NodeState, _client: str, _: Profile) -> bool:
-    """A DELETE of an unknown client is a success."""
-    return True
+@guard(source="receive-delete, owner-handover")
+def is_deletable(node: NodeState, source: str, delete: Delete, _: Profile) -> bool:
+    """The sender has acknowledged what the ip:port client asked of this node, or the client is not held: a DELETE of an
+    unknown client is a success."""
+    return node.client(delete.client) is None or not node.is_unacknowledged(delete.client, source)
 
 
 @rule("give-a-snapshot", source="load-snapshot, defect-d14; DistroClientDataProcessor.getDatumSnapshot")
@@ -182,7 +183,7 @@ def given_clients(node: NodeState, _: Profile) -> tuple[Client, ...]:
 def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> NodeState:
     """Create or bring up to date what is held of a client; an own one that really changed is announced again.
 
-    An ip:port client is so only where acceptance does not count: whoever accepted the change has told everybody.
+    In `strict` an ip:port client is not: the node that accepted the change has announced it to all members.
     """
     held = node.client(copy.client)
     if held is None:
@@ -194,7 +195,7 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
             revision=taken_revision(held, copy, profile),
             content=taken_content(held, copy.content, profile),
             renewed_ms=renewed_ms,
-            accepted=False,
+            accepted=held.accepted and copy.content == held.content,
         )
     client = with_beats(node, held, client, at_ms, profile)
     before = () if held is None else held.content

@@ -12,6 +12,7 @@ from distro_model.events import CallEnded, Send, TaskDue
 from distro_model.messages import CallResult, Change, Delete
 from distro_model.node import Action, Client, MemberState, NodeState, Step, Task
 from distro_model.profile import Profile
+from distro_model.rules.owners import is_ip_client, owner_of
 from distro_model.rules.rule import guard, instead_of, rule
 
 
@@ -96,8 +97,16 @@ def for_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
 
 
 @guard(source="sync-execute, owner-handover")
-def is_still_to_send(_node: NodeState, _task: Task, _: Profile) -> bool:
-    """What was announced is sent, whoever owns the client by then."""
+def is_still_to_send(node: NodeState, task: Task, profile: Profile) -> bool:
+    """A task about an ip:port client that another node owns by now is dropped where the target has acknowledged all
+    that the client asked of this node: what is left was concluded from beats that may have gone to that owner."""
+    is_own = not is_ip_client(task.client) or owner_of(node, task.client, profile) == node.name
+    return is_own or node.is_unacknowledged(task.client, task.target)
+
+
+@instead_of(is_still_to_send)
+def sent_by_a_former_owner(_node: NodeState, _task: Task, _: Profile) -> bool:
+    """What was announced is sent, whoever owns the client by then (B22)."""
     return True
 
 
@@ -156,7 +165,7 @@ def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, p
         ended = (request.client, event.target)
         node = node.changed(under_way=tuple(each for each in node.under_way if each != ended))
     if event.answer.result is CallResult.SUCCESS:
-        return Step(_heard(node, event.target, request) if node.superseded else node)
+        return Step(_acknowledged(node, event.target, request) if node.unacknowledged else node)
     if not calls_back(event.answer.result, profile):
         return Step(node)
     return Step(retried(node, request, event.target, event.at_ms, profile))
@@ -175,15 +184,15 @@ def drops_unheard(result: CallResult, _: Profile) -> bool:
     return result not in (CallResult.UNREADABLE, CallResult.UNHEARD)
 
 
-def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
-    """The peer has taken what was sent: it can still hold that revision of the client, and no earlier one."""
+def _acknowledged(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
+    """The peer has applied what was sent: it can still hold that revision of the client, and no earlier one."""
     revision = request.revision if isinstance(request, Change) else None
     kept = tuple(
         each
-        for each in node.superseded
-        if (each.client, each.peer) != (request.client, peer) or each.revision == revision
+        for each in node.unacknowledged
+        if (each.client, each.peer) != (request.client, peer) or each.replaced == revision
     )
-    return node.changed(superseded=kept)
+    return node.changed(unacknowledged=kept)
 
 
 @rule("retry", source="sync-retry, defect-d2; DistroClientTaskFailedHandler")
