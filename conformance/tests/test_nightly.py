@@ -183,7 +183,7 @@ def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
     news: list[str], not_told: int, left: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "not_told": not_told, "known": {}}
-    assert alarms.told([line], left, as_json=True) == code
+    assert alarms.report([line], left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
     counts = f"{len(news)} news, {not_told} not reported; {left} batches left"
     assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
@@ -223,7 +223,7 @@ def test_news_of_a_recording_are_a_violation(
     news: list[str], left: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [{"run": "r1", "news": news, "known": {"INV-CONV B24": 7}}, {"run": "r2", "news": [], "known": {}}]
-    assert recordings.told(lines, left, as_json=True) == code
+    assert recordings.report(lines, left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
     assert headline == f"2 recordings: {len(news)} news; known: INV-CONV B24 in 1; {left} left"
 
