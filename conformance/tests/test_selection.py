@@ -68,14 +68,15 @@ class Lacking(EmbeddedTarget):
 
 async def test_what_needs_a_feature_that_the_server_lacks_does_not_apply() -> None:
     """A near miss: what needs none of them is judged."""
-    ids = ["DISTRO-BATCH-001", "DISTRO-IPPORT-001", "DISTRO-REGISTER-001"]
+    ids = ["DISTRO-BATCH-001", "DISTRO-HOLDER-001", "DISTRO-IPPORT-001", "DISTRO-REGISTER-001"]
     findings = await run_requirements(Lacking("nacos-2.2.4"), ids)
     assert {each.about: each.judgement for each in findings} == {
         "DISTRO-BATCH-001": Judgement.NOT_APPLICABLE,
+        "DISTRO-HOLDER-001": Judgement.CONFORMS,  # about a client of that kind, which a member says it has
         "DISTRO-IPPORT-001": Judgement.NOT_APPLICABLE,
         "DISTRO-REGISTER-001": Judgement.CONFORMS,
     }
-    assert "lacks 'http'" in findings[1].message
+    assert "lacks 'http'" in findings[2].message
 
 
 def test_a_feature_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ class PlayedHttpClient:
     api: str = "v1"
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of each request that it sends."""
+    require: Callable[[str], None] = field(default=lambda _: None, compare=False, repr=False)
+    """Called with the feature that a request needs; raises where the server lacks it."""
 
     @property
     def id(self) -> str:
@@ -106,6 +108,7 @@ class PlayedHttpClient:
         self, method: str, below: str, service: str, headers: Mapping[str, str] | None = None, **more: str
     ) -> HttpReply:
         """`below`: the rest of the path. Raises TargetError when there is no answer."""
+        self.require("http")
         path = _PATHS[self.api] + below
         shown = {**self.headers, **(headers or {})}
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}

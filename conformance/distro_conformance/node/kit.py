@@ -126,12 +126,12 @@ class Kit(Observer):
 
         `node_owns_without`: and the node, were this member not on the list.
         """
-        require_feature(self.target, "http")
         members = (self.target.address, *(peer.address for peer in self.peers))
         without = tuple(each for each in members if each != node_owns_without)
         heirs = () if node_owns_without is None else ((self.target.address, without),)
         ip, port = address_owned_by(owner, members, next(_numbers) % 256, *heirs)
-        client = PlayedHttpClient(self.target.address, ip, port, headers=self.target.client_headers)
+        require = partial(require_feature, self.target)
+        client = PlayedHttpClient(self.target.address, ip, port, headers=self.target.client_headers, require=require)
         self._own.add(client.id)
         return client
 

@@ -58,13 +58,17 @@ class CannotTellError(Exception):
 
 
 class BeyondError(CannotTellError):
-    """The server cannot be asked that: the kit did not start it, or it lacks what the question is about."""
+    """The server cannot be asked that: the kit did not start it."""
+
+
+class LacksError(BeyondError):
+    """The server lacks what the question is about."""
 
 
 def require_feature(target: Target, feature: str) -> None:
-    """Raises BeyondError where the server lacks it."""
+    """Raises LacksError where the server lacks it."""
     if feature in target.limits.lacks:
-        raise BeyondError(f"the description says that the server lacks {feature!r}")
+        raise LacksError(f"the description says that the server lacks {feature!r}")
 
 
 def presupposed(

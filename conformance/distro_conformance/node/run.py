@@ -21,7 +21,7 @@ from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import BeyondError, CannotTellError, ViolationError
+from distro_conformance.node.observer import BeyondError, CannotTellError, LacksError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.requirements.requirement import MUST, SHOULD
@@ -127,6 +127,8 @@ async def _checked(
             return replace(judged, judgement=_beyond(requirement, asked), message=why)
         try:
             first = await carried_out(requirement, judged)
+        except LacksError as reason:
+            return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=str(reason))
         except BeyondError as reason:
             return replace(judged, judgement=_beyond(requirement, asked), message=str(reason))
         if first.judgement is not Judgement.NOT_JUDGED or not target.clock.is_real:
