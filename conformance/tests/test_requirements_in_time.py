@@ -80,10 +80,10 @@ def test_a_node_that_restarts_the_delay_is_open_and_not_met_where_the_kit_change
     [
         ("DISTRO-IPPORT-007", 0, True, Judgement.VIOLATES),
         ("DISTRO-IPPORT-007", 12_000, True, Judgement.NOT_JUDGED),
-        ("DISTRO-IPPORT-007", 12_000, False, Judgement.VIOLATES),
+        ("DISTRO-IPPORT-007", 5_000, False, Judgement.VIOLATES),
         ("DISTRO-IPPORT-002", 0, True, Judgement.VIOLATES),
         ("DISTRO-IPPORT-002", 12_000, True, Judgement.NOT_JUDGED),
-        ("DISTRO-IPPORT-002", 12_000, False, Judgement.VIOLATES),
+        ("DISTRO-IPPORT-002", 5_000, False, Judgement.VIOLATES),
     ],
 )
 def test_an_instance_that_is_gone_before_it_was_unhealthy_is_a_violation_unless_checks_of_beats_were_late(
