@@ -34,6 +34,8 @@ def test_a_name_is_an_id_or_the_beginning_of_ids_or_a_level() -> None:
     assert named("MUST") == named("must") == musts
     assert 0 < len(musts) < len(every)
     assert named("DISTRO-SYNC", "MUST") == SYNC & musts
+    in_order = [each.id for each in requirements_named(["DISTRO-SYNC-002", "DISTRO-LOAD-001"])]
+    assert in_order == ["DISTRO-SYNC-002", "DISTRO-LOAD-001"]
     assert named("DISTRO-SYNC", "DISTRO-LOAD-001") == SYNC | {"DISTRO-LOAD-001"}
     assert named(skip=("SHOULD",)) == musts
     assert named("DISTRO-SYNC", skip=("DISTRO-SYNC-001",)) == SYNC - {"DISTRO-SYNC-001"}

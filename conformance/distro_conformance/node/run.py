@@ -274,22 +274,24 @@ def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None =
     A name is an id, the beginning of ids up to a hyphen (DISTRO-SYNC), or a level, MUST or SHOULD. Ids and beginnings
     add up, and a level narrows them: DISTRO-SYNC and MUST are the MUSTs of that area. Raises UsageError.
     """
-    chosen = _named(names, "--requirement") if names else set(all_requirements())
-    left = chosen - (_named(skip, "--skip") if skip else set())
+    chosen = _named(names, "--requirement") if names else all_requirements()
+    skipped = _named(skip, "--skip") if skip else ()
+    left = tuple(each for each in chosen if each not in skipped)
     if not left:
         raise UsageError("no requirement is left to be judged; see 'distrocheck list requirements'")
-    return tuple(each for each in all_requirements() if each in left)
+    return left
 
 
-def _named(names: Sequence[str], option: str) -> set[Requirement]:
+def _named(names: Sequence[str], option: str) -> tuple[Requirement, ...]:
+    """In the order of the names."""
     levels = {name.upper() for name in names} & {MUST, SHOULD}
     every = all_requirements()
-    found: set[Requirement] = set()
+    found: dict[str, Requirement] = {}
     others = [name for name in names if name.upper() not in levels]
     for name in others:
-        alike = {each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
+        alike = {each.id: each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
         if not alike:
             named("requirement", {each.id: each for each in every}, name)  # says which ones are similar
             raise UsageError(f"{option} {name}: no requirement begins so")
         found |= alike
-    return {each for each in (found if others else every) if not levels or each.level in levels}
+    return tuple(each for each in (found.values() if others else every) if not levels or each.level in levels)
