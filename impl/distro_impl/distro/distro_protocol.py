@@ -178,13 +178,9 @@ class DistroProtocol:
         self._record.synced(is_success=reply is DistroReply.SUCCESS)
         if reply is DistroReply.SUCCESS:
             self._unacknowledged.acknowledged(*key, revision)
-        elif not self._is_delete_pending(key, operation):
+        elif not self._is_delete_pending(key):
             self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
 
-    def _is_delete_pending(self, key: DistroKey, operation: DataOperation) -> bool:
+    def _is_delete_pending(self, key: DistroKey) -> bool:
         """A retry counts as created now, so in real releases it replaces a DELETE that waits (D2, B24)."""
-        return (
-            self._profile.pending_delete_survives_retry
-            and operation is DataOperation.CHANGE
-            and self._delayed.pending(key) is DataOperation.DELETE
-        )
+        return self._profile.pending_delete_survives_retry and self._delayed.pending(key) is DataOperation.DELETE
