@@ -281,7 +281,7 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         )
         assert disrupting.verdict is Verdict.CONFORMS
         assert disrupting.findings[0].again.startswith(f"distrocheck test node --target attach:{address} --allow-disr")
-        with pytest.raises(UsageError, match="takes a node that the kit starts"):
+        with pytest.raises(UsageError, match="needs a node that the kit starts"):
             resolve_cluster(f"attach:{address}", Wishes(played=True))
 
 
