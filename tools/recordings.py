@@ -30,7 +30,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_model.actions import Action, Connect
-from distro_model.clock.board import Told
+from distro_model.clock.board import Handled
 from distro_model.cluster.values import Call
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import FAULTS
@@ -73,7 +73,7 @@ class Noted:
     def sent(self, _at_ms: int, _source: int, _target: int, _call: Call) -> None:
         """No matter of the environment."""
 
-    def told(self, _at_ms: int, _told: Told) -> None:
+    def handled(self, _at_ms: int, _handled: Handled) -> None:
         """Nor is this."""
 
 

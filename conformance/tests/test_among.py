@@ -31,7 +31,7 @@ from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.side_by_side import Failed, SideBySide
-from distro_conformance.walks.stage import Among
+from distro_conformance.walks.stage import SingleNode
 from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
@@ -146,7 +146,7 @@ def test_the_header_says_who_is_played() -> None:
 
 
 def test_what_members_and_clients_say_at_one_instant_is_in_order() -> None:
-    with Among(("a", "b"), "strict") as stage:
+    with SingleNode(("a", "b"), "strict") as stage:
         stage.perform(Connect("c1", "a"))
         stage.perform(Register("c1", "web", "10.0.0.1:80"))
         stage.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
@@ -155,7 +155,7 @@ def test_what_members_and_clients_say_at_one_instant_is_in_order() -> None:
 
 
 def test_a_node_that_says_nothing_is_found_out_when_it_should_have() -> None:
-    with Among(("a", "b"), "strict", "m-delete-retried-as-change") as stage:
+    with SingleNode(("a", "b"), "strict", "m-delete-retried-as-change") as stage:
         for action in parse_steps("connect c1 a", "answer b DELETE fail c1", "disconnect c1", "advance 1.1s"):
             stage.perform(action)  # type: ignore[arg-type]
         with pytest.raises(DivergedError, match="the model expects DELETE c1 to b by") as found:

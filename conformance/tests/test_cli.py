@@ -28,7 +28,7 @@ from typer.core import TyperGroup, TyperOption
 
 from distro_conformance.cli import app, console
 from distro_conformance.cli.options import known_profile
-from distro_conformance.cli.output import Told, progress, summary, time_left
+from distro_conformance.cli.output import ResultLine, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
@@ -718,8 +718,12 @@ def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch, "output", is_terminal=False)
-    told = [Told("not-judged", f"open {number}") for number in range(30)]
-    told += [Told("conforms", "good"), Told("known", "B10"), *(Told("violates", f"bad {n}", ["why"]) for n in range(5))]
+    told = [ResultLine("not-judged", f"open {number}") for number in range(30)]
+    told += [
+        ResultLine("conforms", "good"),
+        ResultLine("known", "B10"),
+        *(ResultLine("violates", f"bad {n}", ["why"]) for n in range(5)),
+    ]
     summary(told, "violates", "embedded: 1 met")
     above, last = screen.getvalue().split("\n\n")
     assert [line.split()[-1] for line in above.splitlines()[:4]] == ["good", "B10", "0", "why"]
@@ -733,7 +737,7 @@ def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkey
 
 def test_what_fits_on_the_last_screen_is_told_there_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch, "output", is_terminal=False)
-    summary([Told("not-judged", "open"), Told("violates", "bad", ["why"])], "violates", "embedded: 1 met")
+    summary([ResultLine("not-judged", "open"), ResultLine("violates", "bad", ["why"])], "violates", "embedded: 1 met")
     assert [line.split()[-1] for line in screen.getvalue().strip().splitlines()] == ["bad", "why", "open", "met"]
 
 

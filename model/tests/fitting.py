@@ -26,10 +26,10 @@ def misfits(transition: Transition, columns: Mapping[str, Any]) -> Iterator[str]
                 yield f"{transition.kind}: {step.name} reads {name}, which nothing writes"
             elif not written <= wanted:
                 yield f"{transition.kind}: {step.name} reads {name} as {_text(wanted)}, it is {_text(written)}"
-        if step.does is Does.TELLS:
+        if step.does is Does.HANDLES:
             results = kinds_in(hints_of(step.function)["return"]) - {type(None)}
             event = frozenset(part for each in results for part in _elements(each))
-            known |= {step.told: RUNNING, "answer": kinds_in(Answer | None), "event": event}
+            known |= {step.handler: RUNNING, "answer": kinds_in(Answer | None), "event": event}
         elif step.does is not Does.WATCHES:
             known |= {name: kinds_in(hint) for name, hint in written_by(step.function).items()}
 

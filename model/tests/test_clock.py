@@ -281,11 +281,11 @@ class TestPartsOfWhatANodeDoes:
 def test_every_other_event_happens_on_a_clock(monkeypatch):
     told = set()
 
-    def tell(board, position, event, call=None, tell=boards.Board.tell):
+    def handle(board, position, event, call=None, original=boards.Board.handle):
         told.add(type(event).__name__)
-        return tell(board, position, event, call)
+        return original(board, position, event, call)
 
-    monkeypatch.setattr(boards.Board, "tell", tell)
+    monkeypatch.setattr(boards.Board, "handle", handle)
     TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()
     TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
     TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()

@@ -285,8 +285,8 @@ class Everything:
     def sent(self, _, source, target, call):
         self.heard.append((source, target, call.request))
 
-    def told(self, at_ms, told):
-        self.heard.append((at_ms, told.position, told.event, told.after, told.answer))
+    def handled(self, at_ms, handled):
+        self.heard.append((at_ms, handled.position, handled.event, handled.after, handled.answer))
 
     def checkpoint(self, *_):
         raise AssertionError("nobody asks for one")

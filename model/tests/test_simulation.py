@@ -49,11 +49,11 @@ class Arrivals:
             self.asked.append(call.request.client)
             self.at_ms.setdefault(call.request.client, at_ms)
 
-    def told(self, at_ms, told):
-        request = getattr(told.event, "request", None)
+    def handled(self, at_ms, handled):
+        request = getattr(handled.event, "request", None)
         if (
-            told.position == 1
-            and isinstance(told.event, RequestReceived | UnknownReceived)
+            handled.position == 1
+            and isinstance(handled.event, RequestReceived | UnknownReceived)
             and isinstance(request, Change)
         ):
             self.arrived.append(request.client)

@@ -17,7 +17,7 @@ from distro_model.bounded.layout import Layout
 from distro_model.bounded.placed import placed
 from distro_model.cluster import calls, connections, http_clients
 from distro_model.cluster.budget import Budget, Clock
-from distro_model.cluster.statement import StatementError, Transition, tells, watches, writes
+from distro_model.cluster.statement import StatementError, Transition, handles, watches, writes
 from distro_model.cluster.values import Call, IpLife, Life, Link
 from distro_model.events import Event
 from distro_model.messages import Operation
@@ -69,7 +69,7 @@ def aloud(loudness: int) -> Event: ...
 
 
 def test_a_step_that_reads_another_type_or_another_name_does_not_fit():
-    wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, writes(in_words), tells("source", aloud)))
+    wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, writes(in_words), handles("source", aloud)))
     assert list(misfits(wrong, KNOWN)) == [
         "lose: in_words reads call as str, it is Call",
         "lose: aloud reads loudness, which nothing writes",
@@ -84,7 +84,7 @@ def test_a_step_that_takes_a_node_for_running_needs_a_guard():
 
 
 def test_who_derives_look_ups_refuses_what_nothing_writes():
-    wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, tells("source", aloud)))
+    wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, handles("source", aloud)))
     layout = Layout(Bounds(), STRICT)
     with pytest.raises(StatementError, match="lose a->b: aloud reads loudness, which nothing writes"):
         Chains(layout).chain(wrong, layout.link("a", "b"))

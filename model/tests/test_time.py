@@ -101,7 +101,7 @@ def test_a_load_and_a_verify_of_one_instant_come_in_either_order():
 
 
 class TestNodesThatStartedTogether:
-    """Their timers tie for ever. Most of those ties decide nothing, and then the order is not even tried."""
+    """Their timers tie for ever. Most of those shared decide nothing, and then the order is not even tried."""
 
     def running(self, nodes: str) -> PossibleStates:
         return after(PossibleStates.of(start(nodes, STRICT)), *map(Restart, nodes), Advance(31_000))

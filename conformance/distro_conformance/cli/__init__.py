@@ -81,13 +81,13 @@ def _main() -> NoReturn:
         exit_code = exit_code_of(error)
         if exit_code is None:
             _fail_by_defect(error)
-        _fail(_told(error), exit_code)
+        _fail(_line(error), exit_code)
     if interruption.is_heard() or result == interruption.EXIT_CODE:  # that is what Typer makes of it
         interruption.end()
     sys.exit(result if isinstance(result, int) else 0)
 
 
-def _told(error: Exception) -> str:
+def _line(error: Exception) -> str:
     """What it says; of a mutant, where it is, for the libraries know nothing of each other."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename} cannot be used: {error.strerror}; name another file"

@@ -17,7 +17,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import IdentityOption, JsonOption, PasswordOption, UsernameOption, measure
-from distro_conformance.cli.output import Told, print_json, progress, say, schema, summary
+from distro_conformance.cli.output import ResultLine, print_json, progress, say, schema, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
@@ -195,10 +195,10 @@ def _say(audited: Audited) -> None:
     for each in audited.disagreements:
         if not each.is_violation:
             say(f"note: {each.sentence()}")
-    told = [Told("violates", each.sentence()) for each in audited.violations]
+    lines = [ResultLine("violates", each.sentence()) for each in audited.violations]
     nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
     lists = f", {audited.lists} of {audited.services} service lists" if audited.services else ""
-    summary(told, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{nothing}")
+    summary(lines, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{nothing}")
 
 
 AROUND = 7

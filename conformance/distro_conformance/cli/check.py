@@ -14,7 +14,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, only
-from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import readable, require_extras, writable_directory, writable_file
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
@@ -156,8 +156,8 @@ def check(
         if html:
             say(f"Page: {html}")
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
-        told = [_told(judged, result) for judged in result.invariants]
-        summary([*told, *_told_by_model(result.replay)], verdict, figures)
+        lines = [_line(judged, result) for judged in result.invariants]
+        summary([*lines, *_lines_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
 
 
@@ -250,7 +250,7 @@ def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> 
     return [*database, *([ParquetSink(out.absolute() / VIOLATIONS)] if out else [])]
 
 
-def _told(judged: InvariantResult, result: CheckResult) -> Told:
+def _line(judged: InvariantResult, result: CheckResult) -> ResultLine:
     news = [each for each in result.violations if each.known is None and each.invariant == judged.name]
     below = [
         line
@@ -262,10 +262,10 @@ def _told(judged: InvariantResult, result: CheckResult) -> Told:
     ]
     if judged.violations > VIOLATIONS_PRINTED:
         below.append(f"… {judged.violations - VIOLATIONS_PRINTED} more, see --html and --json")
-    return Told(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", below)
+    return ResultLine(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", below)
 
 
-def _told_by_model(replay: Replay | None) -> Iterator[Told]:
+def _lines_by_model(replay: Replay | None) -> Iterator[ResultLine]:
     if replay is None:
         return
     below = [
@@ -275,7 +275,7 @@ def _told_by_model(replay: Replay | None) -> Iterator[Told]:
     ]
     verdict = "violates" if replay.rejected else "conforms"
     counts = f"{replay.rejected} rejected, {replay.undecided} rows not decided"
-    yield Told(verdict, f"{'model':<10} {counts}  Every row is a step that the model allows.", below)
+    yield ResultLine(verdict, f"{'model':<10} {counts}  Every row is a step that the model allows.", below)
 
 
 def _at(event: EventReference, run: str, result: CheckResult) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from distro_conformance.cli.output import Told, say_aside
+from distro_conformance.cli.output import ResultLine, say_aside
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding
 from distro_conformance.walks.tally import Check
@@ -29,7 +29,7 @@ def _checked(place: Path) -> Sequence[Finding]:
     return findings_of(check(Local(place)), str(place))
 
 
-def told_of(checked: Sequence[Finding]) -> Iterator[Told]:
+def lines_of(checked: Sequence[Finding]) -> Iterator[ResultLine]:
     """One of each kind: which node, since when, after which message."""
     alike: dict[tuple[str, str | None], list[Finding]] = {}
     for each in checked:
@@ -39,4 +39,4 @@ def told_of(checked: Sequence[Finding]) -> Iterator[Told]:
         more = f" ({len(others)} more)" if others else ""
         after = f", after {first.after}" if first.after else ""
         where = (f"{first.node}, since {first.since}{after}",) if first.node else ()
-        yield Told(first.judgement, f"{about:<10} {bug}{first.message}{more}", (*where, first.again))
+        yield ResultLine(first.judgement, f"{about:<10} {bug}{first.message}{more}", (*where, first.again))

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only
-from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.findings import Finding
@@ -178,13 +178,13 @@ def _print(found: Explored) -> None:
     how = VACUOUS if found.exploration.vacuous else how
     named = f"{found.profile} with {found.mutant}" if found.mutant else found.profile
     closing = f"{named}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})"
-    summary((_told(found, finding) for finding in found.findings), found.verdict, closing)
+    summary((_line(found, finding) for finding in found.findings), found.verdict, closing)
 
 
-def _told(found: Explored, finding: Finding) -> Told:
+def _line(found: Explored, finding: Finding) -> ResultLine:
     known = _known(found, finding)
     text = f"{finding.about:<22} {found.result(finding).kind:<10} {finding.message}"
-    return Told(finding.judgement, text + (f" (known of this release: {known})" if known else ""))
+    return ResultLine(finding.judgement, text + (f" (known of this release: {known})" if known else ""))
 
 
 def _never_taken(found: Explored) -> list[str]:

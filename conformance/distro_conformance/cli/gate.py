@@ -28,7 +28,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
     require_time_for,
 )
-from distro_conformance.cli.output import Told, print_json, progress, row, say, say_aside, schema, summary
+from distro_conformance.cli.output import ResultLine, print_json, progress, row, say, say_aside, schema, summary
 from distro_conformance.cli.paths import require_extras, writable_file, writable_places
 from distro_conformance.findings import Finding
 from distro_conformance.findings.expected import Expectations
@@ -113,10 +113,10 @@ def gate(
 def _print(report: Report) -> None:
     for failure in report.failures:
         say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
-    told = [Told(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
+    lines = [ResultLine(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
     for reason, open_ones in report.open_questions.items():
-        told.append(Told("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))
-    summary(told, report.verdict, closing_line(report))
+        lines.append(ResultLine("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))
+    summary(lines, report.verdict, closing_line(report))
 
 
 def stage_line(stage: Stage) -> str:

@@ -11,7 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
 from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only
-from distro_conformance.cli.output import Told, print_judged, progress, row, say, summary
+from distro_conformance.cli.output import ResultLine, print_judged, progress, row, say, summary
 from distro_conformance.cli.paths import require_extras, writable_file
 from distro_conformance.findings import Finding, Judgement
 
@@ -82,7 +82,9 @@ def run(
         figures = f"{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s"
         alive = judged.those(Judgement.VIOLATES)
         summary(
-            [Told(_WORDS[each.judgement], f"{each.about}: {each.message}") for each in alive], judged.verdict, figures
+            [ResultLine(_WORDS[each.judgement], f"{each.about}: {each.message}") for each in alive],
+            judged.verdict,
+            figures,
         )
     raise typer.Exit(judged.verdict.exit_code)
 

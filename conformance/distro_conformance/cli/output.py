@@ -67,7 +67,7 @@ def row(verdict: str, text: str, *, to_stderr: bool = False) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ResultLine:
     """One result of many, with the lines that explain it."""
 
     verdict: str
@@ -75,7 +75,7 @@ class Told:
     below: Sequence[str] = ()
 
 
-def summary(results: Iterable[Told], verdict: str, closing: str) -> None:
+def summary(results: Iterable[ResultLine], verdict: str, closing: str) -> None:
     """The end of a verb. What conforms comes first and may scroll away: the last screen begins with what fails, the
     worst above, and ends with the verdict. What does not fit there is told above it, and once more in short."""
     every = list(results)
@@ -83,7 +83,7 @@ def summary(results: Iterable[Told], verdict: str, closing: str) -> None:
     room = _console().size.height - _height(closing) - KEPT_FREE
     fits = sum(_height(each.text) + sum(map(_height, each.below)) for each in failing) <= room
     for each in (*(each for each in every if each.verdict not in _FAILING), *(() if fits else failing)):
-        _tell(each)
+        _print(each)
     if len(every) > 1 or not fits:
         say()
     for number, each in enumerate(failing):
@@ -91,7 +91,7 @@ def summary(results: Iterable[Told], verdict: str, closing: str) -> None:
         if room < 0 and number:
             say(f"{'':<{WIDTH}} … {len(failing) - number} more, above")
             break
-        _tell(each if fits else Told(each.verdict, each.text))
+        _print(each if fits else ResultLine(each.verdict, each.text))
     row(verdict, closing)
 
 
@@ -101,7 +101,7 @@ def _height(text: str) -> int:
     return sum(max(1, -(-len(line) // wide)) for line in text.split("\n"))
 
 
-def _tell(result: Told) -> None:
+def _print(result: ResultLine) -> None:
     row(result.verdict, result.text)
     for line in result.below:
         say(f"    {line}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.checking import checker, told_of
+from distro_conformance.cli.checking import checker, lines_of
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     AllowDisruptionOption,
@@ -36,7 +36,7 @@ from distro_conformance.cli.options import (
     require_time_for,
     say_judged_as,
 )
-from distro_conformance.cli.output import Told, print_judged, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
@@ -156,7 +156,9 @@ def node(
     else:
         summary(
             (
-                Told(each.judgement, f"{each.about:<20} {each.message or each.text}", each.evidence * each.violates)
+                ResultLine(
+                    each.judgement, f"{each.about:<20} {each.message or each.text}", each.evidence * each.violates
+                )
                 for each in report.findings
             ),
             report.verdict,
@@ -175,7 +177,7 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
         on_progress.expect(options.seconds)
         result = hunt_on(jobs, options, on_progress, checker() if options.record_into else None)
     text = f", seed {options.seed}{_covered(result)}"
-    _tell(result, options.name, text, result.runs, result.options.seed, out, html, verb=verb, json=json)
+    _print(result, options.name, text, result.runs, result.options.seed, out, html, verb=verb, json=json)
 
 
 @test.command()
@@ -245,7 +247,7 @@ def cluster(
         on_progress.expect(seconds)
         report = tour(touring, on_progress)
     text, graphs = _tours_text(report), _tours_document(report)
-    _tell(report, "tours", text, report.walks, seed, out, None, json=json, tours=graphs)
+    _print(report, "tours", text, report.walks, seed, out, None, json=json, tours=graphs)
 
 
 def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials) -> None:
@@ -258,7 +260,7 @@ def _look_at(target: str, profile: str, mutant: str | None, credentials: Credent
     with_mutant(node_profile_named(profile), mutant)
 
 
-def _tell(
+def _print(
     result: Hunt | TourReport,
     name: str,
     text: str,
@@ -305,12 +307,12 @@ def _tell(
         print_judged(verb, judged, requirements=[], failure=failure, **more)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        told = list(told_of(checked))
+        lines = list(lines_of(checked))
         if found and failure and shown:
             say(found.scenario.render())
             ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
-            told.append(Told(result.verdict, found.message, ways))
-        summary(told, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
+            lines.append(ResultLine(result.verdict, found.message, ways))
+        summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
     raise typer.Exit(result.verdict.exit_code)
 
 

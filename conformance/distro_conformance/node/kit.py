@@ -16,7 +16,7 @@ import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.observer import ELSES, BeyondError, Observed, Observer, presupposed, require_feature
+from distro_conformance.node.observer import ELSES, BeyondError, Observed, Observer, assumed, require_feature
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.replies import Answer, AnswerRule, Reply
@@ -192,7 +192,7 @@ class Kit(Observer):
         client, service = client or self.foreign_client(), service or self.service()
         reply = await self.peer.sync(client, revision, (service, "10.0.0.1", 80), **metadata)
         self.note(f"{self.peer.address} sends CHANGE of {client} revision {revision} with {service}: {reply}")
-        self.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
+        self.assume(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
         return client, service
 
     async def replicated(self) -> tuple[PlayedClient, str, Arrival]:
@@ -231,7 +231,7 @@ class Kit(Observer):
         look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
         return await self.eventually(look, within_ms=self.timings.view_ms, what=what)
 
-    arrange_listed = presupposed(eventually_listed)
+    arrange_listed = assumed(eventually_listed)
 
     async def revision_of(self, client: str) -> int | None:
         """As the node holds it; None: it does not know the client."""
@@ -305,7 +305,7 @@ class Kit(Observer):
             await connection.close()
         for peer, rule in self._rules:
             peer.forget(rule)
-        self.look_no_more()
+        self.stop_watching()
 
     async def stay(self) -> None:
         """The played member stays a member during a wait, and here clients stay connected too.

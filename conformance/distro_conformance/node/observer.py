@@ -48,7 +48,7 @@ class ViolationError(Exception):
         self.found = found
 
 
-class CannotTellError(Exception):
+class NotJudgedError(Exception):
     """The check could not be carried out; the message says what was missing. `found`: what came late, by no more than
     the machine took."""
 
@@ -57,7 +57,7 @@ class CannotTellError(Exception):
         self.found = found
 
 
-class BeyondError(CannotTellError):
+class BeyondError(NotJudgedError):
     """The server cannot be asked that: the kit did not start it."""
 
 
@@ -71,21 +71,21 @@ def require_feature(target: Target, feature: str) -> None:
         raise LacksError(f"the description says that the server lacks {feature!r}")
 
 
-def presupposed(
+def assumed(
     wait: Callable[Concatenate[W, P], Awaitable[T]],
 ) -> Callable[Concatenate[W, P], Coroutine[Any, Any, T]]:
-    """The same wait for what a check presupposes: what comes late is good enough. Raises CannotTellError in the place
+    """The same wait for what a check assumes: what comes late is good enough. Raises NotJudgedError in the place
     of ViolationError."""
 
     async def arranged(observer: W, /, *args: P.args, **named: P.kwargs) -> T:
         try:
             return await wait(observer, *args, **named)
-        except (ViolationError, CannotTellError) as missing:
+        except (ViolationError, NotJudgedError) as missing:
             if missing.found is not None:
                 return cast("T", missing.found)
-            if isinstance(missing, CannotTellError):
+            if isinstance(missing, NotJudgedError):
                 raise
-            raise CannotTellError(f"cannot go on without {missing.expected}; {observer._last_seen()}") from None
+            raise NotJudgedError(f"cannot go on without {missing.expected}; {observer._last_seen()}") from None
 
     return arranged
 
@@ -113,7 +113,7 @@ class Observer:
 
     @property
     def peers(self) -> tuple[PlayedPeer, ...]:
-        """All members, which the node has on its list. Raises CannotTellError when it has not."""
+        """All members, which the node has on its list. Raises NotJudgedError when it has not."""
         if not self.target.limits.counts_members:
             raise BeyondError(f"cannot go on without a node that has members of the kit on its list; seen: {ELSES}")
         return self.played
@@ -125,9 +125,9 @@ class Observer:
 
     @property
     def other(self) -> PlayedPeer:
-        """A member that is there as well. Raises CannotTellError when there is none."""
+        """A member that is there as well. Raises NotJudgedError when there is none."""
         if len(self.peers) < 2:
-            raise CannotTellError("cannot go on with only one played member")
+            raise NotJudgedError("cannot go on with only one played member")
         return self.peers[1]
 
     # What has been seen.
@@ -170,36 +170,36 @@ class Observer:
         if not holds:
             raise ViolationError(f"expected {expected}; seen: {_text(seen)}", expected=expected, observed=observed)
 
-    def presuppose(self, holds: bool, needed: str, seen: object) -> None:
-        """Raises CannotTellError unless it holds."""
+    def assume(self, holds: bool, needed: str, seen: object) -> None:
+        """Raises NotJudgedError unless it holds."""
         if not holds:
-            raise CannotTellError(f"cannot go on without {needed}; seen: {_text(seen)}")
+            raise NotJudgedError(f"cannot go on without {needed}; seen: {_text(seen)}")
 
-    def presuppose_turns(self, gap_ms: int, within_ms: int, what: str) -> None:
-        """The kit did in time what the check is about. Raises CannotTellError where it did not: what ended meanwhile
+    def assume_turns(self, gap_ms: int, within_ms: int, what: str) -> None:
+        """The kit did in time what the check is about. Raises NotJudgedError where it did not: what ended meanwhile
         ended rightly."""
-        self.presuppose(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
+        self.assume(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
 
-    def presuppose_answers(self, since_ms: int) -> None:
-        """Since then neither side waited so long for an answer that it gave up the other. Raises CannotTellError."""
+    def assume_answers(self, since_ms: int) -> None:
+        """Since then neither side waited so long for an answer that it gave up the other. Raises NotJudgedError."""
         is_starved = self.target.clock.is_starved_since(since_ms)
-        self.presuppose(not is_starved, "answers in time on both sides", self._taken_since(since_ms))
+        self.assume(not is_starved, "answers in time on both sides", self._taken_since(since_ms))
 
     def require_within(self, took_ms: int, within_ms: int, what: str, *, since_ms: int) -> None:
-        """It took so long from then on. Raises ViolationError where that is too long, CannotTellError where the machine
+        """It took so long from then on. Raises ViolationError where that is too long, NotJudgedError where the machine
         may be why."""
         how = came(took_ms, within_ms, self.target.clock, since_ms)
         expected, seen = f"{what} within {within_ms} ms", f"{took_ms} ms"
-        self.presuppose(how is not Came.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
+        self.assume(how is not Came.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
         self.require(how is Came.IN_TIME, expected, seen)
 
     def require_apart(self, earlier_ms: int, later_ms: int, least_ms: int, what: str) -> None:
-        """The second came so long after the first at least. Raises ViolationError where it came sooner, CannotTellError
+        """The second came so long after the first at least. Raises ViolationError where it came sooner, NotJudgedError
         where the first may have been observed late."""
         gap_ms, since_ms = later_ms - earlier_ms, earlier_ms - least_ms
         is_open = 0 < least_ms - gap_ms <= self.target.clock.slack_since(since_ms)
         expected, seen = f"at least {least_ms} ms between {what}", f"{gap_ms} ms"
-        self.presuppose(not is_open, expected, f"{seen}; {self._taken_since(since_ms)}")
+        self.assume(not is_open, expected, f"{seen}; {self._taken_since(since_ms)}")
         self.require(gap_ms >= least_ms, expected, seen)
 
     def _taken_since(self, at_ms: int) -> str:
@@ -210,12 +210,12 @@ class Observer:
     async def eventually(
         self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
-        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`; CannotTellError
+        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`; NotJudgedError
         where it may be the machine that was late."""
         wait = await self._waited(look, within_ms)
         expected, found = f"{what} within {within_ms} ms", wait.found
         if wait.came is Came.OPEN:
-            raise CannotTellError(f"cannot tell whether {expected}: {wait.why_open}", found=found)
+            raise NotJudgedError(f"cannot tell whether {expected}: {wait.why_open}", found=found)
         if wait.came is Came.MISSED:
             observed = await otherwise() if otherwise else NOTHING
             seen = "not seen" if found is None else f"seen after {wait.took_ms} ms"
@@ -242,16 +242,16 @@ class Observer:
         what = _sent(operation, client, after, at or self.peer)
         return await self.eventually(look, within_ms=within_ms or due_ms, what=what)
 
-    # For what a check presupposes.
-    arrange = presupposed(eventually)
-    arrange_sent = presupposed(eventually_sent)
+    # For what a check assumes.
+    arrange = assumed(eventually)
+    arrange_sent = assumed(eventually_sent)
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
-        """Watch for the whole time. Raises ViolationError when `look` finds something; CannotTellError where
+        """Watch for the whole time. Raises ViolationError when `look` finds something; NotJudgedError where
         one side may have given up the other before that, for want of an answer."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
-            self.presuppose_answers(self.began_ms)
+            self.assume_answers(self.began_ms)
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
             raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
 
@@ -263,7 +263,7 @@ class Observer:
         """So long, as the node had it: longer where the machine took some of it. What was to be done is done."""
         await settled(self.target.clock, ms)
 
-    def look_no_more(self) -> None:
+    def stop_watching(self) -> None:
         """The check is over."""
         if self._signs_of_life is not None:
             self._signs_of_life.cancel()

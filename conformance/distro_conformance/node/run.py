@@ -21,7 +21,7 @@ from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import BeyondError, CannotTellError, LacksError, ViolationError
+from distro_conformance.node.observer import BeyondError, LacksError, NotJudgedError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.requirements.requirement import MUST, SHOULD
@@ -196,8 +196,8 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
         await kit.arrange_service()
         reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))
         is_refused = reply.body.get("errorCode") == _FORBIDDEN
-        kit.presuppose(not is_refused, "a node that takes requests of this member", reply.body)
-    except (CannotTellError, KitError) as reason:
+        kit.assume(not is_refused, "a node that takes requests of this member", reply.body)
+    except (NotJudgedError, KitError) as reason:
         return str(reason)
     except grpc.aio.AioRpcError as error:
         return _call_failed(error)
@@ -253,7 +253,7 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
         )
     except BeyondError:
         raise
-    except (CannotTellError, KitError) as reason:
+    except (NotJudgedError, KitError) as reason:
         return open_question(str(reason))
     except TimeoutError:
         return open_question(f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s")

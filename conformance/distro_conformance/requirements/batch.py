@@ -43,7 +43,7 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     client, service = await kit.client(), kit.service()
     await client.register(kit.service(), "10.0.0.1", 79)
     revisions = [await kit.revision_of(client.id)]
-    kit.presuppose(bool(revisions[0]), f"a revision of {client.id} that a registration raises", revisions[0])
+    kit.assume(bool(revisions[0]), f"a revision of {client.id} that a registration raises", revisions[0])
     for ports in (PORTS, PORTS[1:]):
         await client.register_batch(service, "10.0.0.1", ports)
         revisions.append(await kit.revision_of(client.id))
@@ -67,7 +67,7 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
     for revision, port in ((1, 78), (2, 79)):
         reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))
         kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply}")
-        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
+        kit.assume(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
     ports: list[int] = []
     for revision, batch in ((3, PORTS), (4, OTHER_PORTS)):
         reply = await kit.peer.sync_batches(synced, revision, "10.0.0.1", {service: batch})
@@ -145,7 +145,7 @@ async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
     body["instances"] = [{**instance, **part} for instance, part in zip(body["instances"], parts, strict=True)]
     reply = await client.ask("BatchInstanceRequest", body)
     kit.note(f"it registers the batch {body['instances']}: {reply}")
-    kit.presuppose(reply.succeeded, "a batch that is taken", reply)
+    kit.assume(reply.succeeded, "a batch that is taken", reply)
     change = await kit.arrange_sent("CHANGE", client.id)
     published = change.call.replica.published if change.call and change.call.replica else ()
     held = {each.port: (each.cluster, each.healthy, _attributes(each)) for each in published}

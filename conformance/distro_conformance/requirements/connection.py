@@ -63,7 +63,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
         await kit.sleep(_ACTIVE_MS)
         reply = await client.check_health()
         idle_ms = client.longest_idle_ms if kit.target.clock.is_real else 0
-        kit.presuppose_turns(idle_ms, kit.timings.idle_ms, "signs of life")
+        kit.assume_turns(idle_ms, kit.timings.idle_ms, "signs of life")
         kit.require(reply.succeeded, "a connection that lives", reply)
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
@@ -84,5 +84,5 @@ async def _is_asked(kit: Kit, client: PlayedClient, *, within_ms: int) -> None:
 
 async def _registered(kit: Kit) -> PlayedClient:
     client, _ = await kit.publisher(idle=True)
-    kit.presuppose(await kit.peer.query(client.id) is not None, f"the node to hold {client.id}", "nothing")
+    kit.assume(await kit.peer.query(client.id) is not None, f"the node to hold {client.id}", "nothing")
     return client

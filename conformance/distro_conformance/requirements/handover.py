@@ -156,7 +156,7 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
         await leaver.verify(client.id, 1)
         await kit.sleep(_VERIFY_MS)
     reply = await leaver.verify(client.id, 1)
-    kit.presuppose(reply.succeeded, f"a VERIFY of {client.id} that succeeds", reply)
+    kit.assume(reply.succeeded, f"a VERIFY of {client.id} that succeeds", reply)
     await kit.change_members(stayer)
     kit.note(f"{leaver.address} leaves the list; its last VERIFY of {client.id} was at {verified_ms} ms")
 
@@ -186,7 +186,7 @@ async def _copied(kit: Kit) -> _Moved:
     moved = client, service, leaver, _ = _moving(kit)
     reply = await leaver.sync(client.id, 1, (service, client.ip, client.port))
     kit.note(f"{leaver.address} sends CHANGE of {client.id}, which it owns, with {service}: {reply}")
-    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client.id}", reply)
+    kit.assume(reply.succeeded, f"an acknowledged CHANGE of {client.id}", reply)
     return moved
 
 

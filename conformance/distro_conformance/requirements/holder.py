@@ -42,7 +42,7 @@ async def late_change_is_not_applied(kit: Kit) -> None:
     client, _ = await kit.synced()
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
-    kit.presuppose(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
+    kit.assume(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
     late = kit.service()
     reply = await kit.peer.sync(client, 1, (late, "10.0.0.1", 80))
     kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
@@ -185,7 +185,7 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
             kit.peer.sync(client, revision, *((each, "10.0.0.1", 80) for each in said[revision])) for revision in said
         )
         replies = await asyncio.gather(*sent)
-        kit.presuppose(all(reply.succeeded for reply in replies), f"two acknowledged CHANGEs of {client}", replies)
+        kit.assume(all(reply.succeeded for reply in replies), f"two acknowledged CHANGEs of {client}", replies)
         copy = await kit.peer.query(client)
         is_whole = copy is not None and services(copy) == said.get(copy.revision or 0)
         seen = "nothing" if copy is None else f"revision {copy.revision} with {len(copy.published)} services"

@@ -76,7 +76,7 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     changes = [each.call.replica for each in kit.arrivals(client.id) if each.call and each.call.replica]
     announced = any(not published.healthy for replica in changes for published in replica.published)
     if seen != "unhealthy" and not announced:
-        _presuppose_checks(kit, began_ms)
+        _assume_checks(kit, began_ms)
     kit.require(seen == "unhealthy" or announced, f"{client.id} to be unhealthy before it is gone", seen)
     await kit.never(shown("gone"), for_ms=left_of(_GONE_MS - 1), what=f"{client.id} may yet beat")
     await kit.eventually(
@@ -91,7 +91,7 @@ async def client_is_created_once(kit: Kit) -> None:
     services = [kit.service() for _ in range(2)]
     replies = await asyncio.gather(*(client.register(service) for client in clients for service in services))
     kit.note(f"{len(clients)} clients register {services[0]} and {services[1]} at once, and never beat")
-    kit.presuppose(all(reply.status == 200 for reply in replies), "registrations that succeed", replies)
+    kit.assume(all(reply.status == 200 for reply in replies), "registrations that succeed", replies)
     reader, within_ms = await kit.client(), _GONE_MS + 2 * _CHECK_MS + kit.timings.view_ms
     for service in services:
         await kit.eventually(kit.shows(reader, service), within_ms=within_ms, what=f"{service} without instances")
@@ -134,7 +134,7 @@ async def beats_keep_an_instance(kit: Kit) -> None:
         copy = await kit.peer.query(client.id)
         healthy = {each.service: each.healthy for each in copy.published} if copy else {}
         if healthy.get(service) is not True:
-            kit.presuppose_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
+            kit.assume_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
         kit.require(healthy.get(service) is True, f"a healthy {service} of {client.id}", copy)
         return healthy
 
@@ -198,7 +198,7 @@ async def health_has_a_revision(kit: Kit) -> None:
     async def announced() -> Arrival | None:
         found = await shown()
         if found is None and await ended() is not None:
-            _presuppose_checks(kit, began_ms)
+            _assume_checks(kit, began_ms)
         return found
 
     unhealthy = await kit.eventually(announced, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy")
@@ -274,7 +274,7 @@ async def owner_verifies_ip_port_clients(kit: Kit) -> None:
         change = await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
         verify = await kit.eventually_sent("VERIFY", client.id, after=change, at=peer)
         revisions = [each.call.revision for each in (change, verify) if each.call]
-        kit.presuppose_turns(verify.at_ms - change.at_ms, _UNHEALTHY_MS, "a VERIFY of what is still healthy")
+        kit.assume_turns(verify.at_ms - change.at_ms, _UNHEALTHY_MS, "a VERIFY of what is still healthy")
         if kit.target.profile in _HAS_REVISIONS:
             kit.require(revisions[0] == revisions[1] != 0, "the revision of the CHANGE", revisions)
 
@@ -287,7 +287,7 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
     client, service = replace(kit.http_client(kit.peer.address), api=api), kit.service()
     reply = await client.register(service)
     kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node by {api}: {reply}")
-    kit.presuppose(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
+    kit.assume(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
     told, reader, was_shown = kit.arrival("CHANGE", client.id), await kit.client(), False
 
     async def reached() -> object:
@@ -322,7 +322,7 @@ async def each_part_has_a_revision(kit: Kit) -> None:
         revisions: dict[str, int | None] = {}
         for what, (metadata, parameters) in parts.items():
             reply = await client.register(service, metadata, **parameters)
-            kit.presuppose(reply.status == 200, f"a registration of {client.id} by {api} that succeeds", reply)
+            kit.assume(reply.status == 200, f"a registration of {client.id} by {api} that succeeds", reply)
             revisions[what] = await kit.revision_of(client.id)
         await client.register(service)
         again = await kit.revision_of(client.id)
@@ -363,7 +363,7 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
     left_ms = began_ms + _GONE_MS + 2 * _CHECK_MS - kit.target.clock.now_ms()
     await kit.settle(max(0, left_ms))
     found = await healthy()
-    kit.presuppose_turns(kit.target.clock.now_ms() - began_ms, 2 * _GONE_MS, "a look")
+    kit.assume_turns(kit.target.clock.now_ms() - began_ms, 2 * _GONE_MS, "a look")
     kit.require(found == {patient: True}, f"a healthy {patient} alone", found)
 
 
@@ -385,7 +385,7 @@ async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
         kit.require(reply.status == 200 and "10200" in reply.text, "code 10200 for a whole beat", reply)
         await kit.sleep(_BEAT_MS)
         copy = await kit.peer.query(client.id)
-        kit.presuppose_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
+        kit.assume_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
         return {each.service: each.healthy for each in copy.published} if copy else {}
 
     async def other_ends() -> bool:
@@ -454,11 +454,11 @@ def _ended(kit: Kit, client: str, after: Arrival) -> Look[Arrival]:
     return look
 
 
-def _presuppose_checks(kit: Kit, since_ms: int) -> None:
+def _assume_checks(kit: Kit, since_ms: int) -> None:
     """Checks of beats come every five seconds: an instance is gone without having been unhealthy only where one of them
     is late by the ten seconds in between, less the five that it may come after the time."""
     taken_ms = kit.target.clock.slack_since(since_ms)
-    kit.presuppose(taken_ms < _CHECK_MS, "checks of beats in time", f"this machine took {taken_ms} ms")
+    kit.assume(taken_ms < _CHECK_MS, "checks of beats in time", f"this machine took {taken_ms} ms")
 
 
 async def _registered(kit: Kit, **metadata: str) -> tuple[PlayedHttpClient, str]:
@@ -466,5 +466,5 @@ async def _registered(kit: Kit, **metadata: str) -> tuple[PlayedHttpClient, str]
     client, service = kit.http_client(kit.target.address), kit.service()
     reply = await client.register(service, metadata)
     kit.note(f"{client.id}, which the node owns, registers {service} there: {reply}")
-    kit.presuppose((reply.status, reply.text) == (200, "ok"), f"a registration of {client.id} that succeeds", reply)
+    kit.assume((reply.status, reply.text) == (200, "ok"), f"a registration of {client.id} that succeeds", reply)
     return client, service

@@ -67,7 +67,7 @@ async def change_renews(kit: Kit) -> None:
         for client, service in copies:  # half a turn apart: what ends between a look and the next CHANGE is not seen
             copy = await kit.peer.query(client)
             if copy is None:
-                kit.presuppose_turns(kit.target.clock.now_ms() - told_ms[client], kit.timings.lease_ms, "renewals")
+                kit.assume_turns(kit.target.clock.now_ms() - told_ms[client], kit.timings.lease_ms, "renewals")
             told_ms[client] = kit.target.clock.now_ms()
             kit.require(
                 copy is not None,
@@ -102,7 +102,7 @@ async def verify_renews_beats(kit: Kit) -> None:
     client, _ = await kit.synced(client=http.id)
     longest_ms = await _is_kept_by_verifies(kit, since_ms, client)
     copy = await kit.peer.query(client)
-    kit.presuppose_turns(longest_ms, _UNHEALTHY_MS, "a VERIFY after the other")
+    kit.assume_turns(longest_ms, _UNHEALTHY_MS, "a VERIFY after the other")
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
 
 
@@ -115,7 +115,7 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     resumed_ms = kit.target.clock.now_ms()
     await kit.sleep(2 * kit.timings.clean_ms)
     copy = await kit.peer.query(client)
-    kit.presuppose_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a look")
+    kit.assume_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a look")
     held = copy is not None and services(copy) == [service]
     if not held:
         again = (await kit.peer.sync(client, 2, (service, "10.0.0.1", 80))).succeeded
@@ -140,7 +140,7 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
         longest_ms = max(longest_ms, began_ms - renewed_ms)
         answer = await kit.peer.verify(client, 1)
         if not answer.succeeded:
-            kit.presuppose_turns(kit.target.clock.now_ms() - renewed_ms, kit.timings.lease_ms, "renewals")
+            kit.assume_turns(kit.target.clock.now_ms() - renewed_ms, kit.timings.lease_ms, "renewals")
         renewed_ms = began_ms
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms

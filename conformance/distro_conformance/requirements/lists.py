@@ -61,7 +61,7 @@ async def list_is_the_union(kit: Kit) -> None:
     await _register(await kit.client(), service, 80, weight=2.5, metadata={"zone": "a"})
     await _register(await kit.client(), service, 81)
     reply = await kit.peer.sync(kit.foreign_client(), 1, (service, "10.0.0.1", 82))
-    kit.presuppose(reply.succeeded, "an acknowledged CHANGE", reply)
+    kit.assume(reply.succeeded, "an acknowledged CHANGE", reply)
     addresses = [f"10.0.0.1:{port}" for port in (80, 81, 82)]
     hosts = await kit.eventually_listed(reader, service, *addresses)
     first = next(host for host in hosts if host.port == 80)

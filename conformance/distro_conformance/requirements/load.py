@@ -161,7 +161,7 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     asked = await _loads_slowly(kit, reply)
     deleted = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
-    kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
+    kit.assume(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
     await kit.settle(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
     copy, other = await kit.peer.query(client), await kit.peer.query(rest)
     observed = NOTHING if copy is None else await kit.held_as_copy(client, 3, [service])
@@ -180,7 +180,7 @@ async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
     except ValueError as refusal:
         kit.note(f"it answers SNAPSHOT with a refusal: {refusal}")
         given = None
-    kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a SNAPSHOT before its load", "it came later")
+    kit.assume(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a SNAPSHOT before its load", "it came later")
     is_held = given == {client.id: [service]}
     kit.require(given is None, "a refusal", f"a snapshot of {given}", observed={"is_what_is_held": is_held})
 

@@ -99,7 +99,7 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
     report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, _report_of(kit.other))
     kit.other.forget(refusal)
-    kit.presuppose(report.succeeded, "a report that is taken", report)
+    kit.assume(report.succeeded, "a report that is taken", report)
     kit.note(f"{kit.other.address} has reported itself")
     await kit.settle(500)
     reply, passed_on = await _registers(kit, client, kit.other)
@@ -118,7 +118,7 @@ async def success_clears_the_failures(kit: Kit) -> None:
     await _refuses(kit, kit.other, 3)
     await kit.settle(300)
     reply, passed_on = await _registers(kit, kit.http_client(kit.other.address), kit.other)
-    kit.presuppose_answers(began_ms)  # a report that is not answered in time has failed too
+    kit.assume_answers(began_ms)  # a report that is not answered in time has failed too
     kit.require(
         passed_on, f"that it is passed on to {kit.other.address}, of which no four reports in a row failed", reply
     )

@@ -33,7 +33,7 @@ async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
 async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
     """A client with one service."""
     client, service = await kit.publisher()
-    kit.presuppose(await _published(kit, client) == [service], f"{client.id} to publish {service}", "something else")
+    kit.assume(await _published(kit, client) == [service], f"{client.id} to publish {service}", "something else")
     return client, service
 
 

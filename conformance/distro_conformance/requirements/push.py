@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import presupposed
+from distro_conformance.node.observer import assumed
 from distro_conformance.node.player import PlayedClient, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
@@ -146,7 +146,7 @@ async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
         await publisher.register(service, "10.0.0.1", port)
         if is_change_first:
             await newcomer.subscribe(service)
-        kit.presuppose_turns(kit.target.clock.now_ms() - began_ms, _PUSH_DELAY_MS, "a change and a subscription")
+        kit.assume_turns(kit.target.clock.now_ms() - began_ms, _PUSH_DELAY_MS, "a change and a subscription")
         order = "before" if is_change_first else "after"
         kit.note(f"{publisher.id} registers {service} at port {port} just {order} {newcomer.id} subscribes to it")
         for each in (subscriber, newcomer):
@@ -158,7 +158,7 @@ async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int)
     await kit.eventually(_list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=what)
 
 
-_arrange_pushed = presupposed(_pushed)
+_arrange_pushed = assumed(_pushed)
 
 
 def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:

@@ -51,7 +51,7 @@ def _change(kit: Kit, client: str) -> Json:
 async def _require_failure(kit: Kit, body: Json, what: str) -> None:
     plain = await kit.peer.say(_change(kit, kit.foreign_client()))
     # A node that refuses whatever this member says has not refused it for this reason.
-    kit.presuppose(plain.succeeded, "an acknowledged CHANGE of which nothing is wrong", plain)
+    kit.assume(plain.succeeded, "an acknowledged CHANGE of which nothing is wrong", plain)
     reply = await kit.peer.say(body)
     kit.note(f"{kit.peer.address} sends {what}: {reply}")
     copy = await kit.peer.query(body["distroData"]["distroKey"]["resourceKey"])

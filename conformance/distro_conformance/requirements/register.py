@@ -51,7 +51,7 @@ async def instance_travels_whole(kit: Kit) -> None:
     body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
     reply = await client.ask("InstanceRequest", body)
-    kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
+    kit.assume(reply.succeeded, "a registration that succeeds", reply)
     change = await kit.arrange_sent("CHANGE", client.id)
     infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
     info, extended = infos[0], infos[0].get("extendDatum") or {}
@@ -108,7 +108,7 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
         body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}
         reply = await client.ask("InstanceRequest", body)
-        kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
+        kit.assume(reply.succeeded, "a registration that succeeds", reply)
     kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
     copy = await kit.peer.query(client.id)
     kit.require(len(copy.published if copy else ()) == 3, "three services", copy)

@@ -76,7 +76,7 @@ async def silent_client_is_verified(kit: Kit) -> None:
 async def abilities_are_pushed(kit: Kit) -> None:
     """A server that says it negotiates abilities pushes its own to a client that sent a table of them."""
     reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
-    kit.presuppose(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
+    kit.assume(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
     await kit.connection(SDK_LABELS, on_push=pushes.append)
     acknowledged = known(lambda: any(push.type == ACK for push in pushes))
@@ -91,7 +91,7 @@ async def strange_stream_messages_are_ignored(kit: Kit) -> None:
     connection = await kit.connection(SDK_LABELS)
     service = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(service))
-    kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
+    kit.assume(reply.succeeded, "a registration that succeeds", reply)
     answer = {"resultCode": 200, "errorCode": 0, "requestId": "never-asked", "success": True}
     for type_name, body in ((DETECTION.replace("Request", "Response"), answer), ("NobodyKnowsThis", EMPTY)):
         await connection.push(type_name, body)
@@ -144,7 +144,7 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
     kit.note(f"it registers {own} at 10.0.0.1:80: {reply}")
     held = services(await kit.peer.query(client))
     took_ms = kit.target.clock.now_ms() - since_ms  # later on the lease of a copy may end, or who says nothing is asked
-    kit.presuppose_turns(took_ms, kit.timings.idle_ms, "a registration after the copy")
+    kit.assume_turns(took_ms, kit.timings.idle_ms, "a registration after the copy")
     own_alone = kit.arrival("CHANGE", client, carrying=lambda copy: services(copy) == [own])
 
     async def otherwise() -> Observed:

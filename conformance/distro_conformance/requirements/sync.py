@@ -69,7 +69,7 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
         longest_ms += kit.target.clock.slack_since(changed_ms[0])  # more is not known of the gaps at the node
         if longest_ms < within_ms:
             break
-    kit.presuppose_turns(longest_ms, within_ms, "one change after the other")
+    kit.assume_turns(longest_ms, within_ms, "one change after the other")
     arrived = kit.arrivals(client.id)
     took_ms = (arrived[0].at_ms if arrived else kit.target.clock.now_ms()) - changed_ms[0]
     what = "a CHANGE although the client goes on changing"
@@ -105,7 +105,7 @@ async def changes_are_merged(kit: Kit) -> None:
         if took_ms < kit.timings.sync_ms // 2:
             break
     else:
-        kit.presuppose(False, "three requests within half a sync delay", f"{took_ms} ms in the last attempt")
+        kit.assume(False, "three requests within half a sync delay", f"{took_ms} ms in the last attempt")
     change = await kit.eventually_sent("CHANGE", client.id)
     replica = change.call.replica if change.call else None
     kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)

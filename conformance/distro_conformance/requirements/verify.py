@@ -117,7 +117,7 @@ async def silence_delays_no_verify(kit: Kit) -> None:
     for _ in range(_MANY):
         client = kit.http_client(kit.target.address)
         reply = await client.register(kit.service())
-        kit.presuppose(reply.text == "ok", f"a registration of {client.id} that succeeds", reply)
+        kit.assume(reply.text == "ok", f"a registration of {client.id} that succeeds", reply)
     kit.note(f"{_MANY} clients of the HTTP API register; {silent.address} answers no VERIFY")
     verify = await kit.arrange_sent("VERIFY", client.id, at=other, within_ms=2 * kit.timings.verify_ms)
     for _ in range(2):

@@ -28,7 +28,7 @@ from distro_model.actions import (
     Restart,
     Resume,
 )
-from distro_model.clock.board import Told
+from distro_model.clock.board import Handled
 from distro_model.cluster.values import Call
 from distro_model.events import (
     BEATS,
@@ -104,7 +104,7 @@ class SimulationJournal:
         self._copies_have_revisions = profile.revisions_travel
         self._applying: list[tuple[int, Call]] = []  # CHANGEs that are being applied in parts (B05), with their targets
         self._homes: dict[str, str] = {}  # of the clients that have connected
-        self._rows: dict[type[Event], Callable[[int, Told, Any], None]] = {
+        self._rows: dict[type[Event], Callable[[int, Handled, Any], None]] = {
             RequestReceived: self._received,
             CallEnded: self._ended,
             ApplyDue: self._applied_part,
@@ -148,78 +148,80 @@ class SimulationJournal:
         if not call.is_report:
             self._request(at_ms, _SENT, source, self._names[target], call)
 
-    def told(self, at_ms: int, told: Told) -> None:
-        rows = self._rows.get(type(told.event))
+    def handled(self, at_ms: int, handled: Handled) -> None:
+        rows = self._rows.get(type(handled.event))
         if rows is not None:
-            rows(at_ms, told, told.event)
+            rows(at_ms, handled, handled.event)
 
-    def _received(self, at_ms: int, told: Told, event: RequestReceived) -> None:
-        call, position, request = told.call, told.position, event.request
+    def _received(self, at_ms: int, handled: Handled, event: RequestReceived) -> None:
+        call, position, request = handled.call, handled.position, event.request
         if request.operation is Operation.REPORT or call is None:
             return
         self._request(at_ms, _RECEIVED, position, event.source, call)
-        if isinstance(request, Change) and told.answer is not None:
-            self._copied(at_ms, told, request.client, call)
-        elif isinstance(request, Delete) and request.client in _gone(told):
+        if isinstance(request, Change) and handled.answer is not None:
+            self._copied(at_ms, handled, request.client, call)
+        elif isinstance(request, Delete) and request.client in _gone(handled):
             self._removed(at_ms, position, request.client, _message(call), None)
-        elif isinstance(request, Verify) and told.before.client(request.client) is None:
-            self._copied(at_ms, told, request.client, call)  # only a mutant creates what it does not know
-        if told.answer is None:
+        elif isinstance(request, Verify) and handled.before.client(request.client) is None:
+            self._copied(at_ms, handled, request.client, call)  # only a mutant creates what it does not know
+        if handled.answer is None:
             self._applying.append((position, call))
         else:
-            self._reply(at_ms, _REPLIED, position, event.source, call, told.answer)
+            self._reply(at_ms, _REPLIED, position, event.source, call, handled.answer)
 
-    def _applied_part(self, at_ms: int, told: Told, event: ApplyDue) -> None:
+    def _applied_part(self, at_ms: int, handled: Handled, event: ApplyDue) -> None:
         apply = event.apply
-        if told.answer is None:
+        if handled.answer is None:
             return
         request = Change(apply.client, apply.revision, apply.content)
         for each in self._applying:
-            if each[0] == told.position and each[1].request == request:
+            if each[0] == handled.position and each[1].request == request:
                 self._applying.remove(each)
-                self._copied(at_ms, told, request.client, each[1])
-                self._reply(at_ms, _REPLIED, told.position, apply.source, each[1], told.answer)
+                self._copied(at_ms, handled, request.client, each[1])
+                self._reply(at_ms, _REPLIED, handled.position, apply.source, each[1], handled.answer)
                 return
 
-    def _ended(self, at_ms: int, told: Told, event: CallEnded) -> None:
-        call = told.call
+    def _ended(self, at_ms: int, handled: Handled, event: CallEnded) -> None:
+        call = handled.call
         if call is None or event.request.operation is Operation.REPORT:
             return
-        self._reply(at_ms, _ENDED, told.position, event.target, call, event.answer)
+        self._reply(at_ms, _ENDED, handled.position, event.target, call, event.answer)
         for copy in event.answer.copies:
-            self._copied(at_ms, told, copy.client, call)
+            self._copied(at_ms, handled, copy.client, call)
 
-    def _copied(self, at_ms: int, told: Told, client: str, call: Call) -> None:
+    def _copied(self, at_ms: int, handled: Handled, client: str, call: Call) -> None:
         """A row for a copy that was applied, be it the same again; none where the node protected what it has."""
-        held = told.after.client(client)
-        if held is not None and held is not told.before.client(client):
-            self._holds(at_ms, told.position, _APPLIED, held, _message(call))
+        held = handled.after.client(client)
+        if held is not None and held is not handled.before.client(client):
+            self._holds(at_ms, handled.position, _APPLIED, held, _message(call))
 
-    def _leases_checked(self, at_ms: int, told: Told, _: LeaseCheckDue) -> None:
-        for client in _gone(told):
-            self._removed(at_ms, told.position, client, None, LEASE)
+    def _leases_checked(self, at_ms: int, handled: Handled, _: LeaseCheckDue) -> None:
+        for client in _gone(handled):
+            self._removed(at_ms, handled.position, client, None, LEASE)
 
-    def _client_spoke(self, at_ms: int, told: Told, event: ClientConnected | InstanceRequest) -> None:
+    def _client_spoke(self, at_ms: int, handled: Handled, event: ClientConnected | InstanceRequest) -> None:
         kind = Kind.CLIENT_CONNECTED if isinstance(event, ClientConnected) else Kind.CLIENT_CHANGED
-        held = told.after.client(event.client)
+        held = handled.after.client(event.client)
         if held is not None:
-            self._holds(at_ms, told.position, kind.value, held, None)
+            self._holds(at_ms, handled.position, kind.value, held, None)
 
-    def _connections_ended(self, at_ms: int, told: Told, _: Event) -> None:
+    def _connections_ended(self, at_ms: int, handled: Handled, _: Event) -> None:
         kind = Kind.CLIENT_DISCONNECTED.value
-        for client in _gone(told):
+        for client in _gone(handled):
             row = (at_ms, kind, None, None, None, client, True, None, None, None, None)
-            self._add(self._names[told.position], row)
+            self._add(self._names[handled.position], row)
 
-    def _http_clients_changed(self, at_ms: int, told: Told, event: HttpReceived | HttpFinished | BeatCheckDue) -> None:
+    def _http_clients_changed(
+        self, at_ms: int, handled: Handled, event: HttpReceived | HttpFinished | BeatCheckDue
+    ) -> None:
         """The owner of an ip:port client is the node that handles its requests and checks its beats."""
-        for client in told.after.clients:
-            before = told.before.client(client.name)
+        for client in handled.after.clients:
+            before = handled.before.client(client.name)
             shown = before is None or (before.content, before.revision) != (client.content, client.revision)
             if is_ip_client(client.name) and shown:
                 beats = None if before is None else _by_beats(event, before.content, client.content)
-                self._holds(at_ms, told.position, Kind.CLIENT_CHANGED.value, client, None, owned=True, detail=beats)
-        self._connections_ended(at_ms, told, event)
+                self._holds(at_ms, handled.position, Kind.CLIENT_CHANGED.value, client, None, owned=True, detail=beats)
+        self._connections_ended(at_ms, handled, event)
 
     # Rows
 
@@ -279,11 +281,11 @@ def _message(call: Call) -> str:
     return f"m{call.number}"
 
 
-def _gone(told: Told) -> list[str]:
+def _gone(handled: Handled) -> list[str]:
     """The clients that the node no longer has."""
-    if told.after.clients is told.before.clients:
+    if handled.after.clients is handled.before.clients:
         return []
-    return [client.name for client in told.before.clients if told.after.client(client.name) is None]
+    return [client.name for client in handled.before.clients if handled.after.client(client.name) is None]
 
 
 def _by_beats(event: Event, before: Content, after: Content) -> str | None:

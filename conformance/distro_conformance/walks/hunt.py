@@ -33,7 +33,7 @@ from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.stage import Among, Elsewhere, Lockstep, Stage, expected_after
+from distro_conformance.walks.stage import Lockstep, RealTime, SingleNode, Stage, expected_after
 from distro_conformance.walks.tally import ACTIONS, Check, Tally
 from distro_conformance.walks.walk import Walk, draw
 from distro_conformance.wire.transports import steps_over, wire_of
@@ -74,34 +74,32 @@ def hunt(
         return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
     result = Hunt(options)
     tally = Tally(result, began_s, on_progress, is_over, check)
-    elsewhere: Elsewhere | None = None
+    real_time: RealTime | None = None
 
-    def start_elsewhere() -> Elsewhere:
-        return Elsewhere(
-            options.target, None, NODES, on_progress, tally.is_known, tally.leave_open, options.credentials
-        )
+    def start_real_time() -> RealTime:
+        return RealTime(options.target, None, NODES, on_progress, tally.is_known, tally.leave_open, options.credentials)
 
     if options.is_elsewhere:
-        elsewhere = start_elsewhere()
-        result.options = options = replace(options, profile=elsewhere.profile)
+        real_time = start_real_time()
+        result.options = options = replace(options, profile=real_time.profile)
 
     def start() -> Stage | None:
-        nonlocal elsewhere
+        nonlocal real_time
         if tally.is_enough():
             return None
-        if elsewhere is not None and tally.is_spoilt:
-            elsewhere.stop()
-            elsewhere, tally.is_spoilt = start_elsewhere(), False
+        if real_time is not None and tally.is_spoilt:
+            real_time.stop()
+            real_time, tally.is_spoilt = start_real_time(), False
         if options.among_played:
-            return Among(
+            return SingleNode(
                 options.nodes, options.profile, options.mutant, tally.wire, tally.watch, serves_http=tally.http
             )
-        recorder = _recorder(options, result.runs) if elsewhere is None or elsewhere.is_recorded else None
-        if elsewhere is not None:
+        recorder = _recorder(options, result.runs) if real_time is None or real_time.is_recorded else None
+        if real_time is not None:
             if recorder is not None:
-                elsewhere.record_anew(recorder)
+                real_time.record_anew(recorder)
                 tally.recording = recorder.path
-            return elsewhere
+            return real_time
         return Lockstep(
             NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
         )
@@ -110,8 +108,8 @@ def hunt(
         with _only_new_garbage():
             _rounds(tally, start)
     finally:
-        if elsewhere is not None:
-            elsewhere.stop()
+        if real_time is not None:
+            real_time.stop()
         tally.tidy()
     result.failure = failure = _failure(options, tally)
     if failure and options.database:
@@ -265,7 +263,7 @@ def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
         ours = (scenario, str(error), len(actions))
         return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)
     run = Run(options.nodes, tuple(actions))
-    stage = partial(Among if options.among_played else Lockstep, serves_http=tally.http)
+    stage = partial(SingleNode if options.among_played else Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(
         options.profile, options.mutant, tally.wire, tally.tried, stage, model_first=not options.among_played
     )

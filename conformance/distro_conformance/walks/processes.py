@@ -29,14 +29,14 @@ _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class _Ties:
+class _Shared:
     """What a process has in common with the one that began it."""
 
-    told: Queue[str]
+    progress: Queue[str]
     is_over: Event
 
 
-_ties: list[_Ties] = []  # of this process, if another began it
+_shared: list[_Shared] = []  # of this process, if another began it
 
 
 def hunt_on(
@@ -51,14 +51,14 @@ def hunt_on(
     if processes == 1:
         return hunt(options, on_progress, check=check)
     context = multiprocessing.get_context("spawn")  # gRPC does not stand a fork
-    ties = _Ties(context.Queue(), context.Event())
-    with ProcessPoolExecutor(processes, context, _ties_are, (ties,)) as pool:
+    shared = _Shared(context.Queue(), context.Event())
+    with ProcessPoolExecutor(processes, context, _set_shared, (shared,)) as pool:
         runs_max = options.runs_max and math.ceil(options.runs_max / processes)
         each = [replace(options, seed=options.seed + number, runs_max=runs_max) for number in range(processes)]
         try:
             with kept_from_children():
                 hunts = [pool.submit(_hunt, share) for share in each]
-            _await(hunts, ties, on_progress)
+            _await(hunts, shared, on_progress)
         except BaseException:  # nobody wants what they may still find, and a run can be long
             for process in multiprocessing.active_children():
                 process.terminate()
@@ -66,9 +66,9 @@ def hunt_on(
     return _merged(options, [each.result() for each in hunts])
 
 
-def _ties_are(ties: _Ties) -> None:
+def _set_shared(shared: _Shared) -> None:
     """In a process that has just begun, and ends when the one that began it does, however that ends."""
-    _ties.append(ties)
+    _shared.append(shared)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -80,20 +80,20 @@ def _ties_are(ties: _Ties) -> None:
 
 
 def _hunt(options: HuntOptions) -> Hunt:
-    (ties,) = _ties
-    return hunt(options, lambda text: ties.told.put(f"{text}, seed {options.seed}"), ties.is_over.is_set)
+    (shared,) = _shared
+    return hunt(options, lambda text: shared.progress.put(f"{text}, seed {options.seed}"), shared.is_over.is_set)
 
 
-def _await(hunts: Sequence[Future[Hunt]], ties: _Ties, on_progress: Callable[[str], None]) -> None:
+def _await(hunts: Sequence[Future[Hunt]], shared: _Shared, on_progress: Callable[[str], None]) -> None:
     """Until all have ended; whoever finds something or breaks ends the others."""
     left = set(hunts)
     while left:
         ended, left = wait(left, _LOOK_S, FIRST_COMPLETED)
         if any(each.exception() or each.result().failure for each in ended):
-            ties.is_over.set()
+            shared.is_over.set()
         with suppress(Empty):
             while True:
-                on_progress(ties.told.get_nowait())
+                on_progress(shared.progress.get_nowait())
 
 
 def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.walks.stage import Among, Lockstep
+from distro_conformance.walks.stage import Lockstep, SingleNode
 from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
 from distro_model.clock.cluster import observe, prologue, start
@@ -48,7 +48,7 @@ class OnNodes:
     mutant: str | None
     wire: Wire
     on_run: Callable[[Run], None] = lambda _: None
-    stage: Callable[..., Lockstep | Among] = Lockstep
+    stage: Callable[..., Lockstep | SingleNode] = Lockstep
     """Made of nodes, profile, mutant and wire."""
     model_first: bool = True
     """Whether the model with the mutant, beside the one without, does what such a run does."""

@@ -158,7 +158,7 @@ class Lockstep(_OnCluster):
         super().close()
 
 
-class Among(_OnCluster):
+class SingleNode(_OnCluster):
     """A run of one embedded node among played members. There is no recording, and every step is looked at."""
 
     def __init__(
@@ -178,7 +178,7 @@ class Among(_OnCluster):
         return self.cluster.forbidden(action)
 
 
-class Elsewhere(_OnCluster):
+class RealTime(_OnCluster):
     """Any cluster in its own time: its nodes are not followed step by step, they must agree in the end.
 
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its

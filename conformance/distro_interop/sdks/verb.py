@@ -9,7 +9,7 @@ import typer
 
 from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption, only, profile_option
-from distro_conformance.cli.output import Told, print_judged, progress, summary
+from distro_conformance.cli.output import ResultLine, print_judged, progress, summary
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.slack import require_free_machine
 
@@ -47,9 +47,9 @@ def sdks(
     raise typer.Exit(judged.verdict.exit_code)
 
 
-def _told(finding: Finding) -> Told:
+def _told(finding: Finding) -> ResultLine:
     timing = f" ({finding.seconds:.1f} s)" if finding.seconds else ""
-    return Told(finding.judgement, f"{finding.client:<12} {finding.about:<12} {finding.message}{timing}".rstrip())
+    return ResultLine(finding.judgement, f"{finding.client:<12} {finding.about:<12} {finding.message}{timing}".rstrip())
 
 
 _OUTCOMES = {

@@ -67,10 +67,10 @@ class Chains:
         return {**always, **timeless, **({} if bounds.pauses else {"last_ms": None})}
 
     @cached_property
-    def tell(self) -> Look:
+    def handle(self) -> Look:
         """(node, event) -> the node after it, the calls that it sent, its answer, what was wrong about it."""
 
-        def told(node: NodeState | None, event: Event) -> Sequence[Alternative]:
+        def handled(node: NodeState | None, event: Event) -> Sequence[Alternative]:
             if node is None:
                 return ()
             result = step(node, event, self.layout.profile)
@@ -80,7 +80,7 @@ class Chains:
             found = alarms(node, event, result.node, answer, calls, self.layout.profile)
             return ((result.node, tuple((out.target, _call(result.node, out)) for out in sent), answer, found),)
 
-        return told
+        return handled
 
     @cached_property
     def push(self) -> Mapping[str, Look]:
@@ -156,10 +156,10 @@ def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock
 
 
 @cache
-def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, tells: bool, watches: bool) -> Look:
+def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, handles: bool, watches: bool) -> Look:
     """A look-up of the values of `names`: the same function and constants are the same object."""
     given = partial(function, **dict(constants)) if constants else function
-    meant = _seen if watches else events if tells else alternatives
+    meant = _seen if watches else events if handles else alternatives
 
     def look(*values: Value) -> Sequence[Alternative]:
         return meant(given(*values))
@@ -178,10 +178,10 @@ def _seen(found: object) -> Sequence[Alternative]:
 
 
 @cache
-def _constant(function: Function, constants: Constants, *, tells: bool) -> Look:
+def _constant(function: Function, constants: Constants, *, handles: bool) -> Look:
     """A look-up of what depends on nothing."""
     found = function(**dict(constants))
-    result = events(found) if tells else alternatives(found)
+    result = events(found) if handles else alternatives(found)
     return lambda _: result
 
 
@@ -215,17 +215,17 @@ class _Draft:
             self.look(f"no {cost} are left", _spent(cost), (BUDGET,), (BUDGET,))
 
     def add(self, each: Step) -> None:
-        told = (each.told,) if each.told else ()
-        written = () if each.does in (Does.TELLS, Does.WATCHES) else tuple(written_by(each.function))
-        for member in self.place.members((*reads_of(each.function), *written, *told)):
+        handler = (each.handler,) if each.handler else ()
+        written = () if each.does in (Does.HANDLES, Does.WATCHES) else tuple(written_by(each.function))
+        for member in self.place.members((*reads_of(each.function), *written, *handler)):
             self.add_at(each, member, written)
 
     def check_use(self, each: Step, later: Sequence[Step]) -> None:
         """What a step writes is a column, or read later; else the step would vanish with what it is for."""
-        written = () if each.does in (Does.TELLS, Does.WATCHES) else tuple(written_by(each.function))
+        written = () if each.does in (Does.HANDLES, Does.WATCHES) else tuple(written_by(each.function))
         if each.unless != NO_GUARD or not written:
             return
-        read = {name for step in later for name in (*reads_of(step.function), step.told)}
+        read = {name for step in later for name in (*reads_of(step.function), step.handler)}
         of_families = {name for family in self.place.families for name in family.names}
         used = read.union(reads_of(self.transition.says), self.place.columns, of_families, self.place.absent)
         if not used.intersection(written):
@@ -244,15 +244,15 @@ class _Draft:
                 where = f"{self.transition.kind} {self.place.name}"
                 raise StatementError(f"{where}: {each.name} reads {name}, which nothing writes")
         guard = each.unless.format(**constants) if each.unless != NO_GUARD else NO_GUARD
-        tells, watches = each.does is Does.TELLS, each.does is Does.WATCHES
+        handles, watches = each.does is Does.HANDLES, each.does is Does.WATCHES
         if read:
-            function, reads = _bound(each.function, read, given, tells=tells, watches=watches), read
+            function, reads = _bound(each.function, read, given, handles=handles, watches=watches), read
         else:
-            function, reads = _constant(each.function, given, tells=tells), (BUDGET,)
+            function, reads = _constant(each.function, given, handles=handles), (BUDGET,)
         registers = [columns.get(name, name) for name in reads]
-        if tells:
+        if handles:
             self.look(guard, function, registers, ("event",))
-            self.tell(columns[each.told])
+            self.handle(columns[each.handler])
         elif watches:
             self.look(guard, function, registers, (f"alarm {len(self.alarms)}",))
             self.alarms.append(self.register(f"alarm {len(self.alarms)}"))
@@ -263,9 +263,9 @@ class _Draft:
         if any(name in ("now", "period") and name not in self.latest for name in names):
             self.look(NO_GUARD, self.chains.time, (CLOCK,), ("now", "period"))
 
-    def tell(self, column: str) -> None:
+    def handle(self, column: str) -> None:
         alarm_name, node = f"alarm {len(self.alarms)}", column.removeprefix(node_column(""))
-        self.look(f"{node} is down", self.chains.tell, (column, "event"), (column, "calls", "answer", alarm_name))
+        self.look(f"{node} is down", self.chains.handle, (column, "event"), (column, "calls", "answer", alarm_name))
         self.alarms.append(self.register(alarm_name))
         for other in self.chains.layout.others(node):
             link = link_column(node, other)

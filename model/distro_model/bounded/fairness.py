@@ -15,7 +15,7 @@ from typing import get_args
 from distro_model.bounded.layout import Layout
 from distro_model.cluster import calls, inside, nodes, torn
 from distro_model.cluster.registers import Taken
-from distro_model.cluster.statement import Place, Transition, chooses, tells
+from distro_model.cluster.statement import Place, Transition, chooses, handles
 from distro_model.cluster.values import Link, Phase
 from distro_model.events import ApplyDue, LocalEventDue, ReadDue
 from distro_model.local_events import LocalEvent
@@ -45,7 +45,7 @@ def reads_of(node: NodeState | None, now: int, client: str, target_name: str) ->
     return [each for each in due if (each.read.client, each.read.target) == (client, target_name)]
 
 
-READ_REVISION = replace(torn.READ_REVISION, steps=(tells("node", reads_of, "nothing of it is being read"),))
+READ_REVISION = replace(torn.READ_REVISION, steps=(handles("node", reads_of, "nothing of it is being read"),))
 
 
 def tasks(layout: Layout, node: str) -> Placed:
@@ -98,7 +98,7 @@ def applied_parts(layout: Layout, source: str, target: str) -> Placed:
     for client in (*layout.clients, *layout.ip_clients):
         place = layout.link(source, target).at(f"{source}->{target} {client}", client=client)
         for each in (torn.APPLY_PART, torn.APPLY_LAST):
-            yield replace(each, steps=(tells("target", parts_of, torn.NOTHING_APPLIED), *each.steps[1:])), place
+            yield replace(each, steps=(handles("target", parts_of, torn.NOTHING_APPLIED), *each.steps[1:])), place
 
 
 # Local events: one for each kind, each of which waits in one queue
@@ -108,7 +108,9 @@ def events_of(node: NodeState | None, now: int, profile: Profile, kind: str) -> 
     return [each for each in inside.first_waiting(node, now, profile) if type(each.event).__name__ == kind]
 
 
-HANDLE_EVENT = replace(inside.HANDLE_EVENT, steps=(tells("node", events_of, "no such event is the first of a queue"),))
+HANDLE_EVENT = replace(
+    inside.HANDLE_EVENT, steps=(handles("node", events_of, "no such event is the first of a queue"),)
+)
 
 
 def events(layout: Layout, node: str) -> Placed:

@@ -35,8 +35,8 @@ from distro_model.node import NodeState
 from distro_model.step import step
 
 
-class Told(NamedTuple):
-    """A node was told an event: what it was before and after, what it answered, and the call that it was about."""
+class Handled(NamedTuple):
+    """An event that a node has handled: the node before and after, its answer, and the call that it was about."""
 
     position: int
     event: Event
@@ -198,12 +198,12 @@ class Board(Named):
         self.sent += other.sent
         self.answer = other.answer
 
-    def told(self, position: int, event: Event) -> None:
+    def handle_and_settle(self, position: int, event: Event) -> None:
         """The node gets the event, and what it sends arrives."""
-        self.tell(position, event)
+        self.handle(position, event)
         self.settle()
 
-    def tell(self, position: int, event: Event, call: Call | None = None) -> Answer | None:
+    def handle(self, position: int, event: Event, call: Call | None = None) -> Answer | None:
         """One input to one node; what it sends is put aside until the transition is done. `call`: what it is about."""
         before = self.nodes[position]
         if before is None:
@@ -218,15 +218,15 @@ class Board(Named):
                 answer = output.answer
         if type(event) in OF_CLIENTS:
             self.answer = answer
-        self.note(Told(position, event, before, result.node, answer, call))
+        self.note(Handled(position, event, before, result.node, answer, call))
         return answer
 
-    def note(self, told: Told) -> None:
+    def note(self, handled: Handled) -> None:
         """Of each call that has ended here is a record."""
-        event = told.event
+        event = handled.event
         if type(event) is CallEnded and event.request.operation is not Operation.REPORT:
             request = event.request
-            source, client = self.plan.names[told.position], subject_of(request)
+            source, client = self.plan.names[handled.position], subject_of(request)
             revision = compared_revision(client, revision_of(request))
             call = Traffic(source, event.target, request.operation, client, revision, event.answer.result)
             self.traffic.append(call)

@@ -5,10 +5,10 @@ often as it happens. So the steps are written out as the lines of one function, 
 
     def deliver(board, source, target, call):
         event = arrival(call, names[source], now)
-        answer = board.tell(target, event, call)
+        answer = board.handle(target, event, call)
         event = end(call, answer, names[target], now)
         if event is None: return "it is still being handled"
-        answer = board.tell(source, event, call)
+        answer = board.handle(source, event, call)
 
 It returns None, or the guard that was false. What a search chooses is a parameter here. Steps that record or watch are
 left out. A guard that stands behind a change is one for which the caller takes a fork of the board (`is_tentative`).
@@ -95,16 +95,16 @@ class _Writer:
         self.given = given
         self.lines: list[str] = []
         self.functions: dict[str, Any] = {}
-        self.has_changed = self.has_told = self.is_tentative = False
+        self.has_changed = self.has_handled = self.is_tentative = False
         self.has_call = "call" in given
 
     def add(self, step: Step) -> None:
         if step.does in (Does.RECORDS, Does.WATCHES):
             return
-        written = () if step.does is Does.TELLS else tuple(written_by(step.function))
+        written = () if step.does is Does.HANDLES else tuple(written_by(step.function))
         if step.does is Does.CHOOSES and self.given.intersection(written):
             return
-        names = (*reads_of(step.function), *written, *((step.told,) if step.told else ()))
+        names = (*reads_of(step.function), *written, *((step.handler,) if step.handler else ()))
         family = next((each for each in names if each in FAMILIES and not self.is_column(each)), None)
         indent = ""
         if family is not None:
@@ -122,13 +122,13 @@ class _Writer:
         for name in self.given:
             if name not in NODES.values() and name != "client":
                 where[name] = name
-        if step.does is Does.TELLS and "event" in self.given and not self.has_told:
-            return self.told(step, own)  # the first event is chosen, what follows from it is not
+        if step.does is Does.HANDLES and "event" in self.given and not self.has_handled:
+            return self.handling(step, own)  # the first event is chosen, what follows from it is not
         function = f"step_{len(self.functions)}"
         self.functions[function] = step.function
         call = f"{function}({', '.join(where.get(name, name) for name in reads_of(step.function))})"
-        if step.does is Does.TELLS:
-            return [f"event = {call}", *self.guarded("event is None", step), *self.told(step, own)]
+        if step.does is Does.HANDLES:
+            return [f"event = {call}", *self.guarded("event is None", step), *self.handling(step, own)]
         if not written:
             return self.guarded(f"not {call}", step)
         lines = [f"result = {call}", *self.guarded("result is None", step)]
@@ -138,10 +138,10 @@ class _Writer:
             self.has_call = self.has_call or name == "call"
         return lines
 
-    def told(self, step: Step, own: Mapping[str, str]) -> list[str]:
-        self.has_changed = self.has_told = True
-        told = "other" if step.told in own else NODES[step.told]
-        return [f"answer = board.tell({told}, event{', call' if self.has_call else ''})"]
+    def handling(self, step: Step, own: Mapping[str, str]) -> list[str]:
+        self.has_changed = self.has_handled = True
+        handler = "other" if step.handler in own else NODES[step.handler]
+        return [f"answer = board.handle({handler}, event{', call' if self.has_call else ''})"]
 
     def guarded(self, condition: str, step: Step) -> list[str]:
         if step.unless == NO_GUARD:

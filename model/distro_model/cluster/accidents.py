@@ -8,7 +8,7 @@ hears its answer. At a client's home it may also be a DELETE.
 from __future__ import annotations
 
 from distro_model.cluster.calls import is_operation, taking
-from distro_model.cluster.statement import Transition, of, tells
+from distro_model.cluster.statement import Transition, handles, of
 from distro_model.cluster.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
 from distro_model.events import LoadInterrupted, RequestReceived
 from distro_model.messages import Change, Delete
@@ -16,7 +16,7 @@ from distro_model.transitions import LoadIsInterrupted, Strays
 
 INTERRUPT_LOAD = Transition(
     "interrupt load",
-    (*taking(is_operation), tells("source", of(LoadInterrupted, "now"))),
+    (*taking(is_operation), handles("source", of(LoadInterrupted, "now"))),
     of(LoadIsInterrupted, "source_name"),
     cost="raises",
 )
@@ -33,7 +33,7 @@ def strays(life: Life, node_name: str, claimant: str, now: int) -> list[RequestR
 
 STRAY = Transition(
     "stray",
-    (tells("node", strays, "{client} is gone"),),
+    (handles("node", strays, "{client} is gone"),),
     lambda node_name, event: Strays(node_name, event.request),
     cost="strays",
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from distro_model.actions import ACKNOWLEDGED, OPERATIONS, SYNCS
 from distro_model.cluster import alarms
 from distro_model.cluster.registers import Before, Lived, Meant, OneLink, Taken
-from distro_model.cluster.statement import Function, Step, Transition, chooses, of, records, tells, watches, writes
+from distro_model.cluster.statement import Function, Step, Transition, chooses, handles, of, records, watches, writes
 from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
 from distro_model.messages import FAIL as FAILED
@@ -199,7 +199,7 @@ def ending(phase: Phase) -> tuple[Step, ...]:
     return chooses(take_waiting, NO_GUARD), chooses(has_come_to(phase), NO_CALL)
 
 
-_EXCHANGE = (tells("target", arrival), tells("source", end, "it is still being handled"))
+_EXCHANGE = (handles("target", arrival), handles("source", end, "it is still being handled"))
 
 DELIVER = Transition("deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(Delivers), fair=Fairness.STRONG)
 DELIVER_VERIFY = replace(
@@ -226,7 +226,7 @@ OVERTAKE = Transition(
 )
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), tells("target", arrival)), _says(Duplicates))
+DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), handles("target", arrival)), _says(Duplicates))
 """The request arrives, and will arrive again. A clock does so where it is told to; a search loses the reply instead,
 after which the sender tries again."""
 
@@ -234,7 +234,7 @@ LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(Loses), cost="
 
 LOSE_REPLY = Transition(
     "lose reply",
-    (*meaning(is_any), writes(lose), tells("target", arrival)),
+    (*meaning(is_any), writes(lose), handles("target", arrival)),
     _says(LosesReply),
     cost="lost_replies",
 )
@@ -244,7 +244,7 @@ SWALLOW = Transition(
         *taking(is_acknowledged),
         records(left_to_lease),
         records(without_delete),
-        tells("source", ended_with(SUCCESS)),
+        handles("source", ended_with(SUCCESS)),
     ),
     _ends(Swallows),
     cost="swallows",
@@ -253,7 +253,7 @@ SWALLOW = Transition(
 
 REPLY_LATE = Transition(
     "reply late",
-    (*meaning(is_any), tells("target", arrival), writes(keep_answer)),
+    (*meaning(is_any), handles("target", arrival), writes(keep_answer)),
     _says(RepliesLate),
     cost="late_replies",
 )
@@ -261,16 +261,18 @@ REPLY_LATE = Transition(
 
 REPLY_ARRIVES = Transition(
     "reply arrives",
-    (*ending(Phase.ANSWERED), tells("source", end_by_itself)),
+    (*ending(Phase.ANSWERED), handles("source", end_by_itself)),
     _ends(ReplyArrives),
     fair=Fairness.STRONG,
 )
-FAIL = Transition("fail", (*ending(Phase.REFUSED), tells("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG)
+FAIL = Transition(
+    "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG
+)
 """There is no connection; the sender is told."""
 
 TIME_OUT = Transition(
     "time out",
-    (*ending(Phase.LOST), tells("source", end_by_itself), watches(alarms.requeued)),
+    (*ending(Phase.LOST), handles("source", end_by_itself), watches(alarms.requeued)),
     _ends(TimesOut),
     fair=Fairness.STRONG,
     due=deadline,
@@ -280,7 +282,7 @@ ABANDON = Transition(
     (
         *meaning(is_acknowledged),
         writes(abandon),
-        tells("source", ended_with(TIMEOUT)),
+        handles("source", ended_with(TIMEOUT)),
     ),
     _ends(Abandons),
     cost="delays",
@@ -288,22 +290,22 @@ ABANDON = Transition(
 """The sender stops waiting; the request is still on its way."""
 
 ARRIVE = Transition(
-    "arrive", (*ending(Phase.ABANDONED), tells("target", arrival)), _says(Arrives), fair=Fairness.STRONG
+    "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(Arrives), fair=Fairness.STRONG
 )
 GARBLE = Transition(
     "garble",
-    (*taking(is_sync), tells("target", arrival), tells("source", ended_with(Answer(CallResult.UNHEARD)))),
+    (*taking(is_sync), handles("target", arrival), handles("source", ended_with(Answer(CallResult.UNHEARD)))),
     _ends(Garbles),
     cost="garbles",
 )
 """The request takes effect, and the answer is of an unknown type (B42)."""
 
-REFUSE = Transition("refuse", (*taking(is_any), tells("source", ended_with(FAILED))), _ends(Fails))
+REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(Fails))
 """Of clocks only. The target answers with a failure and does nothing, for as long as it is told to."""
 
 RAISE = Transition(
     "raise",
-    (*taking(is_sync), tells("target", raised), tells("source", end, "it is still being handled")),
+    (*taking(is_sync), handles("target", raised), handles("source", end, "it is still being handled")),
     _ends(Raises),
     cost="raises",
 )
@@ -312,7 +314,7 @@ RAISE = Transition(
 MISTYPE = replace(
     RAISE,
     kind="mistype",
-    steps=(*taking(is_sync), tells("target", mistyped), *RAISE.steps[-1:]),
+    steps=(*taking(is_sync), handles("target", mistyped), *RAISE.steps[-1:]),
     says=_ends(Mistypes),
 )
 """The request arrives as data of a type that nobody there knows (D6)."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
 from distro_model.cluster.registers import Lived
-from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
     BatchRegistered,
@@ -66,7 +66,7 @@ def open_connection(life: Life) -> Lived | None:
 
 CONNECT = Transition(
     "connect",
-    (writes(open_connection, "{client} cannot connect now"), tells("home", of(ClientConnected, "now", "client"))),
+    (writes(open_connection, "{client} cannot connect now"), handles("home", of(ClientConnected, "now", "client"))),
     lambda life: Connect(life.client, life.home),
 )
 
@@ -77,7 +77,10 @@ def end_connection(life: Life, period: int) -> Lived | None:
 
 DISCONNECT = Transition(
     "disconnect",
-    (writes(end_connection, "{client} cannot disconnect now"), tells("home", of(ClientDisconnected, "now", "client"))),
+    (
+        writes(end_connection, "{client} cannot disconnect now"),
+        handles("home", of(ClientDisconnected, "now", "client")),
+    ),
     lambda life: Disconnect(life.client),
 )
 
@@ -127,7 +130,7 @@ def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived
 
 CHANGE = Transition(
     "change",
-    (chooses(ask, "{client} cannot change now"), tells("home", of(request_of, "action", "now")), records(remember)),
+    (chooses(ask, "{client} cannot change now"), handles("home", of(request_of, "action", "now")), records(remember)),
     lambda action: action,
 )
 REGISTER_BATCH = replace(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from distro_model.actions import AnswerAgain, FallSilent
 from distro_model.cluster.registers import Before, Lived
-from distro_model.cluster.statement import Transition, chooses, of, tells, watches, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, watches, writes
 from distro_model.cluster.values import Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import NodeState
@@ -74,7 +74,7 @@ CHECK_CONNECTIONS = Transition(
     "connection check",
     (
         chooses(nobody_yet, "{node_name} is down, or waits for answers"),
-        tells("node", check_of, "no connection is idle"),
+        handles("node", check_of, "no connection is idle"),
     ),
     of(ChecksConnections, "node_name", "idle"),
     fair=Fairness.STRONG,
@@ -90,7 +90,7 @@ def answered(home: NodeState | None, life: Life, now: int) -> DetectionAnswered 
 
 ANSWER = Transition(
     "answer",
-    (tells("home", answered, "{client} was not asked"),),
+    (handles("home", answered, "{client} was not asked"),),
     lambda life: Answers(life.client),
     fair=Fairness.STRONG,
 )
@@ -103,7 +103,7 @@ def handled(home: NodeState | None, life: Life, now: int) -> DetectionHandled | 
 
 HANDLE_ANSWER = Transition(
     "answer handled",
-    (tells("home", handled, "{client} has not answered"),),
+    (handles("home", handled, "{client} has not answered"),),
     lambda life: AnswerIsHandled(life.home, life.client),
     fair=Fairness.STRONG,
 )
@@ -139,7 +139,7 @@ END_CHECK = Transition(
         writes(is_under_way, "{node_name} checks nothing"),
         writes(no_more_to_wait_for, "a client is about to answer"),
         writes(of(Before, "node")),
-        tells("node", of(ConnectionCheckEnds, "now")),
+        handles("node", of(ConnectionCheckEnds, "now")),
         writes(ejected),
         watches(wrongly_ejected),
         writes(close),

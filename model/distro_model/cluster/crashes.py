@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distro_model.actions import Crash, Restart
 from distro_model.cluster.registers import IpLived, Lived, Node, Stale
-from distro_model.cluster.statement import Transition, of, records, tells, writes
+from distro_model.cluster.statement import Transition, handles, of, records, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.events import LoadDue
 from distro_model.node import Addresses, NodeState, fresh_node
@@ -92,7 +92,7 @@ def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) ->
 
 RESTART = Transition(
     "restart",
-    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), tells("node", of(LoadDue, "now"))),
+    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), handles("node", of(LoadDue, "now"))),
     of(Restart, "node_name"),
     fair=Fairness.STRONG,
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from distro_model.cluster.clients import SERVICE
 from distro_model.cluster.registers import Before, IpLived
-from distro_model.cluster.statement import Transition, chooses, of, records, tells, watches, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, records, watches, writes
 from distro_model.cluster.values import IpLife
 from distro_model.events import BEATS, AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
 from distro_model.messages import Answer, CallResult, shown
@@ -121,7 +121,7 @@ def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> 
 _HANDLED = (
     writes(route, "it is not handled there"),
     writes(of(Before, "handling")),
-    tells("handling", http_request),
+    handles("handling", http_request),
     records(hear, "nothing comes of it"),
     records(accepted),
     watches(dropped),
@@ -162,7 +162,7 @@ ENTER = Transition(
         chooses(ask, "{client} cannot change now"),
         writes(would_wait, "it would not wait there"),
         records(of(IpLived, "wanted")),
-        tells("node", of(HttpEntered, "now", "asking")),
+        handles("node", of(HttpEntered, "now", "asking")),
     ),
     of(HttpEnters, "node_name", "asking"),
     cost="races",
@@ -181,7 +181,7 @@ def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
 
 FINISH = Transition(
     "http finish",
-    (chooses(inside, "no request is inside"), tells("node", of(HttpFinished, "now", "asking")), records(raced)),
+    (chooses(inside, "no request is inside"), handles("node", of(HttpFinished, "now", "asking")), records(raced)),
     of(HttpEnds, "node_name", "asking"),
     fair=Fairness.STRONG,
 )
@@ -198,7 +198,7 @@ def at_once_announced(node: NodeState) -> int | None:
 
 ANNOUNCE = Transition(
     "announce",
-    (tells("node", first_unannounced, "no event waits"),),
+    (handles("node", first_unannounced, "no event waits"),),
     lambda node_name, event: AnnounceRuns(node_name, event.client),
     fair=Fairness.STRONG,
     due=at_once_announced,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from distro_model.actions import Connect, Deregister, Register
 from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, heard, request_of
 from distro_model.cluster.registers import Lived
-from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
     InstanceDeregistered,
@@ -54,7 +54,7 @@ def at_once_events(node: NodeState) -> int | None:
 
 HANDLE_EVENT = Transition(
     "event",
-    (tells("node", first_waiting, "no event waits"),),
+    (handles("node", first_waiting, "no event waits"),),
     lambda node_name, event: HandlesEvent(node_name, event.event),
     fair=Fairness.STRONG,
     due=at_once_events,
@@ -100,7 +100,7 @@ def open_transport(life: Life) -> Lived | None:
 
 START_SETUP = Transition(
     "start set-up",
-    (writes(open_transport, "{client} cannot start set-up now"), tells("home", of(SetupStarted, "now", "client"))),
+    (writes(open_transport, "{client} cannot start set-up now"), handles("home", of(SetupStarted, "now", "client"))),
     lambda life: StartsSetup(life.home, Connect(life.client, life.home)),
     cost="slow_setups",
 )
@@ -116,7 +116,10 @@ def insert_connection(life: Life, home: NodeState | None) -> Lived | None:
 
 FINISH_SETUP = Transition(
     "finish set-up",
-    (writes(insert_connection, "{client} cannot finish set-up now"), tells("home", of(SetupFinished, "now", "client"))),
+    (
+        writes(insert_connection, "{client} cannot finish set-up now"),
+        handles("home", of(SetupFinished, "now", "client")),
+    ),
     lambda life: FinishesSetup(life.home, Connect(life.client, life.home)),
     fair=Fairness.STRONG,
 )
@@ -139,7 +142,7 @@ EARLY_REQUEST = Transition(
     "request early",
     (
         chooses(ask_early, "{client} cannot request early now"),
-        tells("home", of(request_of, "action", "now")),
+        handles("home", of(request_of, "action", "now")),
         records(heard_early),
     ),
     lambda life, action, answer: AnswersEarly(life.home, f"{action}: {answer.result}"),
@@ -170,7 +173,7 @@ START_REQUEST = Transition(
     "start request",
     (
         chooses(ask_slowly, "{client} cannot start request now"),
-        tells("home", request_started),
+        handles("home", request_started),
         records(heard_at_start),
     ),
     lambda life, action: StartsRequest(life.home, action),
@@ -192,7 +195,7 @@ def heard_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> L
 
 FINISH_REQUEST = Transition(
     "finish request",
-    (tells("home", requests_finished, "{client} cannot finish request now"), records(heard_at_end)),
+    (handles("home", requests_finished, "{client} cannot finish request now"), records(heard_at_end)),
     lambda life, event: FinishesRequest(life.home, _action(event.request)),
     fair=Fairness.STRONG,
 )

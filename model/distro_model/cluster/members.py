@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from distro_model.cluster.crashes import Pairs, shaken, with_pairs
 from distro_model.cluster.registers import IpLived, Lived, Stale
-from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import IpLife, Life
 from distro_model.events import CallEnded, MembersListed, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Report
@@ -50,8 +50,8 @@ NEWS = Transition(
     "report",
     (
         writes(brings_news, "it would bring no news"),
-        tells("target", report_arrives),
-        tells("source", report_succeeds),
+        handles("target", report_arrives),
+        handles("source", report_succeeds),
     ),
     lambda source_name, target_name: ReportEnds(source_name, target_name, answered=True),
     fair=Fairness.STRONG,
@@ -75,7 +75,7 @@ def report_fails(target_name: str, now: int) -> CallEnded:
 
 BAD_NEWS = Transition(
     "report in vain",
-    (writes(brings_bad_news, "it would bring no news"), tells("source", report_fails)),
+    (writes(brings_bad_news, "it would bring no news"), handles("source", report_fails)),
     lambda source_name, target_name: ReportEnds(source_name, target_name, answered=False),
     fair=Fairness.STRONG,
 )
@@ -96,7 +96,7 @@ FALSE_ALARM = Transition(
     "false alarm",
     (
         writes(fails_to_reach, "one of them is down, or believed so"),
-        tells("source", report_fails),
+        handles("source", report_fails),
     ),
     of(FalseAlarm, "source_name", "target_name"),
     cost="flips",
@@ -149,7 +149,7 @@ def _unlisted(life: Life | IpLife, listed: tuple[str, ...], others: tuple[str, .
 NO_LIST = "there is no such list"
 REREAD_LIST = Transition(
     "list refreshes",
-    (chooses(rereading, NO_LIST), records(relist), tells("node", of(MembersListed, "now", "listed"))),
+    (chooses(rereading, NO_LIST), records(relist), handles("node", of(MembersListed, "now", "listed"))),
     of(ListRead, "node_name", "listed"),
     cost="refreshes",
 )
@@ -158,7 +158,7 @@ _CHANGED = (
     records(unsettled),
     records(left_out),
     records(shaken),
-    tells("node", of(MembersListed, "now", "listed")),
+    handles("node", of(MembersListed, "now", "listed")),
 )
 LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")
 LIST_JOINS = replace(REREAD_LIST, kind="list joins", steps=(chooses(joining, NO_LIST), *_CHANGED), cost="joins")

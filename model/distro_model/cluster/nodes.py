@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from distro_model.cluster.alarms import forgotten
 from distro_model.cluster.registers import Before
-from distro_model.cluster.statement import Transition, chooses, of, tells, watches, writes
+from distro_model.cluster.statement import Transition, chooses, handles, of, watches, writes
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life
 from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.node import Client, MemberState, NodeState, Task
@@ -59,7 +59,7 @@ def next_tick(node: NodeState, after_ms: int, profile: Profile) -> int | None:
 
 RUN_TASK = Transition(
     "task",
-    (chooses(queued, "no task is queued that a worker is free for"), tells("node", execution)),
+    (chooses(queued, "no task is queued that a worker is free for"), handles("node", execution)),
     lambda node_name, task: TaskRuns(node_name, task.target, task.client, task.action),
     fair=Fairness.STRONG,
     due=next_tick,
@@ -97,7 +97,7 @@ def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
 
 VERIFY_ROUND = Transition(
     "verify round",
-    (tells("node", verify_rounds, "not loaded, or nothing to verify"),),
+    (handles("node", verify_rounds, "not loaded, or nothing to verify"),),
     of(VerifyRuns, "node_name"),
     once="verified",
     fair=Fairness.STRONG,
@@ -149,7 +149,7 @@ def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
 
 LEASE_CHECK = Transition(
     "lease check",
-    (writes(of(Before, "node")), tells("node", of(LeaseCheckDue, "now", "last_ms")), watches(expired)),
+    (writes(of(Before, "node")), handles("node", of(LeaseCheckDue, "now", "last_ms")), watches(expired)),
     of(LeaseCheckRuns, "node_name"),
     once="checked",
     fair=Fairness.WEAK,
@@ -215,14 +215,14 @@ def _silences_end(client: Client, profile: Profile) -> list[int]:
 
 BEAT_CHECK = Transition(
     "beat check",
-    (writes(finds_something, "it would find nothing"), tells("node", beat_check)),
+    (writes(finds_something, "it would find nothing"), handles("node", beat_check)),
     of(BeatCheckRuns, "node_name"),
     fair=Fairness.STRONG,
     due=next_beat_check,
 )
 LEASE_AND_BEAT_CHECK = replace(
     LEASE_CHECK,
-    steps=(*LEASE_CHECK.steps, tells("node", beat_check), watches(of(forgotten, "before", "node", "ip_life"))),
+    steps=(*LEASE_CHECK.steps, handles("node", beat_check), watches(of(forgotten, "before", "node", "ip_life"))),
 )
 """With periods both come once in each."""
 
@@ -237,8 +237,8 @@ CHECK_WITHOUT_TIME = replace(
     BEAT_CHECK,
     steps=(
         writes(either_finds_something, "it would find nothing"),
-        tells("node", of(LeaseCheckDue, "now", "last_ms")),
-        tells("node", beat_check),
+        handles("node", of(LeaseCheckDue, "now", "last_ms")),
+        handles("node", beat_check),
     ),
 )
 """Without periods no lease ends, but that of a client that publishes nothing."""
@@ -257,7 +257,7 @@ def next_load(node: NodeState) -> int | None:
 
 LOAD = Transition(
     "load",
-    (tells("node", load, "no load is due"),),
+    (handles("node", load, "no load is due"),),
     of(LoadRuns, "node_name"),
     once="loaded",  # time presses here too: a load that is due is tried in every period
     fair=Fairness.STRONG,  # as a verify round
@@ -277,7 +277,7 @@ def next_report(node: NodeState, after_ms: int, profile: Profile) -> int | None:
     return next_on(first_ms, max(after_ms + 1, first_ms), profile.report_interval_ms) if node.others else None
 
 
-REPORT = Transition("report", (tells("node", report, "nobody to report to"),), str, due=next_report)
+REPORT = Transition("report", (handles("node", report, "nobody to report to"),), str, due=next_report)
 
 
 def report_to_not_up(node: NodeState | None, now: int) -> ReportToNotUpDue | None:
@@ -292,5 +292,5 @@ def next_report_to_not_up(node: NodeState, after_ms: int, profile: Profile) -> i
 
 
 REPORT_TO_NOT_UP = Transition(
-    "report to members not up", (tells("node", report_to_not_up, "all are up"),), str, due=next_report_to_not_up
+    "report to members not up", (handles("node", report_to_not_up, "all are up"),), str, due=next_report_to_not_up
 )

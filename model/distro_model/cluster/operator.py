@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from distro_model.cluster.budget import Budget
-from distro_model.cluster.statement import Transition, chooses, of, tells, watches
+from distro_model.cluster.statement import Transition, chooses, handles, of, watches
 from distro_model.cluster.values import Life
 from distro_model.events import MetadataDeleted, OperatorSet
 from distro_model.messages import addresses_of
@@ -36,7 +36,7 @@ def set_something(life: Life, budget: Budget) -> Wish | None:
 
 OPERATOR_SETS = Transition(
     "operator sets",
-    (chooses(set_something, "nothing to set"), tells("every_node", of(OperatorSet, "now", "address", "value"))),
+    (chooses(set_something, "nothing to set"), handles("every_node", of(OperatorSet, "now", "address", "value"))),
     of(OperatorSets, "address", "value"),
     cost="operator_changes",
 )
@@ -60,7 +60,7 @@ DELETE_METADATA = Transition(
     (
         chooses(expired, "no metadata is marked"),
         watches(published_still),
-        tells("every_node", of(MetadataDeleted, "now", "address")),
+        handles("every_node", of(MetadataDeleted, "now", "address")),
     ),
     of(DeletesMetadata, "node_name", "address"),
     fair=Fairness.STRONG,

@@ -34,8 +34,8 @@ class Does(Enum):
     """A search tries all alternatives; any other chooser says which, by giving the registers that this would write."""
     RECORDS = auto()
     """It writes what no rule can read: history that properties look at. Only a search keeps it."""
-    TELLS = auto()
-    """A node gets the event that it returns, and sends what it sends; its answer is in the register `answer`."""
+    HANDLES = auto()
+    """A node handles the event that it returns, and sends what it sends; its answer is in the register `answer`."""
     WATCHES = auto()
     """A property of this transition: it returns a `Finding` or None, and writes nothing."""
 
@@ -46,8 +46,8 @@ class Step:
     does: Does
     unless: str
     """What it means that there is no alternative, as a clause, with names of constants of the place in braces."""
-    told: str = ""
-    """The parameter name of the node that is told."""
+    handler: str = ""
+    """The parameter name of the node that handles the event."""
 
     @property
     def name(self) -> str:
@@ -66,8 +66,8 @@ def records(function: Function, unless: str = NO_GUARD) -> Step:
     return Step(function, Does.RECORDS, unless)
 
 
-def tells(node: str, function: Function, unless: str = NO_GUARD) -> Step:
-    return Step(function, Does.TELLS, unless, node)
+def handles(node: str, function: Function, unless: str = NO_GUARD) -> Step:
+    return Step(function, Does.HANDLES, unless, node)
 
 
 def watches(function: Function) -> Step:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from distro_model.cluster.calls import arrival, end, meaning, one_of
 from distro_model.cluster.registers import OneLink, Taken
-from distro_model.cluster.statement import Transition, tells, writes
+from distro_model.cluster.statement import Transition, handles, writes
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import ApplyDue, ReadDue
 from distro_model.messages import Answer, Change, Operation
@@ -33,7 +33,7 @@ BEGIN = Transition(
     (
         *meaning(is_change),
         writes(begin),
-        tells("target", arrival),
+        handles("target", arrival),
         writes(is_unanswered, "it is answered at once"),
     ),
     lambda source_name, target_name, call: BeginsToApply(source_name, target_name, call.request),
@@ -65,7 +65,7 @@ def take_handled(link: Link, event: ApplyDue) -> Taken | None:
 NOTHING_APPLIED = "nothing of {source_name} is being applied"
 APPLY_PART = Transition(
     "apply",
-    (tells("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller hears of it")),
+    (handles("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller hears of it")),
     lambda target_name, event: AppliesInPart(target_name, event.apply),
     fair=Fairness.STRONG,
 )
@@ -74,9 +74,9 @@ APPLY_PART = Transition(
 APPLY_LAST = Transition(
     "apply the last",
     (
-        tells("target", next_parts, NOTHING_APPLIED),
+        handles("target", next_parts, NOTHING_APPLIED),
         writes(take_handled, "its caller has crashed"),
-        tells("source", end, "it is not the last step"),
+        handles("source", end, "it is not the last step"),
     ),
     lambda source_name, target_name, event: AppliesLastPart(
         source_name, target_name, event.request, event.answer.result
@@ -95,7 +95,7 @@ def all_parts(node: NodeState, now: int) -> list[ReadDue | ApplyDue]:
 
 READ_REVISION = Transition(
     "read revision",
-    (tells("node", pending_reads, "nothing is being read"),),
+    (handles("node", pending_reads, "nothing is being read"),),
     lambda node_name, event: ReadsRevision(node_name, event.read.target, event.read.client),
     fair=Fairness.STRONG,
 )

@@ -206,16 +206,16 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
     """The nodes after this event at each that runs, and all that follows from it over perfect links."""
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
-        exchange.tell(name, event)
+        exchange.handle(name, event)
         for client in exchange.nodes[name].unannounced:
-            exchange.tell(name, AnnounceDue(0, client))
+            exchange.handle(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
         waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
         waiting = [(name, task) for name, task in waiting if task.target in exchange.nodes]
         if not waiting:
             return tuple(node and exchange.nodes[node.name] for node in nodes)
         for name, task in waiting:
-            exchange.tell(name, TaskDue(0, task.client, task.target))
+            exchange.handle(name, TaskDue(0, task.client, task.target))
     return None
 
 
@@ -227,7 +227,7 @@ class _Exchange:
     profile: Profile
     sent: deque[tuple[str, Send]] = field(default_factory=deque)
 
-    def tell(self, name: str, event: Event) -> None:
+    def handle(self, name: str, event: Event) -> None:
         self.step(name, event)
         while self.sent:
             source, send = self.sent.popleft()

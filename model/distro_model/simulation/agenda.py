@@ -1,7 +1,7 @@
 """What is due when: the clock of a simulation, and its only source of chance.
 
 Whatever falls into one instant happens in an order that is drawn, as a real server's threads decide it anew each time.
-A `tie` keeps things in order that must not overtake each other: equal ties go first come, first served.
+A `tie` keeps things in order that must not overtake each other: equal shared go first come, first served.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from distro_model.actions import (
     Restart,
     Resume,
 )
-from distro_model.clock.board import ON_LINK, Board, Told
+from distro_model.clock.board import ON_LINK, Board, Handled
 from distro_model.clock.compiled import compiled
 from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.plan import Plan
@@ -74,7 +74,7 @@ class Watch(Protocol):
 
     def sent(self, at_ms: int, source: int, target: int, call: Call) -> None: ...
 
-    def told(self, at_ms: int, told: Told) -> None: ...
+    def handled(self, at_ms: int, handled: Handled) -> None: ...
 
     def checkpoint(self, at_ms: int, node: str, number: int) -> None:
         """Nodes that are up are held to agree from here on."""
@@ -117,7 +117,7 @@ class SimulatedCluster(Board):
         self._missed: dict[tuple[int, Callable[..., None], tuple[object, ...]], None] = {}  # by nodes that stand still
         self._tick_at: list[int | None] = [None] * size  # the next one that finds a due task
         self._ticked_at = [-1] * size  # the last one that did
-        self._put_off: list[Told] | None = None  # on a fork: events to note later
+        self._put_off: list[Handled] | None = None  # on a fork: events to note later
         self._unfinished: list[int] = []  # nodes that go on at once, where nothing takes any time
         self._visited = [each.kind for each in ALWAYS]
         self._checkpoints = 0
@@ -202,16 +202,16 @@ class SimulatedCluster(Board):
     def become(self, other: Board) -> None:
         super().become(other)
         assert isinstance(other, SimulatedCluster)
-        for told in other._put_off or ():
-            self.note(told)
+        for handled in other._put_off or ():
+            self.note(handled)
 
-    def note(self, told: Told) -> None:
+    def note(self, handled: Handled) -> None:
         """Pass it to the observer, and set timers."""
         if self._put_off is not None:
-            self._put_off.append(told)
+            self._put_off.append(handled)
             return
-        self._watch.told(self.now_ms, told)
-        position, before, after = told.position, told.before, told.after
+        self._watch.handled(self.now_ms, handled)
+        position, before, after = handled.position, handled.before, handled.after
         if after.tasks is not before.tasks:
             self._plan_tick(position, after)
         if after.load_at_ms is not None and after.load_at_ms != before.load_at_ms:
