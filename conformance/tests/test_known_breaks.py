@@ -10,10 +10,10 @@ from functools import cache
 
 import pytest
 
-from distro_conformance.exploration.explored import against_the_list, explore_profile
+from distro_conformance.exploration.explored import SearchOptions, against_the_list, explore_profile
 from distro_conformance.findings import Judgement
 from distro_conformance.gate.options import BUDGETS
-from distro_model import PROFILES, PROPERTIES, explore
+from distro_model import PROFILES, PROPERTIES, Bounds, explore
 from distro_model.defects import DEFECTS, breaking, repaired
 from distro_model.mutants import with_mutant
 
@@ -39,7 +39,7 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
     assert explored.complete
     assert not [result.name for result in explored.results if result.applies and result.holds is None]
     broken = {result.name for result in explored.results if result.holds is False}
-    assert broken == {name for name in PROPERTIES if breaking(name, profile)}
+    assert broken == {name for name in PROPERTIES if breaking(name, profile, BOUNDS)}
 
 
 @pytest.mark.quality
@@ -48,8 +48,30 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
 def test_nothing_hides_behind_what_is_listed(profile):
     judged = against_the_list(searched(profile))
     known = {finding.about for finding in judged.findings if finding.judgement is Judgement.KNOWN}
-    assert known == {name for name in PROPERTIES if breaking(name, profile)}
+    assert known == {name for name in PROPERTIES if breaking(name, profile, BOUNDS)}
     assert not [finding for finding in judged.findings if finding.violates]
+
+
+LEFT = Bounds(nodes=3, changes=1, drops=0, swallows=0, leaves=1, in_flight=1)
+OF_TASKS = ("INV-RETRY", "EVENTUALLY-QUIET")
+
+
+@pytest.mark.quality
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("profile", "broken"), [("nacos-2.0.0", OF_TASKS[:1]), ("nacos-2.0.4", OF_TASKS[:1]), ("nacos-3.0.3", OF_TASKS)]
+)
+def test_what_waits_for_a_node_that_has_left_is_listed_where_nodes_leave(profile, broken):
+    judged = against_the_list(explore_profile(profile, LEFT, search=SearchOptions(properties=OF_TASKS)))
+    known = {finding.about: finding.known for finding in judged.findings if finding.judgement is Judgement.KNOWN}
+    assert known == dict.fromkeys(broken, "B37")
+    assert not [finding for finding in judged.findings if finding.violates]
+
+
+def test_a_break_is_listed_only_where_the_bounds_allow_it():
+    assert breaking("INV-RETRY", "nacos-3.0.3", LEFT)
+    assert not breaking("INV-RETRY", "nacos-3.0.3", replace(LEFT, leaves=0))
+    assert not breaking("INV-RETRY", "nacos-3.0.3", replace(LEFT, nodes=2))
 
 
 @pytest.mark.quality

@@ -196,7 +196,7 @@ def _known(found: Explored, finding: Finding) -> str | None:
     """The bugs that are listed as breaking the property in the release; a mutant breaks on its own account."""
     if found.mutant or not finding.violates:
         return None
-    return ", ".join(defect.id for defect in breaking(finding.about, found.profile)) or None
+    return ", ".join(defect.id for defect in breaking(finding.about, found.profile, found.bounds)) or None
 
 
 def _run(counterexample: Counterexample | None) -> dict[str, object] | None:

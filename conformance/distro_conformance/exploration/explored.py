@@ -199,7 +199,7 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
         message = "never reached: the model proves nothing about it"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
     client, held = _held_in(found.last)
-    causes = () if mutant else breaking(result.name, profile)
+    causes = () if mutant else breaking(result.name, profile, bounds)
     return replace(
         finding,
         judgement=Judgement.VIOLATES,
@@ -255,7 +255,8 @@ def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str)
 def against_the_list(explored: Explored, seconds_max: float | None = None) -> Explored:
     """For the gate: what is known to break the release is no news, if with all of it repaired the property holds; a
     break that is listed and does not show is news."""
-    broken = [each for each in explored.findings if each.violates and breaking(each.about, explored.profile)]
+    profile, bounds = explored.profile, explored.bounds
+    broken = [each for each in explored.findings if each.violates and breaking(each.about, profile, bounds)]
     without: dict[str, Result] = {}
     if broken:
         found = explore(
@@ -271,7 +272,7 @@ def against_the_list(explored: Explored, seconds_max: float | None = None) -> Ex
 
 def _excused(finding: Finding, explored: Explored, without: Result | None) -> Finding:
     """`without`: the same property where every listed cause is repaired; None where nothing is listed, or all holds."""
-    causes = breaking(finding.about, explored.profile)
+    causes = breaking(finding.about, explored.profile, explored.bounds)
     names = ", ".join(cause.id for cause in causes)
     if causes and finding.judgement is Judgement.CONFORMS:
         message = f"{names} is listed as breaking it in {explored.profile}, and it holds: remove the entry"

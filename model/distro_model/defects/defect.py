@@ -20,11 +20,16 @@ LAST_READ = "3.1.0"
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The search finds `property` violated, and why. `releases`: narrower than the defect's."""
+    """The search finds `property` violated, and why. `releases`: narrower than the defect's. `least`: the bounds
+    without which no search finds it."""
 
     property: str
     why: str
     releases: Span | None = None
+    least: tuple[tuple[str, int], ...] = ()
+
+    def shows_in(self, bounds: object) -> bool:
+        return all(getattr(bounds, name) >= number for name, number in self.least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +58,12 @@ class Defect:
         release = release_of(profile)
         return release is not None and release > parsed(self.last_seen)
 
-    def breaks_in(self, profile: str) -> Mapping[str, str]:
-        """Property to why the defect breaks it in that release."""
+    def breaks_in(self, profile: str, bounds: object = None) -> Mapping[str, str]:
+        """Property to why the defect breaks it in that release, within the bounds or in some."""
         if not self.is_of(profile):
             return {}
         found = (each for each in self.breaks if each.releases is None or is_in(each.releases, profile))
-        return {each.property: each.why for each in found}
+        return {each.property: each.why for each in found if bounds is None or each.shows_in(bounds)}
 
 
 def is_in(releases: Span, profile: str) -> bool:

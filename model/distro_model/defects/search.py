@@ -14,9 +14,9 @@ from distro_model.defects.table import DEFECTS
 from distro_model.profile import Profile
 
 
-def breaking(property_id: str, profile: str) -> tuple[Defect, ...]:
-    """The defects that are listed as breaking the property in that profile."""
-    return tuple(defect for defect in DEFECTS.values() if property_id in defect.breaks_in(profile))
+def breaking(property_id: str, profile: str, bounds: object) -> tuple[Defect, ...]:
+    """The defects that are listed as breaking the property in that profile within these bounds."""
+    return tuple(defect for defect in DEFECTS.values() if property_id in defect.breaks_in(profile, bounds))
 
 
 def repaired(profile: Profile) -> Profile:

@@ -18,6 +18,7 @@ _CLIENTS = f"{_NAMING}/core/v2/client/manager/impl/ConnectionBasedClientManager.
 _CORE = "core/src/main/java/com/alibaba/nacos/core/remote"
 
 _EVERY_RELEASE = Span()
+_LEFT = (("nodes", 3), ("leaves", 1))
 
 _ROWS = (
     Defect(
@@ -229,9 +230,14 @@ _ROWS = (
     ),
     Defect(
         id="B37",
-        sentence="What waits for a member that has left the list is retried for ever",
-        releases=Span(until="2.0.1"),
+        sentence="Tasks for a node that has left go on: until 2.0.1 all, later if its address is a part of a member's",
+        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/14951",
+        breaks=(
+            Break("INV-RETRY", "a part of a member's address counts as a member", least=_LEFT),
+            Break("EVENTUALLY-QUIET", "and the task is queued again for ever", Span(since="2.1.1"), least=_LEFT),
+        ),
+        repair=(sync.has_member, sync.is_executed_for),
     ),
     Defect(
         id="B39",

@@ -190,9 +190,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-DEAD",
-                "No node shows an ip:port client that falls silent in a settled state, in which all nodes that run list"
-                " each other and believe each other UP and the owner holds it, once both time-outs of its beats and the"
-                " checks after them are over.",
+                "An ip:port client that falls silent in a settled state is shown neither by an owner that holds it nor"
+                " by a node that this owner exchanges requests with, once both time-outs of its beats and checks"
+                " after them are over.",
                 of_settled_ip_clients(undead),
                 lambda bounds: bounds.ip_clients > 0,
             ),

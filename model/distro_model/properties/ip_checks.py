@@ -27,6 +27,7 @@ from distro_model.properties.checks import (
     all_slices,
     at_rest,
     held_by,
+    peers_of,
     said,
     settled_look,
     sliced,
@@ -130,14 +131,16 @@ def undead(profile: Profile) -> Function:
     """From here on the client is silent: after both time-outs and the checks of beats no node shows it any more."""
 
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        owners = [node for node in nodes if node is not None and _owns(node, life.client, profile)]
-        if not stable(nodes) or not any(node.client(life.client) is not None for node in owners):
+        held = [node for node in nodes if node is not None and node.client(life.client) is not None]
+        owners = [node.name for node in held if _owns(node, life.client, profile)]
+        if not owners:
             return ()
         left: Nodes | None = nodes
         for silent_ms in (profile.beat_timeout_ms, profile.beat_delete_ms):
             silent = tuple(node and _silent_for(node, life.client, silent_ms) for node in left or ())
             left = after_each(silent, BeatCheckDue(0), profile)
-        holders = [name for name, content in held_by(left or (), life.client).items() if content]
+        peers = [node for owner in owners for node in peers_of(left or (), owner)]
+        holders = [name for name, content in held_by(tuple(peers), life.client).items() if content]
         if left is not None and not holders:
             return ()
         where = ", ".join(holders) or "somewhere"
