@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis.stateful import initialize
 
-from distro_conformance.cli.checking import checker, told_of
+from distro_conformance.cli.checking import checker, lines_of
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.findings import Finding, Judgement
@@ -148,7 +148,7 @@ def test_what_the_invariants_say_is_told_once_of_each_kind_with_node_time_and_me
     where = {"node": "b", "since": "client_changed of a at 5 ms", "after": "m4", "again": "distrocheck check x"}
     known = Finding(message="b holds nothing of c1", **about, **where)  # type: ignore[arg-type]
     unchecked = Finding(about="INV-CONV", by="trace", judgement=Judgement.NOT_JUDGED, message="no space", again="y")
-    one, other = told_of([known, known, unchecked])
+    one, other = lines_of([known, known, unchecked])
     assert (one.verdict, one.text) == ("known", "INV-CONV   known, B02: b holds nothing of c1 (1 more)")
     assert one.below == ("b, since client_changed of a at 5 ms, after m4", "distrocheck check x")
     assert (other.text, other.below) == ("INV-CONV   no space", ("y",))

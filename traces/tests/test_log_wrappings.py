@@ -116,7 +116,9 @@ def test_an_afternoon_is_no_morning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "packed"), [(".1", gzip.compress), (".bz2", bz2.compress), (".1.xz", lzma.compress)], ids=str
+    ("suffix", "packed"),
+    [(".1", gzip.compress), (".bz2", bz2.compress), (".1.xz", lzma.compress)],
+    ids=["gzip", "bzip2", "xz"],
 )
 def test_a_packed_file_is_known_by_how_it_begins(tmp_path: Path, suffix: str, packed: Callable[[bytes], bytes]) -> None:
     for name, text in lines():
