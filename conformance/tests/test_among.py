@@ -194,7 +194,7 @@ def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
 
 
 @pytest.mark.parametrize(("release", "lease_ms"), [("2.0.4", 180_000), ("2.2.4", LEASE_MS)])
-def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_told(release: str, lease_ms: int) -> None:
+def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_given(release: str, lease_ms: int) -> None:
     cluster = PeersCluster(resolve_target(f"nacos:{release}"))
     assert cluster.rules_of(f"nacos-{release}").lease_ms == lease_ms
 
@@ -226,7 +226,7 @@ def test_what_failed_in_real_time_is_played_again_there_and_goes_by_the_profile_
     assert again == "distrocheck replay x.scenario --target 'process:./serve {port}'"
 
 
-def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
+def test_work_of_a_node_for_an_ended_run_does_not_end_the_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(side_by_side, "WAIT_MAX_MS", 0)
@@ -237,7 +237,7 @@ def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
 
 
 @pytest.mark.parametrize("answer", ["fail", "error", "unreadable", "unheard"])
-def test_the_model_hears_which_bad_answer_it_was(answer: str) -> None:
+def test_the_model_receives_the_kind_of_the_bad_answer(answer: str) -> None:
     """A trace tells three of them as an error; a release tries again after one of these three only."""
     oracle = Mock(clients=ConnectedClients(str))
     oracle.now_ms.return_value = 0
@@ -280,7 +280,7 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
     assert [each.check_health.await_count for each in connections] == [1, 1, 0, 0]
 
 
-def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_may_have_sent_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """From one request to the next: how long an answer takes is no time in which the server hears nothing."""
     at_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at_s[0])
@@ -299,7 +299,7 @@ def test_a_client_of_whom_a_server_may_have_heard_nothing_for_too_long_is_idle(m
 
 
 @pytest.mark.parametrize("in_real_time", [True, False])
-def test_who_may_have_been_given_up_is_lost_sight_of_before_an_answer_is_judged(*, in_real_time: bool) -> None:
+def test_a_client_that_may_have_expired_is_ignored_before_an_answer_is_judged(*, in_real_time: bool) -> None:
     taken = {"slack_since": Mock(return_value=700), "peak_since": Mock(return_value=200)}
     clock = Mock(is_real=in_real_time, now_ms=Mock(return_value=7), **taken)
     idle_for = Mock(return_value=("c1",))
@@ -324,7 +324,7 @@ def test_a_question_whose_end_is_not_known_leaves_no_window_open(error: Exceptio
     assert oracle.outside.lose.called == lost
 
 
-def test_of_several_who_read_at_once_one_opens_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_readers_at_once_open_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in the place of one that the node has ended."""
     ended, alive = Mock(close=AsyncMock()), Mock(close=AsyncMock())
     ended.call, alive.call = (

@@ -112,7 +112,7 @@ async def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and
         assert (await lab.audit.look()).verdict is Verdict.CONFORMS
 
 
-async def test_of_members_that_hold_nothing_nothing_is_said(
+async def test_members_that_hold_nothing_have_no_findings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with audited_cluster() as lab:
@@ -130,7 +130,7 @@ async def test_of_members_that_hold_nothing_nothing_is_said(
     assert "0 clients on 3 members: none holds anything, so nothing was compared" in capsys.readouterr().out
 
 
-async def test_a_client_that_one_member_never_heard_to_end_is_named() -> None:
+async def test_a_client_whose_end_one_member_never_received_is_named() -> None:
     async with audited_cluster() as lab:
         await lab.do(Cut("a", "b"), Disconnect("c1"), Advance(5_000))
         (client,) = (await lab.twice()).diverged

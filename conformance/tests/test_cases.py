@@ -118,7 +118,7 @@ def test_a_refusal_that_is_expected_conforms_and_one_that_does_not_come_violates
         ),
     ],
 )
-def test_what_a_request_is_answered_can_be_expected(lines: str, outcomes: list[str], target: str) -> None:
+def test_the_answer_of_a_request_can_be_expected(lines: str, outcomes: list[str], target: str) -> None:
     result = replay(parse(f"profile nacos-2.2.4\nnodes a b c\n{lines}"), target=target)
     assert [step.outcome for step in result.steps] == outcomes
     assert result.verdict is CONFORMS
@@ -185,7 +185,7 @@ def test_beats_that_are_refused_are_counted_in_the_line_in_which_they_were_sent(
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_was_taken_back_with_the_batch_is_not_taken_back_twice(target: str) -> None:
+def test_instances_deregistered_with_the_batch_are_not_deregistered_twice(target: str) -> None:
     text = """
     nodes a b
     connect c1 a
@@ -201,7 +201,7 @@ def test_what_was_taken_back_with_the_batch_is_not_taken_back_twice(target: str)
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
-def test_who_has_disconnected_by_its_own_will_can_do_no_more(target: str) -> None:
+def test_a_client_that_has_disconnected_can_do_no_more(target: str) -> None:
     with pytest.raises(ScenarioError, match="line 4: 'disconnect c1' makes no sense here: c1 is no longer connected"):
         replay(parse("nodes a b\nconnect c1 a\ndisconnect c1\ndisconnect c1"), target=target)
 
@@ -217,7 +217,7 @@ def test_who_has_disconnected_by_its_own_will_can_do_no_more(target: str) -> Non
         ("expect answer maybe", "takes a code such as"),
     ],
 )
-def test_what_cannot_be_said_is_refused_with_the_reason(line: str, complaint: str) -> None:
+def test_an_impossible_scenario_line_is_refused_with_the_reason(line: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint):
         parse(f"nodes a b\n{line}")
 
@@ -286,7 +286,7 @@ query svc-a at c
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_report_of_two_hundred_lines_is_told_in_twelve(target: str) -> None:
+def test_a_report_of_two_hundred_lines_becomes_a_scenario_of_twelve(target: str) -> None:
     """Case 01 with one beat that repeats in place of 24 beats with queries between them."""
     long, short = played("01a", target), replay(parse(BEATEN_AT_B), target=target)
     assert [step.outcome for step in short.steps[-3:]] == [step.outcome for step in long.steps[-3:]]

@@ -45,7 +45,7 @@ def test_only_that_maven_cannot_resolve_the_jars_excuses_the_real_server(tmp_pat
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 70])
-def test_with_the_jars_at_hand_whatever_is_not_a_pass_is_red(tmp_path: Path, code: int) -> None:
+def test_with_the_jars_at_hand_every_other_result_is_red(tmp_path: Path, code: int) -> None:
     assert ci_run(tmp_path, maven=0, gate=code).returncode == code
 
 

@@ -151,9 +151,7 @@ class DerivedMutantError(UnknownMutantError):
     """Raised by somebody else, as whoever derives an error may."""
 
 
-def test_whose_mutant_is_missing_is_told_by_the_error_and_not_by_where_it_is_defined(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_and_not_its_module_names_the_missing_mutant(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise DerivedMutantError("B02-sender")
 
@@ -195,14 +193,14 @@ def test_a_number_that_makes_no_sense_is_refused(verb: str, option: TyperOption)
             option.process_value(typer.Context(typer.main.get_command(app)), text)
 
 
-def test_a_release_that_is_not_listed_is_taken_and_told(call: Call) -> None:
+def test_a_release_that_is_not_listed_is_taken_and_reported(call: Call) -> None:
     ran = call("explore", "--profile", "nacos-2.2.44", "--max-states", "1", "--json")
     assert (ran.returncode, json.loads(ran.stdout)["profile"]) == (3, "nacos-2.2.44")
     told = "nacos-2.2.44 is judged as nacos-2.2.4, which behaves the same; requirements go by its own number"
     assert told in " ".join(ran.stderr.split())
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for verb in ("ui", "serve"):
@@ -267,7 +265,7 @@ def test_a_defect_is_no_verdict(tmp_path: Path) -> None:
     assert "please report" in json.loads(ran.stdout)["error"]
 
 
-def test_who_stops_reading_ends_the_command_quietly() -> None:
+def test_a_reader_that_stops_ends_the_command_quietly() -> None:
     command = [*COMMAND, "list", "requirements"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
         assert listing.stdout is not None
@@ -277,7 +275,7 @@ def test_who_stops_reading_ends_the_command_quietly() -> None:
         assert listing.stderr.read() == b""
 
 
-def test_replay_tells_line_by_line_and_exits_with_the_verdict(document: Document) -> None:
+def test_replay_prints_line_by_line_and_exits_with_the_verdict(document: Document) -> None:
     code, found = document("replay", str(B02))
     assert code == 1
     assert found["schema"] == "distrocheck/replay/1"
@@ -420,7 +418,7 @@ def test_documents_about_traces_hold_to_their_schemas(document: Document, tmp_pa
 
 
 @pytest.mark.wire
-def test_a_differential_run_tells_each_difference_in_its_document(document: Document) -> None:
+def test_a_differential_run_reports_each_difference_in_its_document(document: Document) -> None:
     same = ("test", "differential", "--target", "embedded", "--profile", "nacos-2.2.4", "--script", "distro-sync")
     assert document(*same)[0] == 0
     code, found = document(*same, "--mutant", "B02")
@@ -499,7 +497,9 @@ def ended(server: subprocess.Popen[str], by: signal.Signals) -> str:
 
 @pytest.mark.wire
 @pytest.mark.slow
-def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(document: Document, tmp_path: Path) -> None:
+def test_a_reader_of_the_logs_of_a_real_server_reads_those_of_a_reference_node(
+    document: Document, tmp_path: Path
+) -> None:
     logs = tmp_path / "logs"
     with served("--port", str(free_port()), "--log-dir", str(logs), nodes=2) as (server, addresses):
         register = f"http://{addresses[0]}/nacos/v1/ns/instance?serviceName=web&ip=10.0.0.9&port=80"
@@ -701,7 +701,7 @@ def test_progress_says_what_is_done_and_how_long_the_rest_takes(
     assert left in screen.getvalue()
 
 
-def test_what_takes_longer_than_expected_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_states_that_a_task_takes_longer_than_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 10.0)
     assert time_left(9.0) == "longer than expected"
     assert time_left(None) == ""
@@ -735,7 +735,9 @@ def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkey
     assert lines[-1].split() == ["violates", "embedded:", "1", "met"]
 
 
-def test_what_fits_on_the_last_screen_is_told_there_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_that_fit_on_the_last_screen_are_shown_there_with_their_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     screen = on_screen(monkeypatch, "output", is_terminal=False)
     summary([ResultLine("not-judged", "open"), ResultLine("violates", "bad", ["why"])], "violates", "embedded: 1 met")
     assert [line.split()[-1] for line in screen.getvalue().strip().splitlines()] == ["bad", "why", "open", "met"]

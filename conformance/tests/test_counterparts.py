@@ -64,7 +64,7 @@ def test_every_switch_of_the_node_has_a_counterpart_or_a_reason():
 
 
 @pytest.mark.parametrize("rule", REPAIRED)
-def test_what_strict_repairs_has_a_counterpart_in_the_node_or_a_reason(rule):
+def test_each_repair_of_strict_has_a_counterpart_in_the_node_or_a_reason(rule):
     assert (rule in SWITCHES) != (rule in WITHOUT)
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_listed_that_no_release_replaces():
 
 
 @pytest.mark.parametrize("switch", sorted(set(SWITCHES.values())))
-def test_the_counterpart_tells_strict_from_a_release_in_the_node_too(switch):
+def test_the_counterpart_distinguishes_strict_from_a_release_in_the_node_too(switch):
     values = {getattr(profile, switch) for name, profile in NODE_PROFILES.items() if name != "strict"}
     assert values - {getattr(NODE_PROFILES["strict"], switch)}
 

@@ -30,7 +30,7 @@ def call(
     return rows
 
 
-def test_how_a_message_ended_is_told_from_both_ends() -> None:
+def test_the_end_of_a_message_is_read_from_both_sides() -> None:
     events = [
         *call("m1", Outcome.SUCCESS, arrives=True, seq=1),
         *call("m2", Outcome.SUCCESS, arrives=False, seq=3),
@@ -88,7 +88,7 @@ def test_a_histogram_counts_every_value_and_says_how_many() -> None:
     assert "1 from 7 to 7 ms" in histogram([7], title="How long")
 
 
-def test_a_chart_is_told_in_words_and_takes_its_colours_from_the_page() -> None:
+def test_a_chart_has_a_text_and_takes_its_colours_from_the_page() -> None:
     for drawn in (
         bars({"explore": 3.5, "<check>": 1200}, title="Seconds", bad=["explore"]),
         busy((0, 60_000), {"a": [3, 0, 1], "b": [0, 0, 2]}, [30_000], title="Rows"),

@@ -66,7 +66,7 @@ def test_what_no_two_runs_share_is_replaced_and_nothing_else() -> None:
     assert words({"data": '{"b":1,"a":2}'}) == words({"data": '{ "a": 2, "b": 1 }'})
 
 
-def test_only_orders_that_nobody_promises_are_taken_out() -> None:
+def test_only_orders_that_are_not_guaranteed_are_taken_out() -> None:
     assert words({"hosts": [{"port": 2}, {"port": 1}]}) == words({"hosts": [{"port": 1}, {"port": 2}]})
     assert words({"steps": [2, 1]}) != words({"steps": [1, 2]})
 
@@ -87,7 +87,7 @@ def test_the_content_of_a_distro_message_is_read_as_rows() -> None:
     assert opened({"distroData": {"content": "!"}}) == {"distroData": {"content": "!"}}
 
 
-def test_a_difference_is_told_down_to_the_field() -> None:
+def test_a_difference_is_reported_down_to_the_field() -> None:
     real = [Exchange("s1", {"type": "R", "body": {"a": [1, {"b": 2}], "c": True}}), Exchange("only real", 1)]
     ours = [Exchange("s1", {"type": "R", "body": {"a": [1, {"b": 3}], "c": 1}}), Exchange("only ours", 1)]
     assert list(differences("s", real, ours)) == [
@@ -152,7 +152,7 @@ def test_accepted_differences_are_listed_and_those_that_are_gone_are_not(
     assert list(listed.listing(PROFILE).values()) == [Listed("DEV-MESSAGE", replace(ROW, ours=3))]
 
 
-def test_what_the_target_shows_once_of_twice_is_told_and_is_no_verdict() -> None:
+def test_a_difference_in_one_of_two_runs_is_reported_and_is_no_verdict() -> None:
     ours: Log = {"query": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
     first: Log = {"query": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
     second: Log = {"query": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}

@@ -44,7 +44,7 @@ def test_a_maven_that_fails_reaches_nothing(monkeypatch: pytest.MonkeyPatch, tmp
     assert "DISTROCHECK_CACHE" in advice
 
 
-def test_a_port_that_serve_would_need_and_somebody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_that_serve_would_need_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (base,) = free_base_ports(1)
     monkeypatch.setattr(doctor, "SERVE_PORT", base)
     assert look("ports")[1] == ""

@@ -70,7 +70,7 @@ def in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", ["model", "embedded"])
-def test_what_is_only_looked_at_is_seen(target: str) -> None:
+def test_observations_without_expectations_are_recorded(target: str) -> None:
     played = replay(parse(OBSERVING), target=target)
     assert [step.outcome for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
     assert "shows 10.0.0.1:80 version=1" in [step.outcome for step in played.steps if step.text.startswith("query")]
@@ -114,7 +114,7 @@ def test_a_node_that_refuses_to_list_a_service_does_not_show_it_as_empty(monkeyp
             lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
 
 
-async def test_who_reads_a_node_connects_anew_when_the_node_has_ended_the_connection(
+async def test_a_reader_of_a_node_connects_anew_when_the_node_has_ended_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = EmbeddedCluster()
@@ -293,7 +293,7 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         ("attach:127.0.0.1:1", TargetError, "127.0.0.1:1 does not say which release it is"),
     ],
 )
-def test_where_nobody_is_there_is_nothing_to_attach_to(target: str, error: type[Exception], complaint: str) -> None:
+def test_an_address_without_a_server_cannot_be_attached_to(target: str, error: type[Exception], complaint: str) -> None:
     with pytest.raises(error, match=complaint):
         replay(parse("nodes a b\nquery web at a"), target=target)
 
@@ -422,7 +422,7 @@ def test_where_a_message_takes_no_time_a_slow_link_is_refused_with_what_says_the
 @pytest.mark.parametrize(
     "text", [ONE_REQUEST, OTHER_CLIENTS, SLOW_LINKS], ids=["one request", "other clients", "slow links"]
 )
-def test_what_the_words_say_happens_on_nodes(text: str) -> None:
+def test_scenario_words_do_on_nodes_what_they_state(text: str) -> None:
     assert_scenario(text, target="embedded")
 
 

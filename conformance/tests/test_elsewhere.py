@@ -108,7 +108,7 @@ class LosesAChange(Walk):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("profile", "bug"), [("nacos-2.0.4", "B02"), ("strict", None)])
-def test_a_run_that_a_listed_defect_explains_is_told_and_does_not_end_the_search(
+def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_search(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, bug: str | None
 ) -> None:
     nodes = Silent if bug is None else EmbeddedCluster
@@ -143,7 +143,7 @@ def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs(tm
     assert not is_known({"c1"}, {"c3"}, "attach:127.0.0.1:8848")
 
 
-def test_what_the_invariants_say_is_told_once_of_each_kind_with_node_time_and_message() -> None:
+def test_findings_of_the_invariants_are_reported_once_for_each_kind_with_node_time_and_message() -> None:
     about = {"about": "INV-CONV", "by": "trace", "judgement": Judgement.KNOWN, "known": "B02"}
     where = {"node": "b", "since": "client_changed of a at 5 ms", "after": "m4", "again": "distrocheck check x"}
     known = Finding(message="b holds nothing of c1", **about, **where)  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def test_nodes_need_not_agree_about_clients_of_which_one_cannot_know() -> None:
     ],
 )
 @pytest.mark.parametrize("last", ["disconnect c1", "register c1 web 10.0.0.1:80"])
-def test_what_a_node_had_no_time_to_replicate_before_it_crashed_is_in_no_comparison(
+def test_a_client_without_time_to_replicate_before_a_crash_is_in_no_comparison(
     since: str, left_out: str, last: str
 ) -> None:
     """Seen on a 2.2.4: the client left a tenth of a second before its node crashed."""
@@ -223,7 +223,7 @@ def test_what_a_node_had_no_time_to_replicate_before_it_crashed_is_in_no_compari
     assert " ".join(left_out_after(actions, 180_000)) == left_out
 
 
-def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_heard_of() -> None:
+def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_received() -> None:
     """What they hold of it they give back, and have to agree about; until their copies begin to end."""
     run = parse("nodes a b c\nconnect c1 a\nregister c1 web 10.0.0.1:80\nconnect c2 b\nadvance 5s\ncrash a\nrestart a")
     actions = [step for step in run.steps if isinstance(step, Action)]
@@ -257,7 +257,7 @@ def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_simplest_run_registers_somebody_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis begins with it, and a short search comes to no other."""
     monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
     monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)

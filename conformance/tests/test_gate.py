@@ -119,7 +119,7 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
 @pytest.mark.spark
 @pytest.mark.wire
 @pytest.mark.quality
-def test_what_a_mutated_node_of_a_release_leaves_behind_is_judged_like_any_other(tmp_path: Path) -> None:
+def test_a_recording_of_a_mutated_node_of_a_release_is_judged_like_any_other(tmp_path: Path) -> None:
     """The model of a release went along with its nodes, not with a mutant's: no blanket covers its recordings."""
     traces = tmp_path / "traces"
     record(parse(REFUTED), target="embedded", profile="nacos-2.2.4", directory=traces, run="lockstep-0-0001")

@@ -109,7 +109,7 @@ def test_each_run_in_real_time_has_addresses_of_its_own_with_the_same_owners() -
     assert _of_lane(Crash("b"), 7) == Crash("b")
 
 
-def test_what_was_found_belongs_to_the_run_of_its_client() -> None:
+def test_a_finding_belongs_to_the_run_of_its_client() -> None:
     for client, run in (("c1-7", 7), ("10.3.24.2:80#true", 24), (None, None)):
         error = ValueError()
         error.__cause__ = Unexplained("take-a-copy", client, "it shows", "unknown")

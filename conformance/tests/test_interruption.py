@@ -133,7 +133,7 @@ cli.main()
     "afterwards",
     ["child.kill(); raise ConnectionError('cannot connect')", "time.sleep(60)", "child.kill(); return", "return"],
 )
-def test_what_an_interrupt_leads_to_is_not_told(afterwards: str) -> None:
+def test_errors_after_an_interrupt_are_not_printed(afterwards: str) -> None:
     """An error on the way out is no defect; what waits for ever is ended, and so are children that nobody has ended:
     an interrupt may come before their starter knows them.
     """
@@ -143,7 +143,7 @@ def test_what_an_interrupt_leads_to_is_not_told(afterwards: str) -> None:
     assert seconds < 30
 
 
-def test_who_is_interrupted_twice_ends_at_once() -> None:
+def test_a_process_that_is_interrupted_twice_ends_at_once() -> None:
     program = WAITS.format(afterwards="time.sleep(60)").replace(
         "import distro", "import distro_conformance.interruption as each; each.PATIENCE_S = 60\nimport distro", 1
     )

@@ -23,7 +23,7 @@ def test_a_seed_that_is_not_given_is_another_one_each_time() -> None:
 
 
 @pytest.mark.quality
-def test_what_was_found_is_kept_and_comes_first_the_next_time(tmp_path: Path) -> None:
+def test_a_finding_is_kept_and_comes_first_the_next_time(tmp_path: Path) -> None:
     options = HuntOptions(mutant="B02", seconds=30, seed=1, shrink_seconds=0, database=tmp_path, rare_starts=False)
     first = hunt(options)
     assert first.failure is not None
@@ -37,7 +37,7 @@ def test_what_was_found_is_kept_and_comes_first_the_next_time(tmp_path: Path) ->
     assert again.runs == 1
 
 
-def test_what_was_kept_for_another_profile_is_left_alone(tmp_path: Path) -> None:
+def test_runs_kept_for_another_profile_are_left_alone(tmp_path: Path) -> None:
     keep(tmp_path, read(B02), "b02")
     found = hunt(HuntOptions(seconds=0.1, runs_max=1, seed=3, database=tmp_path, rare_starts=False))
     assert found.verdict is Verdict.CONFORMS

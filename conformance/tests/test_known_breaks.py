@@ -91,7 +91,7 @@ def test_a_second_cause_is_news_however_much_longer_it_takes():
 @pytest.mark.quality
 @pytest.mark.slow  # that an entry is needed concerns the list; that it excuses no more is in the tests above
 @pytest.mark.parametrize("bug", ["B24", "B27"])
-def test_of_two_causes_each_is_needed(bug):
+def test_each_of_two_causes_is_needed(bug):
     """Repaired alone, neither ends what both break: the entry of the other is no luxury."""
     profile = PROFILES["nacos-2.3.2"]
     for defect in DEFECTS.values():

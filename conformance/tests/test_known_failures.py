@@ -290,7 +290,7 @@ def test_a_pass_in_a_release_after_the_last_that_was_read_is_only_reported(profi
 
 
 @pytest.mark.parametrize("level", Level)
-def test_a_listed_failure_that_passes_is_red_whatever_its_level(level: Level) -> None:
+def test_a_listed_failure_that_passes_is_red_at_every_level(level: Level) -> None:
     passed = Finding(about="DISTRO-LOAD-008", by="node", judgement=Judgement.CONFORMS, level=level)
     assert against_the_list(passed, PROFILE, "nacos").counted is Verdict.VIOLATES
 

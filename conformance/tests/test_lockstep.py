@@ -80,7 +80,7 @@ async def test_a_run_that_left_the_model_is_repaired_before_its_recording_ends()
 
 
 @pytest.mark.wire
-def test_what_goes_and_comes_back_within_the_time_of_a_push_is_not_told_yet() -> None:
+def test_a_change_taken_back_within_the_time_of_a_push_is_not_pushed_yet() -> None:
     """Node c has a new registration, loads what is older, and is repaired half a second before it is looked at."""
     scenario = parse(
         """
@@ -121,7 +121,7 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
     assert lost_runs(result) == f"; model state limit exceeded in {result.runs_lost} runs"
 
 
-def test_what_was_not_judged_is_counted() -> None:
+def test_unjudged_steps_are_counted() -> None:
     result = Hunt(IN_MEMORY_ON_2_2_4, clients_lost=2, views_in_parts=3)
     assert lost_runs(result) == (
         "; 2 clients could not be followed to their end; 3 views of clients that were being changed are not judged"
@@ -236,7 +236,7 @@ def test_a_divergence_names_what_differed_after_which_action() -> None:
 
 
 @pytest.mark.wire
-def test_a_recorded_run_tells_by_name_what_happened_where(tmp_path: Path) -> None:
+def test_a_recorded_run_names_each_event_and_its_node(tmp_path: Path) -> None:
     hunt(HuntOptions(runs_max=3, seed=3, record_into=tmp_path))
     traces = sorted(tmp_path.glob("*.ndjson"))
     assert len(traces) == 3
@@ -324,7 +324,9 @@ def test_nodes_that_wait_for_a_third_for_ever_part_from_the_model(
 
 @pytest.mark.wire
 @pytest.mark.parametrize(("method", "told"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
-def test_a_subscriber_that_is_not_told_is_a_divergence(method: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscriber_that_is_not_notified_is_a_divergence(
+    method: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(PushService, method, lambda *_: None)
     with Lockstep(("a", "b", "c"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Connect("c2", "b"), Register("c2", "web", "10.0.0.2:80")):
@@ -415,7 +417,7 @@ def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypat
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_held_arrives_in_its_order(seed: int) -> None:
+def test_held_requests_arrive_in_their_order(seed: int) -> None:
     """In whatever order the wire hands over what is on its way at once."""
     with Lockstep(("a", "b"), "nacos-2.2.4", wire=Wire(seed=seed)) as lockstep:
         for action in (
@@ -470,7 +472,7 @@ def test_the_end_of_a_run_is_as_long_as_there_is_something_to_repair() -> None:
 
 
 @pytest.mark.parametrize("method", ["checkpoint", "close"])
-def test_what_ends_a_run_in_the_end_is_told_although_hypothesis_begins_it_again(
+def test_the_error_that_ends_a_run_is_reported_although_hypothesis_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """That the recording of the first time is there is not what is wrong."""

@@ -354,7 +354,7 @@ expect model agrees
 """
 
 
-def test_of_a_snapshot_with_an_element_that_cannot_be_applied_those_before_it_are() -> None:
+def test_the_elements_of_a_snapshot_before_one_that_cannot_be_applied_are_applied() -> None:
     """c has the single instance of c4 and is told of its batch, with c3, in one snapshot (B19)."""
     assert_scenario(POISONED_SNAPSHOT, target="embedded", profile="nacos-2.2.4")
 

@@ -128,5 +128,5 @@ def test_changes_that_travelled_together_are_lost_together() -> None:
         pytest.param([OLD, APPLIED, AGREED], id="no owner's change"),
     ],
 )
-def test_what_makes_no_difference_is_no_effect(events: list[Event]) -> None:
+def test_a_row_without_a_difference_is_no_effect(events: list[Event]) -> None:
     assert list(effects(events)) == []

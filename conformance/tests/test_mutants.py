@@ -36,7 +36,7 @@ def violation(invariant: str, run: str) -> Violation:
     return Violation(invariant, run, "strict", "c1", "a", event, event, {}, "", None)
 
 
-def test_what_strict_breaks_in_the_same_simulation_is_no_kill() -> None:
+def test_a_violation_of_strict_in_the_same_simulation_is_no_kill() -> None:
     found = [
         violation("INV-REV", "simulate-strict-0-000001"),
         violation("INV-CONV", "simulate-strict-0-B02-000001"),
@@ -137,7 +137,7 @@ def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
 @pytest.mark.spark
 @pytest.mark.quality
 @pytest.mark.slow
-def test_the_command_tells_what_was_killed_by_what(document: Document) -> None:
+def test_the_command_reports_each_mutant_with_its_killers(document: Document) -> None:
     code, found = document("mutants", "run", "--level", "trace", "--mutant", "B07")
     assert (code, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)
     (row,) = found["mutants"]
@@ -145,7 +145,7 @@ def test_the_command_tells_what_was_killed_by_what(document: Document) -> None:
     assert "INV-OWNER" in row["killed_by"]
 
 
-def test_of_a_new_mutant_nothing_is_said_that_nobody_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_mutant_is_listed_as_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     known = catalogue.MODEL_MUTANTS
     monkeypatch.setattr(catalogue, "MODEL_MUTANTS", {**known, "mine": replace(known["B02"], id="mine")})
     told = {entry.id: entry.details.get("in a common cluster", "") for entry in catalogue.CATALOGUE["mutants"]()}

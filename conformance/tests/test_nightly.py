@@ -107,7 +107,7 @@ def samples(*descriptors: int) -> list[dict[str, float]]:
     return [{**dict.fromkeys(soak.ROOM, 10.0), "descriptors": float(count)} for count in descriptors]
 
 
-def test_what_grows_round_by_round_is_told_and_what_moves_is_not() -> None:
+def test_growth_in_each_round_is_reported_and_fluctuation_is_not() -> None:
     assert soak.growing(samples(50, 60, 70, 80, 90, 100, 110)) == {"descriptors": 30.0}
     assert soak.growing(samples(50, *range(60, 90))) == {"descriptors": 15.0}, "little by little"
     assert soak.growing(samples(50, 90, 91, 90, 99, 91, 90)) == {}
@@ -167,7 +167,7 @@ def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_i
     assert list(alarms.batches(200, ["strict", "nacos-2.2.4"], 7))[1:3] == [("nacos-2.2.4", 7), ("strict", second)]
 
 
-def test_what_is_in_the_ledger_is_not_found_again_and_nothing_is_begun_when_the_time_is_over(tmp_path: Path) -> None:
+def test_entries_of_the_ledger_are_not_found_again_and_nothing_starts_after_the_time(tmp_path: Path) -> None:
     ledger = tmp_path / "kept" / "ledger.ndjson"
     work = [(name, lambda name=name: {"source": "new", "name": name}) for name in "ab"]
     one, other = ({"source": "new", "name": name} for name in "ab")

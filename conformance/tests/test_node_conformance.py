@@ -90,7 +90,7 @@ def test_a_starved_machine_leaves_open_what_depends_on_time_and_nothing_else(
     assert found.judgement is Judgement.VIOLATES
 
 
-def test_who_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the kit that gave no sign of life, and nothing that is missing says anything."""
     monkeypatch.setattr(Kit, "neglected", "c1 gave no sign of life for 21000 ms")
     (found,) = run_node_conformance("embedded", None, ["DISTRO-HOLDER-001"], mutant="B02").findings
@@ -124,7 +124,7 @@ def test_a_question_that_is_asked_again_keeps_both_answers(
     assert found.evidence == ("not judged: not-judged; asked once more",)
 
 
-def test_what_a_release_did_not_promise_is_not_applicable() -> None:
+def test_requirements_that_a_release_did_not_promise_are_not_applicable() -> None:
     report = run_node_conformance("embedded", "nacos-2.0.4")
 
     others = [finding for finding in report.findings if finding.judgement is Judgement.NOT_APPLICABLE]
@@ -153,7 +153,7 @@ def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPa
     assert report.verdict is Verdict.VIOLATES
 
 
-def test_a_result_tells_the_messages_that_were_seen_from_whom_and_when() -> None:
+def test_a_result_lists_the_observed_messages_with_sender_and_time() -> None:
     told: list[Finding] = []
 
     report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_finding=told.append)

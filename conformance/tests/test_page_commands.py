@@ -132,7 +132,7 @@ def test_what_tests_take_is_there() -> None:
         "```python\nimport distro_spark\n```\n",
     ],
 )
-def test_a_block_that_nobody_executes_is_noticed(page: str) -> None:
+def test_a_block_that_no_test_executes_is_noticed(page: str) -> None:
     assert len(unexecuted("docs/node.md", list(blocks(page)), taken_by_tests())) == 1
 
 
@@ -153,6 +153,6 @@ def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
 
 
 @pytest.mark.parametrize("mistake", ["distrocheck gat", "distrocheck gate --bugdet quick", "distrocheck test nodes"])
-def test_what_nobody_can_type_is_noticed(mistake: str) -> None:
+def test_a_command_that_cannot_be_typed_is_noticed(mistake: str) -> None:
     with pytest.raises(Exception, match=r"No such option|no verb"):
         understood(shlex.split(mistake))

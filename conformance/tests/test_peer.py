@@ -87,7 +87,7 @@ async def test_answers_can_be_given_per_client_and_taken_back() -> None:
         assert (await verify(node, "mine")).succeeded
 
 
-async def test_its_snapshot_is_empty_until_told_otherwise() -> None:
+async def test_its_snapshot_is_empty_until_one_is_set() -> None:
     async with a_peer_and_a_node() as (peer, node):
         assert read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT"))) == ()
 
@@ -96,7 +96,7 @@ async def test_its_snapshot_is_empty_until_told_otherwise() -> None:
         assert replica.client == "c"
 
 
-async def test_a_transport_that_was_not_set_up_is_told_so() -> None:
+async def test_a_transport_without_a_set_up_is_sent_an_error() -> None:
     async with a_peer_and_a_node() as (peer, node):
         address = f"127.0.0.1:{peer.port + CLUSTER_OFFSET}"
         stranger = Connection.bare(address)
@@ -121,7 +121,7 @@ async def test_a_start_that_was_broken_off_is_made_anew() -> None:
     await peer.stop()
 
 
-async def test_what_it_has_answered_is_heard_although_it_stops_meanwhile() -> None:
+async def test_its_answers_are_received_although_it_stops_meanwhile() -> None:
     """Else its record says that a node was told something, and the node asks again."""
     for number in range(20):
         async with a_peer_and_a_node() as (peer, node):
@@ -134,7 +134,7 @@ async def test_what_it_has_answered_is_heard_although_it_stops_meanwhile() -> No
             assert len(heard) == len(distro_arrivals(peer))
 
 
-async def test_who_restarts_it_waits_until_it_has_stopped() -> None:
+async def test_a_restart_waits_until_it_has_stopped() -> None:
     async with a_peer_and_a_node() as (peer, node):
         asked = [asyncio.create_task(verify(node, f"c{each}")) for each in range(40)]
         while not peer.arrivals:  # noqa: ASYNC110 - listeners are called within the handler
@@ -179,7 +179,7 @@ async def test_it_checks_its_connection_when_it_has_said_nothing_for_five_second
             await peer.hang_up()
 
 
-async def test_an_old_one_reports_itself_when_it_joins_since_nobody_would_join_it_else() -> None:
+async def test_an_old_member_reports_itself_when_it_joins() -> None:
     async with a_peer_and_a_node() as (node, _):
         for version in ("2.2.0", "2.2.1"):
             (port,) = free_base_ports()

@@ -26,7 +26,7 @@ from distro_conformance.verdict import UsageError
 
 pytestmark = pytest.mark.distro(time="virtual", nodes=2, http=False)
 
-def test_what_is_held_back_arrives_when_it_is_released(distro_cluster):
+def test_requests_held_back_arrive_when_they_are_released(distro_cluster):
     distro_cluster.hold("a", "b")
     for line in ("connect c1 a", "register c1 web 10.0.0.1:80"):
         assert distro_cluster.do(line) == "done"
@@ -45,7 +45,7 @@ def test_an_async_test_awaits_the_same(distro_cluster):
             await distro_cluster.do("expect b has c9")
     asyncio.run(run())
 
-def test_a_mistake_is_told(distro_cluster):
+def test_a_mistake_is_reported(distro_cluster):
     with pytest.raises(UsageError, match="there is no node 'z'; the nodes are a b"):
         distro_cluster.crash("z")
     with pytest.raises(UsageError, match="'5' is no duration such as"):
@@ -99,7 +99,7 @@ def run_pytest(directory: Path, *arguments: str) -> Ran:
     return executed(*pytest_here, *arguments, cwd=directory, env={"HOME": str(directory), "PATH": "/usr/bin:/bin"})
 
 
-def test_who_does_not_use_it_pays_nothing(tmp_path: Path) -> None:
+def test_tests_without_the_plugin_do_not_load_it(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(LOADED)
     ran = run_pytest(tmp_path, "-q")
     assert ran.returncode == 0, ran.stdout

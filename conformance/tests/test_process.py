@@ -69,7 +69,7 @@ def test_braces_that_are_no_placeholders_are_left_alone() -> None:
     assert description_of(text).command[-1] == "x {port} ${home_of} {{name}} %X{trace} {a: 1} {A} f{n}"
 
 
-def test_what_stands_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
+def test_the_text_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
     assert description_of("./toy {port} 'a b'").command == ("./toy", "{port}", "a b")
     for text, complaint in (("", "needs a description"), ("./toy", "has to say {port}"), ("no.toml", "cannot read")):
         with pytest.raises(UsageError, match=complaint):
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> 
         ("", r"after 1 s: its SDK port \d+ takes no client; its output: on the way$"),
     ],
 )
-def test_a_server_that_is_not_ready_in_time_is_told_with_what_was_waited_for(
+def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_missed(
     ready: str, complaint: str, tmp_path: Path
 ) -> None:
     described = tmp_path / "server.toml"
@@ -161,7 +161,7 @@ def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
-async def test_who_attaches_to_a_cluster_shows_its_identity(tmp_path: Path) -> None:
+async def test_a_kit_that_attaches_to_a_cluster_shows_its_identity(tmp_path: Path) -> None:
     described = tmp_path / "server.toml"
     described.write_text(_of_3x("secret-value"))
     ports = free_base_ports(2)
@@ -191,7 +191,7 @@ async def test_who_attaches_to_a_cluster_shows_its_identity(tmp_path: Path) -> N
         ('key = "cluster"\nval = "12345"', "there is no key 'identity.val'; keys are key, value"),
     ],
 )
-def test_what_is_wrong_about_an_identity_is_said_without_it(identity: str, complaint: str, tmp_path: Path) -> None:
+def test_an_error_about_an_identity_does_not_contain_it(identity: str, complaint: str, tmp_path: Path) -> None:
     described = tmp_path / "server.toml"
     described.write_text(f"command = ['x', '{{port}}']\n[identity]\n{identity}\n")
     with pytest.raises(UsageError) as refused:
@@ -228,7 +228,7 @@ def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> Non
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.slow
-def test_what_could_not_be_judged_is_asked_once_more(tmp_path: Path) -> None:
+def test_a_check_that_could_not_be_judged_is_run_once_more(tmp_path: Path) -> None:
     report = run_node_conformance(
         f"process:{_served_with(FORGETS_THE_FIRST_REGISTRATION, tmp_path)}", requirement_ids=["DISTRO-SYNC-002"]
     )
@@ -303,7 +303,7 @@ def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:
     assert "the kit has no link from a to b on process:" in played.steps[0].outcome
 
 
-def test_who_was_given_its_members_on_the_command_line_never_hears_of_others() -> None:
+def test_a_node_with_members_on_the_command_line_never_learns_of_others() -> None:
     given = ProcessCluster("distrocheck serve --port {port} --member {members}")
     assert "names the members in no file" in (given.cannot(ListMembers("a", ("a", "b"))) or "")
     assert ProcessCluster(str(SERVE)).cannot(ListMembers("a", ("a", "b"))) is None

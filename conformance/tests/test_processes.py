@@ -46,12 +46,12 @@ def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
     assert str(again.failure.error) == str(both.failure.error)
 
 
-def test_what_is_no_divergence_is_raised_as_it_is() -> None:
+def test_an_error_that_is_no_divergence_is_raised_unchanged() -> None:
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
         hunt_on(2, replace(FEW, mutant="no-such-mutant"))
 
 
-def test_so_it_is_where_the_others_have_ended_the_search_meanwhile() -> None:
+def test_an_error_is_raised_unchanged_after_the_others_have_ended_the_search() -> None:
     """Hypothesis repeats a run that failed, and by then nobody may want one any more."""
     asked = count()
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):

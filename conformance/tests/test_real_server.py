@@ -49,7 +49,7 @@ def test_a_leashed_process_dies_with_a_parent_that_was_killed() -> None:
     parent.stdout.close()
 
 
-def test_without_maven_an_empty_cache_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_maven_an_empty_cache_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/nonexistent")
 
@@ -122,7 +122,7 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
         ("", ""),
     ],
 )
-def test_of_a_failed_start_the_innermost_exception_is_named(log: str, reason: str) -> None:
+def test_the_innermost_exception_of_a_failed_start_is_named(log: str, reason: str) -> None:
     assert reason_in(log) == reason
 
 

@@ -97,7 +97,7 @@ def test_a_change_that_was_not_handled_is_not_held(real: Recording, body: dict[s
     assert real.states == []
 
 
-def test_a_snapshot_is_held_by_the_one_who_asked(real: Recording) -> None:
+def test_a_snapshot_is_held_by_the_node_that_asked(real: Recording) -> None:
     content = pack({"clientSyncDataList": [sync_data(CLIENT, 1, [("web", "10.0.0.9", 80)])]})
     real.call("SNAPSHOT", None, Message(DISTRO_RESPONSE, {**OK.body, "distroData": {"content": content}}))
     assert real.states == [("a", Kind.REPLICA_APPLIED, None, FIRST.digest)]
@@ -110,7 +110,7 @@ def test_nothing_is_inferred_where_the_node_speaks_for_itself(embedded: Recordin
     assert embedded.states == []
 
 
-def test_a_reading_tells_who_owns_what_and_what_is_missing(real: Recording) -> None:
+def test_a_reading_shows_owners_and_missing_clients(real: Recording) -> None:
     real.journal.client_changed("a", CLIENT, FIRST.revision, FIRST.digest)
     real.journal.observed("a", [FIRST])
     real.journal.observed("b", [])
@@ -120,7 +120,7 @@ def test_a_reading_tells_who_owns_what_and_what_is_missing(real: Recording) -> N
     ]
 
 
-def test_a_client_that_nobody_holds_any_more_is_not_missed(real: Recording) -> None:
+def test_a_client_that_no_node_holds_any_more_is_not_missed(real: Recording) -> None:
     real.journal.client_changed("a", CLIENT, FIRST.revision, FIRST.digest)
     real.journal.client_disconnected("a", CLIENT)
     real.journal.observed("b", [])
@@ -159,7 +159,7 @@ async def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Rec
 
 
 @pytest.mark.wire
-async def test_a_node_that_does_not_answer_holds_what_nobody_knows_and_not_nothing() -> None:
+async def test_the_content_of_a_node_that_does_not_answer_is_unknown_and_not_empty() -> None:
     async with Connection.bare(f"127.0.0.1:{free_base_ports()[0]}") as connection:
         with pytest.raises(TargetError, match=r"127\.0\.0\.1:\d+ cannot be read: .*; is the node up\?"):
             await read_state(connection)

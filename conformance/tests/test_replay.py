@@ -55,7 +55,7 @@ def test_the_model_follows_a_member_to_its_new_address() -> None:
 @pytest.mark.quality
 @pytest.mark.slow  # the next test does it with one that the explorer finds, test_a_kept_scenario with all that are kept
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
-def test_what_the_explorer_finds_happens_on_the_wire(profile: str) -> None:
+def test_counterexamples_of_the_explorer_happen_on_the_wire(profile: str) -> None:
     found = explore_profile(profile, Bounds(nodes=2, clients=1, changes=2, drops=1, swallows=1, crashes=1))
     scenarios = {name: scenario for name, scenario in found.scenarios.items() if isinstance(scenario, Scenario)}
     assert "INV-CONV" in scenarios

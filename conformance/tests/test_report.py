@@ -177,7 +177,7 @@ def test_a_recorded_run_in_real_time_is_drawn_and_is_about_the_client_that_its_m
     assert 0 < int(re.findall(r"… (\d+) earlier", section.picture)[0]) < 100, "more than is drawn of a long trace"
 
 
-def test_a_copy_whose_revision_nobody_saw_is_compared_by_its_content(tmp_path: Path) -> None:
+def test_a_copy_without_an_observed_revision_is_compared_by_its_content(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run", "r", profile="strict", target="test", nodes=("a", "b", "c")) as recorder:
         recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1, client="c1", owned=True, revision=2, digest="x")
         recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2, client="c1", digest="x")
@@ -189,7 +189,7 @@ def test_a_copy_whose_revision_nobody_saw_is_compared_by_its_content(tmp_path: P
     assert {held.node: held.differs for held in section.held} == {"a": False, "b": False, "c": True}
 
 
-def test_what_was_done_is_drawn_where_nothing_was_recorded(tmp_path: Path) -> None:
+def test_actions_are_drawn_where_nothing_was_recorded(tmp_path: Path) -> None:
     drawn = sequence_of_actions(("a", "b"), [Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Cut("a", "b")])
     failure = Failure("MACHINE", "The nodes left the model", "nodes a b\n", "distrocheck replay x", "", diagram=drawn)
     found = replace(diverged(), about="MACHINE", by="machine", run=None)
@@ -214,7 +214,7 @@ def test_a_counterexample_of_the_model_is_drawn_and_says_who_holds_what(tmp_path
     assert section.missing == ("Not shrunk: the search is breadth-first, so there is no shorter run.",)
 
 
-def test_what_a_section_cannot_have_it_says(tmp_path: Path) -> None:
+def test_a_section_states_what_it_cannot_show(tmp_path: Path) -> None:
     text = page(tmp_path, requirement(Judgement.VIOLATES), verdict=Verdict.VIOLATES)
     for what in (
         "No picture",
@@ -250,13 +250,13 @@ def test_a_finding_of_a_trace_comes_with_its_scenario(tmp_path: Path) -> None:
     assert [line.rpartition(" ")[2] for line in lines[2:]] == ["model", "embedded", "nacos:2.2.4"]
 
 
-def test_what_was_told_last_is_said_where_the_finding_does_not(tmp_path: Path) -> None:
+def test_the_last_report_is_shown_where_the_finding_lacks_it(tmp_path: Path) -> None:
     (section,) = page_of(report(replace(diverged(), after=None), verdict=Verdict.VIOLATES), tmp_path).sections
     assert section.finding.after is not None
     assert section.finding.after.startswith("CHANGE from ")
 
 
-def test_what_is_open_for_one_reason_is_told_once(tmp_path: Path) -> None:
+def test_open_findings_with_one_reason_are_listed_once(tmp_path: Path) -> None:
     names = ("INV-A", "INV-B", "INV-C")
     stopped = [Finding(about=name, by="model", judgement=Judgement.NOT_JUDGED, message="stopped") for name in names]
     text = page(tmp_path, *stopped, verdict=Verdict.INCONCLUSIVE)
@@ -314,7 +314,7 @@ def test_a_sentence_says_once_what_was_expected() -> None:
     assert sentence(found).count("both show web 10.0.0.1:80") == 1
 
 
-def test_what_was_not_recorded_is_not_drawn(tmp_path: Path) -> None:
+def test_unrecorded_rows_are_not_drawn(tmp_path: Path) -> None:
     (section,) = page_of(report(requirement(Judgement.VIOLATES), verdict=Verdict.VIOLATES), tmp_path).sections
     assert section.picture == ""
 
@@ -340,7 +340,7 @@ def test_earlier_reports_are_shown_and_a_spoiled_line_costs_its_mark_only(tmp_pa
     assert [each.verdict for each in earlier_reports(tmp_path)] == ["conforms", "violates"]
 
 
-def test_what_the_model_met_is_merged_over_the_reports_of_a_folder(tmp_path: Path) -> None:
+def test_states_that_the_model_met_are_merged_over_the_reports_of_a_folder(tmp_path: Path) -> None:
     def covering(**taken: int) -> Page:
         told = replace(
             report(requirement(Judgement.CONFORMS), verdict=Verdict.CONFORMS), coverage={"transitions": taken}
@@ -385,7 +385,7 @@ def test_requirements_are_folded_by_area_and_open_where_something_is_wrong(tmp_p
     assert "<details open><summary>SYNC: 1 violates</summary>" in text
 
 
-def test_what_is_left_out_of_a_long_run_is_counted(tmp_path: Path) -> None:
+def test_rows_left_out_of_a_long_run_are_counted(tmp_path: Path) -> None:
     items = tuple(Note("a", f"number {number}") for number in range(100))
     drawn = svg(Sequence(("a",), items).window(40, 5))
     assert [f"number {number}<" in drawn for number in (39, 40, 44, 45)] == [False, True, True, False]

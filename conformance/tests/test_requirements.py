@@ -80,7 +80,7 @@ def test_b10_is_known_where_it_lives_and_nowhere_else() -> None:
     assert [profile for profile, entry in found.items() if entry is not None] == ["nacos-2.1.2", "nacos-2.2.4"]
 
 
-def test_an_unknown_requirement_is_told_with_the_known_ones() -> None:
+def test_an_unknown_requirement_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no requirement 'DISTRO-X-001'; most like it: DISTRO-"):
         run_node_conformance("embedded", requirement_ids=["DISTRO-X-001"])
 
@@ -108,7 +108,7 @@ def test_the_verdict_of_a_run(found: list[tuple[Level, Judgement]], verdict: Ver
     assert verdict_of(findings(found)) is verdict
 
 
-def test_what_is_not_judged_is_in_the_headline_and_known_is_no_pass() -> None:
+def test_unjudged_findings_are_in_the_headline_and_a_known_failure_is_no_pass() -> None:
     found = findings([(M, CONFORMS), (M, CONFORMS), (M, KNOWN), (M, NOT_JUDGED), (S, NOT_APPLICABLE)])
     assert headline(found) == "2 met, 1 fail as known, 1 not judged, 1 not applicable"
     assert headline(found[:2]) == "2 met, 0 not judged"

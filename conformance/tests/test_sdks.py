@@ -48,7 +48,7 @@ def cells() -> tuple[Finding, ...]:
 
 @pytest.mark.slow  # the official Python SDK is met in impl/tests too
 @pytest.mark.parametrize("name", GRPC_SDKS + HTTP_SDKS)
-def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Finding, ...], name: str) -> None:
+def test_an_official_sdk_cannot_distinguish_reference_nodes_from_nacos(cells: tuple[Finding, ...], name: str) -> None:
     of_sdk = [cell for cell in cells if cell.client == name]
     if name != "python" and of_sdk[0].judgement is Judgement.NOT_JUDGED:
         pytest.skip(of_sdk[0].message)
@@ -57,7 +57,7 @@ def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Fin
 
 
 @pytest.mark.slow
-def test_nodes_that_push_late_fail_with_what_the_sdk_was_told() -> None:
+def test_nodes_that_push_late_fail_with_what_the_sdk_received() -> None:
     late = ["nacos.naming.push.pushTaskDelay=60000"]
     report = asyncio.run(run_sdks("embedded", "nacos-2.2.4", ["python"], ["subscribe"], quiet, settings=late))
     (cell,) = report.findings
@@ -81,7 +81,7 @@ def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.Mo
         ("java1", "nacos-2.2.4", "login", False),
     ],
 )
-def test_what_sdk_or_nodes_do_not_have_is_not_asked_of_them(
+def test_features_that_sdk_or_nodes_lack_are_not_tested(
     sdk: str, profile: str, scenario: str, is_offered: bool
 ) -> None:
     stage = Stage(SDKS[sdk], Path(), Nodes((), profile))
@@ -107,7 +107,9 @@ def test_trouble_of_the_kit_with_the_nodes_is_no_verdict_on_them(monkeypatch: py
     assert cell.message == "the node is not to be reached"
 
 
-def test_a_failed_build_is_told_in_one_line_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_build_is_reported_in_one_line_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path))
     says_why = (sys.executable, "-c", "import sys; sys.exit('no route\\nto the registry')")
     with pytest.raises(SdkMissingError, match=r"^the SDK go cannot be built: .* says: no route to the registry$"):
@@ -137,7 +139,7 @@ def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("embedded", None, "python", "dance", "no scenario 'dance'; known: register, "),
     ],
 )
-def test_what_cannot_be_run_is_refused(
+def test_sdk_runs_that_cannot_be_run_are_refused(
     target: str, profile: str, sdk: str, scenario: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sdk_runs, "built", None)  # nothing is built before

@@ -68,7 +68,7 @@ class Lacking(EmbeddedTarget):
     limits = Limits(lacks=frozenset({"http", "batch"}))
 
 
-async def test_what_needs_a_feature_that_the_server_lacks_does_not_apply() -> None:
+async def test_a_requirement_whose_feature_the_server_lacks_does_not_apply() -> None:
     """A near miss: what needs none of them is judged."""
     ids = ["DISTRO-BATCH-001", "DISTRO-HOLDER-001", "DISTRO-IPPORT-001", "DISTRO-REGISTER-001"]
     findings = await run_requirements(Lacking("nacos-2.2.4"), ids)
@@ -94,7 +94,7 @@ class Attached(EmbeddedTarget):
     limits = Limits(counts_members=False, takes_syncs=False)
 
 
-async def test_of_an_attached_server_only_what_can_be_observed_applies() -> None:
+async def test_only_requirements_that_can_be_observed_apply_to_an_attached_server() -> None:
     unseen = "DISTRO-SYNC-001"
     [finding] = await run_requirements(Attached("nacos-2.2.4"), [unseen])
     assert finding.judgement is Judgement.NOT_APPLICABLE

@@ -53,7 +53,7 @@ def soon() -> float:
     return time.monotonic() + 60
 
 
-def test_what_changes_nothing_goes() -> None:
+def test_steps_that_change_nothing_are_removed() -> None:
     """Fails as soon as c2 has registered and a second has passed."""
 
     def fails(run: Run) -> Run | None:

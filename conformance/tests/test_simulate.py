@@ -159,7 +159,7 @@ def test_every_row_is_an_event_and_no_row_is_missing(tmp_path: Path) -> None:
     assert trace.events == tuple(sorted(trace.events, key=lambda event: (event.node, event.seq)))
 
 
-def test_a_call_tells_both_sides_unless_a_fault_met_it(tmp_path: Path) -> None:
+def test_a_call_records_both_sides_unless_a_fault_met_it(tmp_path: Path) -> None:
     """Four rows under one id where it arrived; a request that was swallowed is known to its sender alone."""
     made(tmp_path, duration_s=300, faults="swallow,slow,cut,drop")
     kinds: dict[str, Counter[Kind]] = {}

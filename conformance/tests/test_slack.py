@@ -98,7 +98,7 @@ def test_pressure_counts_where_the_kernel_does_not_count_run_delays() -> None:
     assert slack.since(1.0) == 0
 
 
-def test_of_a_node_that_somebody_else_runs_nothing_is_read() -> None:
+def test_nothing_is_read_of_a_node_that_the_kit_did_not_start() -> None:
     kernel = Counted()
     slack = Slack(kernel, lambda: kernel.now_s)
     kernel.second(others=2_000, delays={1: 900})
@@ -123,7 +123,7 @@ def test_slack_is_never_more_than_the_time_that_has_passed_and_is_forgotten() ->
     assert slack.since(3.0) == 0
 
 
-def test_starved_is_who_gets_less_than_half_for_as_long_as_a_member_waits() -> None:
+def test_a_process_with_less_than_half_of_its_time_while_a_member_waits_is_starved() -> None:
     slack, kernel = watched()
     for _ in range(10):
         kernel.second(others=1_500, delays={1: 400})
@@ -137,7 +137,7 @@ def test_starved_is_who_gets_less_than_half_for_as_long_as_a_member_waits() -> N
     assert not slack.is_starved_since(11.0), "a second is not enough"
 
 
-def test_the_kit_that_gets_no_turn_is_late_and_knows_it_before_anybody_waits_again() -> None:
+def test_a_kit_that_gets_no_turn_is_known_to_be_late_before_the_next_wait() -> None:
     slack = Slack()
 
     async def stalls() -> int:
@@ -150,7 +150,7 @@ def test_the_kit_that_gets_no_turn_is_late_and_knows_it_before_anybody_waits_aga
     assert asyncio.run(stalls()) >= 1_000
 
 
-def test_measuring_ends_with_the_last_who_needs_it() -> None:
+def test_measuring_ends_with_the_last_user() -> None:
     async def both() -> int:
         slack = Slack()
         async with slack.measured():

@@ -105,7 +105,7 @@ def test_a_server_of_3x_is_started_by_its_own_main_class_and_shows_an_identity(t
         ("x", "x"),
     ],
 )
-def test_what_follows_the_number_of_a_release_is_not_looked_at(version: str, numbers: str) -> None:
+def test_a_suffix_of_the_number_of_a_release_is_ignored(version: str, numbers: str) -> None:
     assert numbers_of(version) == numbers
 
 
@@ -128,7 +128,7 @@ def test_what_follows_the_number_of_a_release_is_not_looked_at(version: str, num
         ("attach:127.0.0.1:9", "nacos-2.2", None, "no profile 'nacos-2.2'; known: nacos-2.0.0"),
     ],
 )
-def test_what_cannot_be_a_target_is_told_in_one_line(
+def test_an_impossible_target_is_refused_in_one_line(
     spec: str, profile: str | None, mutant: str | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message) as caught:
@@ -148,7 +148,7 @@ def test_hessian_4_comes_before_hessian_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
-def test_a_home_tells_the_server_its_members_and_nothing_listens_elsewhere(release, tmp_path: Path) -> None:
+def test_a_home_lists_the_members_of_the_server_and_nothing_listens_elsewhere(release, tmp_path: Path) -> None:
     write_home(tmp_path, release, ["127.0.0.1:8848", "127.0.0.1:8858"])
 
     assert (tmp_path / "conf/cluster.conf").read_text() == "127.0.0.1:8848\n127.0.0.1:8858\n"
@@ -209,7 +209,7 @@ RELEASED = {"2.0": 5, "2.1": 3, "2.2": 5, "2.3": 3, "2.4": 4, "2.5": 3, "3.0": 4
 @pytest.mark.parametrize(
     "name", [f"nacos-{generation}.{number}" for generation, last in RELEASED.items() for number in range(last + 1)]
 )
-def test_what_a_release_behaves_as_is_so_in_the_model_too(name: str) -> None:
+def test_a_release_behaves_as_the_same_profile_in_the_model_and_the_node(name: str) -> None:
     """In between two listed releases: one reading must not take it for the earlier and the other for the later."""
     assert rules_named(name) == replace(rules_named(listed_profile(name)), name=name)
 

@@ -98,7 +98,7 @@ def test_a_transition_counts_when_it_was_done_and_was_right(
     assert report.covered == covered
 
 
-def test_what_the_tours_found_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_of_the_tours_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verify that was sent before the first registration, and arrives at a copy of what came after it (D11)."""
     assert replay(parse(OVERTAKEN), target="embedded").verdict is Verdict.CONFORMS
     passes = DistroClientDataProcessor._is_verified

@@ -47,7 +47,7 @@ def test_compact_and_query_agree_about_the_events(
     assert (code, asked["columns"], asked["rows"]) == (0, ["n", "max(revision)"], [[96, 1]])
 
 
-def test_what_is_asked_is_not_cut_where_there_is_no_screen(call: Call, imported: tuple[Path, dict[str, Any]]) -> None:
+def test_output_is_not_cut_without_a_terminal(call: Call, imported: tuple[Path, dict[str, Any]]) -> None:
     names = ", ".join(f"'{letter * 60}' AS {letter}" for letter in "abc")
     head, row = call(
         "query", f"SELECT {names}, 'last' AS end_of_row FROM events LIMIT 1", str(imported[0])
@@ -97,7 +97,7 @@ def test_validate_counts_why_it_leaves_rows_open(call: Call, imported: tuple[Pat
 
 
 @pytest.mark.spark
-def test_check_says_of_logs_which_copy_where_since_when_and_what_nobody_measured(
+def test_check_names_the_copy_of_logs_its_node_its_time_and_what_was_not_measured(
     call: Call, imported: tuple[Path, dict[str, Any]]
 ) -> None:
     found = call("check", str(imported[0]), "--invariant", "INV-REV", "--responsibility")
@@ -110,7 +110,7 @@ def test_check_says_of_logs_which_copy_where_since_when_and_what_nobody_measured
 
 
 @pytest.mark.spark
-def test_what_was_written_over_in_a_log_is_no_known_failure(
+def test_an_overwritten_log_row_is_no_known_failure(
     document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     """Other content under a revision, by a message that came while no call was seen to end."""
@@ -191,7 +191,7 @@ def result_of(judged: InvariantResult, verdict: Literal["violates", "conforms", 
         (InvariantResult("INV-REV", "A sentence.", "not-judged", 0, 0, 0.1), {Judgement.NOT_JUDGED: 1}, "inconclusive"),
     ],
 )
-def test_what_was_not_held_against_the_known_failures_is_neither_new_nor_known(
+def test_a_finding_not_compared_with_the_known_failures_is_neither_new_nor_known(
     judged: InvariantResult, expected: dict[Judgement, int], verdict: Verdict
 ) -> None:
     """1,003 clients with a known defect, of which there was room to explain 1,000: no violation, and no pass."""
@@ -200,6 +200,6 @@ def test_what_was_not_held_against_the_known_failures_is_neither_new_nor_known(
     assert verdict_of(findings) == verdict
 
 
-def test_what_is_known_and_not_listed_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_known_findings_that_are_not_listed_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     check_verb._print(result_of(InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1, 1, 0), "conforms"), [])
     assert "INV-REV: 87 more are known, and counted only" in capsys.readouterr().out.replace("\n", " ")

@@ -143,7 +143,7 @@ def delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.quality
 @pytest.mark.parametrize("plant", [loses_pushes, loses_registrations, delivers_twice])
-def test_what_is_broken_in_grpc_is_found_over_grpc_and_nowhere_else(
+def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)

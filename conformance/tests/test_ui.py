@@ -37,7 +37,7 @@ def choice_called(walk: Walk, text: str) -> int:
 
 
 class TestWalk:
-    def test_what_is_taken_can_be_undone_and_gone_again(self) -> None:
+    def test_a_step_can_be_undone_and_repeated(self) -> None:
         begun = Walk.begin(Setting())
         connected = begun.take(choice_called(begun, "connect c1 a"))
         assert [part.lines for part in connected.nodes() if part.name == "a"] == [
@@ -60,7 +60,7 @@ class TestWalk:
         assert what == "c1: a shows web 10.0.0.1:80 v=2, b shows web 10.0.0.1:80 v=1"
         assert found.move(7).diagram().items[-1].bad
 
-    def test_nothing_found_is_told_with_how_much_was_seen(self) -> None:
+    def test_nothing_found_is_reported_with_the_states_seen(self) -> None:
         with pytest.raises(UsageError, match=r"^INV-CONV: nothing found in all [\d,]+ states$"):
             Walk.begin(Setting(bounds=Bounds(changes=1))).find("INV-CONV")
 
@@ -116,7 +116,7 @@ class TestRecorded:
             run = played(found.move(7).scenario(), "embedded", kept)
             assert "profile nacos-2.0.4: violates" in run.title
 
-    def test_what_is_no_trace_is_refused_in_a_sentence(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_trace_is_refused_in_a_sentence(self, tmp_path: Path) -> None:
         with ExitStack() as kept, pytest.raises(TraceError):
             opened(tmp_path / "nowhere.ndjson", kept)
 
@@ -185,7 +185,7 @@ def served() -> Iterator[tuple[Explorer, str]]:
         ("/?token={token}", {"Host": "evil.example:80"}),
     ],
 )
-async def test_nobody_gets_in_without_the_token_or_under_a_foreign_name(
+async def test_a_request_without_the_token_or_under_a_foreign_name_is_refused(
     served: tuple[Explorer, str], path: str, headers: dict[str, str]
 ) -> None:
     explorer, address = served
@@ -270,7 +270,7 @@ class TestPage:
         page.get_by_role("button", name="as a scenario").click()
         expect(page.get_by_text("swallow a->b CHANGE")).to_be_visible()
 
-    def test_a_story_is_told_step_by_step_and_run_on_nodes(self, page: Page) -> None:
+    def test_a_story_is_shown_step_by_step_and_run_on_nodes(self, page: Page) -> None:
         page.get_by_role("button", name="lost change").click()
         expect(page.get_by_text("0 of 7 transitions")).to_be_visible(timeout=60_000)
         expect(page.get_by_text("a handler that swallows an exception is enough")).to_be_visible()
@@ -288,7 +288,7 @@ class TestPage:
         page.get_by_role("button", name="back to the model").click()
         expect(page.get_by_text("7 of 7 transitions")).to_be_visible()
 
-    def test_who_leaves_a_story_is_told_it_no_more(self, page: Page) -> None:
+    def test_a_story_that_was_left_is_shown_no_more(self, page: Page) -> None:
         page.get_by_role("button", name="lost change").click()
         told = page.get_by_role("region", name="The story")
         expect(told).to_be_visible(timeout=60_000)
@@ -310,14 +310,14 @@ class TestPage:
         page.get_by_role("button", name="open").click()
         expect(page.get_by_role("alert")).to_contain_text("/nowhere")
 
-    def test_a_mistake_in_the_form_is_told_where_it_was_made(self, page: Page) -> None:
+    def test_a_mistake_in_the_form_is_shown_where_it_was_made(self, page: Page) -> None:
         page.get_by_label("nodes").evaluate("field => { field.type = 'text'; field.value = 'many' }")
         page.get_by_role("button", name="Begin anew").click()
         expect(page.get_by_role("alert")).to_have_text("nodes takes a number from 0 to 9, not 'many'")
 
     @pytest.mark.parametrize("theme", ["light", "dark"])
     @pytest.mark.parametrize("width", [390, 1280])
-    def test_nobody_is_shut_out_by_how_it_looks(self, page: Page, theme: str, width: int) -> None:
+    def test_the_page_is_accessible_in_each_theme_and_width(self, page: Page, theme: str, width: int) -> None:
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name="connect c1 a").click()

@@ -60,7 +60,7 @@ def there_from(clock: Hand, at_ms: int) -> Callable[[], Awaitable[str | None]]:
 
 
 @pytest.mark.parametrize(("from_ms", "seen"), [(970, "there"), (1_001, None)])
-def test_what_comes_after_the_time_is_not_held_against_anybody(from_ms: int, seen: str | None) -> None:
+def test_an_event_after_the_time_is_no_violation(from_ms: int, seen: str | None) -> None:
     clock = Hand()
 
     async def look() -> str | None:
@@ -128,7 +128,7 @@ def test_what_a_node_has_time_for_lasts_longer_where_the_machine_took_some_of_it
     assert at_ms - 3 <= clock.at_ms <= at_ms
 
 
-def test_of_those_that_fail_the_first_in_order_is_raised_not_the_fastest() -> None:
+def test_the_first_failure_in_order_is_raised_and_not_the_fastest() -> None:
     async def after(turns: int, fails: str) -> None:
         for _ in range(turns):
             await asyncio.sleep(0)

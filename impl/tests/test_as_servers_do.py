@@ -79,7 +79,7 @@ async def test_pages_and_keys_that_make_no_sense(lab: Lab) -> None:
         (NACOS_2_5_1, True, {"grpcReportEnabled", "supportGrayModel"}),
     ],
 )
-async def test_what_a_member_shows_of_itself_is_of_its_release(
+async def test_the_description_of_a_member_is_that_of_its_release(
     lab: Lab, profile: Profile, has_handler: bool, keys: set[str]
 ) -> None:
     run = await lab.cluster(profile, size=2, strangers=True)
@@ -103,9 +103,7 @@ async def test_what_a_member_shows_of_itself_is_of_its_release(
         ({"ip": "127.0.0.1", "address": "127.0.0.1:1", "port": -1}, "MemberReportResponse", 400),
     ],
 )
-async def test_a_report_that_does_not_say_who_it_is_from(
-    lab: Lab, node: dict[str, object] | None, type_name: str, code: int
-) -> None:
+async def test_a_report_without_its_sender(lab: Lab, node: dict[str, object] | None, type_name: str, code: int) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=2)
     member = await lab.member(run.cluster.nodes[0])
     reply = await member.ask("MemberReportRequest", {} if node is None else {"node": node})
@@ -133,7 +131,7 @@ async def test_a_report_over_http_of_a_stranger_is_answered_with_false(lab: Lab)
         (NACOS_2_0_4, {"type": "deregisterInstance"}, 0),
     ],
 )
-async def test_what_is_missing_in_a_registration_has_the_code_of_the_release(
+async def test_a_missing_field_of_a_registration_has_the_code_of_the_release(
     lab: Lab, profile: Profile, body: dict[str, object], code: int
 ) -> None:
     run = await lab.cluster(profile, size=1)
@@ -191,7 +189,7 @@ async def test_publishers_are_shown_with_their_cluster_from_2_3_on(
     assert shown == {"clientId": "10.0.0.7:80#true", "ip": "10.0.0.7", "port": 80, **more}
 
 
-async def test_switches_that_nobody_turns_are_shown_too(lab: Lab) -> None:
+async def test_switches_that_are_never_turned_are_shown_too(lab: Lab) -> None:
     for profile, status in ((NACOS_2_0_4, 200), (NACOS_2_2_4, 501)):
         run = await lab.cluster(profile, size=1)
         async with Web() as web:
@@ -200,7 +198,7 @@ async def test_switches_that_nobody_turns_are_shown_too(lab: Lab) -> None:
             assert (await web.get(run.cluster.nodes[0], "/v1/ns/operator/servers")).status == status
 
 
-async def test_a_member_that_asks_for_no_less_than_there_is_hears_that_it_is_ignored(lab: Lab) -> None:
+async def test_a_member_that_asks_for_no_less_than_there_is_receives_that_it_is_ignored(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=2)
     node = run.cluster.nodes[0]
     member, _ = await lab.member(node), await lab.naming(node)

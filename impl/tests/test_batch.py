@@ -81,7 +81,7 @@ async def test_a_batch_in_another_order_is_no_change(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("profile", [NACOS_2_0_4, PROFILES["nacos-2.1.0"]], ids=lambda profile: profile.name)
-async def test_before_2_1_1_nobody_knows_batches(lab: Lab, profile: Profile) -> None:
+async def test_before_2_1_1_no_node_knows_batches(lab: Lab, profile: Profile) -> None:
     run = await lab.cluster(profile, size=1)
     client, member = await lab.naming(run.cluster.nodes[0]), await lab.member(run.cluster.nodes[0])
     reply = await client.register_batch("web", 80)

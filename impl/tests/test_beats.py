@@ -58,7 +58,7 @@ async def test_to_register_again_counts_as_a_beat(lab: Lab) -> None:
     assert health(run, 0) == [False]
 
 
-async def test_subscribers_of_every_node_are_told(lab: Lab) -> None:
+async def test_subscribers_of_every_node_are_notified(lab: Lab) -> None:
     run, _ = await registered(lab)
     subscriber = await lab.naming(run.cluster.nodes[1])
     await run.clock.advance(2_000)
@@ -119,7 +119,7 @@ async def test_nothing_is_removed_where_instances_do_not_expire(lab: Lab) -> Non
     assert [health(run, node) for node in (0, 1)] == [[False], [False]]
 
 
-async def test_nobody_is_judged_while_health_checks_are_off(lab: Lab) -> None:
+async def test_no_instance_is_judged_while_health_checks_are_off(lab: Lab) -> None:
     run, _ = await registered(lab)
     run.cluster.nodes[0].parts.naming.switches.health_check_enabled = False
     await run.clock.advance(100_000)
@@ -171,7 +171,7 @@ async def test_b06_a_lost_change_of_health_is_found_by_verify_only_in_strict(
 
 
 @pytest.mark.parametrize(("profile", "survives"), [(NACOS_2_2_4, False), (STRICT, True)])
-async def test_b23_after_a_pause_of_its_owner_nobody_is_removed_in_strict(
+async def test_b23_after_a_pause_of_its_owner_no_instance_is_removed_in_strict(
     lab: Lab, profile: Profile, survives: bool
 ) -> None:
     """The beats that were sent meanwhile are handled after the check."""

@@ -51,7 +51,7 @@ def test_the_table_is_of_all_that_is_served_and_of_nothing_else() -> None:
 
 
 @pytest.mark.wire
-async def test_what_has_no_line_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_route_without_a_line_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(callers.REQUESTS, "ServiceQueryRequest")  # type: ignore[arg-type]
     monkeypatch.delitem(callers.ROUTES, ("GET", "/v1/ns/service/list"))  # type: ignore[arg-type]
     node, _ = await lab.node()
@@ -64,7 +64,7 @@ async def test_what_has_no_line_is_refused(lab: Lab, monkeypatch: pytest.MonkeyP
 @pytest.mark.wire
 @pytest.mark.parametrize("type_name", sorted(name for name in REQUESTS if REQUESTS[name].caller is Caller.MEMBER))
 @pytest.mark.parametrize("profile", [STRICT, NACOS_3_0_3], ids=lambda profile: profile.name)
-async def test_what_only_members_may_ask_needs_their_identity(lab: Lab, profile: Profile, type_name: str) -> None:
+async def test_requests_for_members_only_need_the_identity(lab: Lab, profile: Profile, type_name: str) -> None:
     run = await lab.cluster(profile, size=1, options=NodeOptions(identity=IDENTITY))
     stranger = await lab.member(run.cluster.nodes[0])
     reply = await stranger.ask(type_name, {"reloadCount": 0, "reloadServer": "6.6.6.6:8848"})
@@ -74,7 +74,7 @@ async def test_what_only_members_may_ask_needs_their_identity(lab: Lab, profile:
 
 
 @pytest.mark.wire
-async def test_nobody_sends_clients_elsewhere_who_is_no_member(lab: Lab) -> None:
+async def test_a_caller_that_is_no_member_cannot_send_clients_elsewhere(lab: Lab) -> None:
     run = await lab.cluster(size=1, options=NodeOptions(identity=IDENTITY))
     client = await lab.naming(run.cluster.nodes[0])
     stranger = await lab.member(run.cluster.nodes[0])
@@ -119,7 +119,7 @@ def test_a_member_that_is_listed_by_name_needs_an_identity() -> None:
     Node(NodeConfig(port=8848, members=members, options=NodeOptions(identity=IDENTITY)), clock=VirtualClock())
 
 
-def test_a_member_that_joins_later_under_a_name_opens_the_node_to_nobody() -> None:
+def test_a_member_that_joins_later_under_a_name_opens_the_node_to_no_caller() -> None:
     node = node_of(STRICT, ("127.0.0.1:8848", "10.0.0.9:8848"))
     inner_api = InnerApi(STRICT, None, node.members)
     node.members.change_list(("127.0.0.1:8848", "nacos-1.example:8848"))
@@ -164,7 +164,7 @@ async def test_without_users_a_node_is_read_from_anywhere() -> None:
 
 
 @pytest.mark.wire
-async def test_a_report_over_http_needs_the_identity_though_nobody_logs_in(lab: Lab) -> None:
+async def test_a_report_over_http_needs_the_identity_without_users_too(lab: Lab) -> None:
     run = await lab.cluster(size=2, options=NodeOptions(identity=IDENTITY))
     node, other = run.cluster.nodes[0], run.cluster.addresses[1]
     ip, _, port = other.rpartition(":")
@@ -233,7 +233,7 @@ async def test_a_user_has_rights_by_namespace(lab: Lab, user: str, namespace: st
 
 @pytest.mark.wire
 @pytest.mark.parametrize("value", [5, 5.5, True, "\ud800", "x" * 5_000, None])
-async def test_a_header_is_a_text_whatever_was_sent(lab: Lab, value: object, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_header_is_always_read_as_text(lab: Lab, value: object, caplog: pytest.LogCaptureFixture) -> None:
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH, identity=IDENTITY))
     client = await lab.naming(run.cluster.nodes[0])
     for name in ("accessToken", "who"):

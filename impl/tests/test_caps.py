@@ -30,7 +30,7 @@ def test_only_addresses_are_kept_for_their_hash() -> None:
     assert size * mapper.MAX_CACHED_LENGTH < 8 * 2**20
 
 
-async def test_of_what_was_deleted_only_digests_are_kept_and_not_without_end(
+async def test_only_digests_of_deleted_content_are_kept_and_they_are_bounded(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deleted, "MAX_DELETED", 100)

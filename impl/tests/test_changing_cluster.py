@@ -60,7 +60,7 @@ async def test_five_members_become_three_and_five_again(lab: Lab, profile: Profi
     assert (run.cluster.addresses[0], run.cluster.addresses[4]) in verified
 
 
-async def test_what_waits_for_a_member_that_left_ends_silently(lab: Lab) -> None:
+async def test_requests_waiting_for_a_member_that_left_end_silently(lab: Lab) -> None:
     run = await lab.cluster(size=3)
     run.link(0, 2).unanswered = {"CHANGE"}
     client = await client_of(lab, run, 0)

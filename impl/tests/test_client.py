@@ -126,7 +126,7 @@ def test_subscribers_see_enabled_instances_of_the_clusters_they_asked_for() -> N
     assert ports("A,B", healthy_only=True) == [1]
 
 
-def test_what_two_clients_publish_alike_is_one_host_and_what_differs_anywhere_is_two() -> None:
+def test_equal_instances_of_two_clients_are_one_host_and_different_ones_are_two() -> None:
     twin = PublishedInstance("10.0.0.1", 80)
     assert len(hosts_seen(ONE, twin)) == 1
     assert len(hosts_seen(ONE, replace(twin, cluster="B"))) == 2
@@ -149,7 +149,7 @@ def test_heart_beat_numbers_come_from_the_metadata_as_far_as_they_are_numbers(
     assert (host["instanceHeartBeatInterval"], host["instanceHeartBeatTimeOut"], host["ipDeleteTimeout"]) == beat
 
 
-def test_what_a_peer_puts_under_a_reserved_key_poisons_nothing() -> None:
+def test_content_of_a_peer_under_a_reserved_key_poisons_nothing() -> None:
     """D9: a real server cannot show the service any more."""
     datum = {"publishInstanceWeight": "heavy", "publishInstanceEnable": "yes", "customInstanceId": 7, "zone": True}
     (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum=datum))

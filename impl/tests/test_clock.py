@@ -206,7 +206,7 @@ async def test_settle_gives_up_in_real_time_and_names_what_is_busy() -> None:
     task.cancel()
 
 
-async def test_what_work_raises_comes_out_of_settle() -> None:
+async def test_settle_raises_the_error_of_the_work() -> None:
     clock = VirtualClock()
 
     async def defect() -> None:

@@ -145,7 +145,7 @@ async def test_a_connection_without_a_client_changes_no_copy_with_its_id_but_onl
     assert await client.ports("web") == [port]
 
 
-async def test_whoever_subscribes_hears_that_a_copy_went_when_its_connection_came(lab: Lab) -> None:
+async def test_a_subscriber_is_notified_that_a_copy_went_when_its_connection_came(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]
     client = lab.raw(node.config.sdk_target, module="naming", source="sdk")

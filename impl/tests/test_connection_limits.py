@@ -115,7 +115,7 @@ def test_a_wrong_limit_rule_is_named(rule: bytes, complaint: str) -> None:
 
 
 @pytest.mark.parametrize("profile", [NACOS_2_0_4, NACOS_2_2_4], ids=["2.0.4", "2.2.4"])
-async def test_up_to_2_2_4_a_refused_client_is_told_so(lab: Lab, profile: Profile) -> None:
+async def test_up_to_2_2_4_a_refused_client_receives_the_refusal(lab: Lab, profile: Profile) -> None:
     node, _ = await lab.node(profile=profile, connection_limits=ConnectionLimits(count_limit=0))
     assert [message.type for message in await refusal(shop(lab, node))] == ["ConnectResetRequest"]
 
@@ -147,7 +147,7 @@ async def get(node: Node, path: str, **query: str) -> tuple[int, Any]:
         return reply.status, await (reply.json() if reply.content_type == "application/json" else reply.text())
 
 
-async def test_an_operator_sees_who_is_connected(lab: Lab) -> None:
+async def test_an_operator_sees_the_connected_clients(lab: Lab) -> None:
     node, clock = await lab.node()
     client = await shop(lab, node).connect()
     await lab.member(node)
@@ -192,7 +192,7 @@ async def test_an_operator_reduces_the_clients_of_a_node(lab: Lab, profile: Prof
 
 
 @pytest.mark.parametrize(("count", "told"), [("-1", 0), ("0", 0), ("1", 3), ("4", 1), ("5", 0)])
-async def test_from_2_3_on_members_count_for_a_reload_and_0_asks_nobody(lab: Lab, count: str, told: int) -> None:
+async def test_from_2_3_on_members_count_for_a_reload_and_0_asks_no_client(lab: Lab, count: str, told: int) -> None:
     """Three clients and two members: what is beyond the count is taken from the clients."""
     node, clock = await lab.node(profile=NACOS_2_3_2)
     clients = [await lab.naming(node) for _ in range(3)]
@@ -227,7 +227,7 @@ async def test_a_connection_is_shown_as_its_release_does(lab: Lab, profile: Prof
 
 
 @pytest.mark.parametrize(("profile", "is_told"), [(NACOS_2_0_4, True), (NACOS_2_2_4, False)])
-async def test_2_0_tells_its_limits_with_its_load(lab: Lab, profile: Profile, is_told: bool) -> None:
+async def test_2_0_reports_its_limits_with_its_load(lab: Lab, profile: Profile, is_told: bool) -> None:
     node, _ = await lab.node(profile=profile, connection_limits=ConnectionLimits(count_limit=7))
     (load,) = (await get(node, "/v2/core/loader/cluster"))[1]["detail"]
     rule = json.loads(load["metric"].get("limitRule", "{}"))

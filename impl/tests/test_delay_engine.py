@@ -33,7 +33,7 @@ async def test_a_task_runs_at_the_first_tick_at_which_it_is_due(added_ms: int, d
     assert test.ran == [(runs_ms, "c1", "CHANGE")]
 
 
-async def test_what_falls_due_in_the_instant_of_a_tick_waits_for_the_next() -> None:
+async def test_work_due_in_the_instant_of_a_tick_waits_for_the_next() -> None:
     test = Engine()
     test.engine.add("c1", "CHANGE", 1000)
     await test.clock.advance(1000)

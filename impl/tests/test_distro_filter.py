@@ -37,7 +37,7 @@ def client_ids(run: Run, node: Node) -> set[str]:
     return {event.client for event in run.events if event.node == node.address and event.kind == "client_changed"}
 
 
-async def test_whoever_is_asked_the_owner_registers(lab: Lab) -> None:
+async def test_the_owner_registers_whichever_node_is_asked(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     owner, others = owner_and_others(run, "10.0.0.7", 80)
     async with Web() as web:
@@ -65,7 +65,7 @@ async def test_a_form_and_a_beat_are_forwarded_too(lab: Lab) -> None:
         assert await web.ports(asked, "web") == []
 
 
-async def test_what_the_owner_refuses_is_refused_in_its_words(lab: Lab) -> None:
+async def test_a_refusal_of_the_owner_is_returned_in_its_words(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     _, [asked, _] = owner_and_others(run, "10.0.0.7", 80)
     async with Web() as web:
@@ -82,7 +82,7 @@ async def test_a_name_that_is_none_is_refused_before_the_owner_is_asked(lab: Lab
     await run.clock.settle()  # raises when a piece of work has failed
 
 
-async def test_the_owner_of_a_client_is_its_owner_by_its_id_too_whatever_its_ip(lab: Lab) -> None:
+async def test_the_owner_of_a_client_is_its_owner_by_its_id_too_with_any_ip(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     async with Web() as web:
         for number in range(5):
@@ -191,7 +191,7 @@ async def test_the_owner_can_be_asked_for(lab: Lab) -> None:
                 assert answer.json == {"responsibleServer": owner.address}
 
 
-async def test_with_distro_switched_off_everybody_is_the_owner(lab: Lab) -> None:
+async def test_with_distro_switched_off_every_node_is_the_owner(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     owner, [asked, _] = owner_and_others(run, "10.0.0.7", 80)
     async with Web() as web:

@@ -30,7 +30,9 @@ async def is_registered(client: RawClient) -> bool:
 
 
 @pytest.mark.parametrize(("profile", "timeout_ms"), [(NACOS_2_0_4, 1_000), (STRICT, 5_000)], ids=["2.0.4", "strict"])
-async def test_who_does_not_answer_the_detection_is_unregistered(lab: Lab, profile: Profile, timeout_ms: int) -> None:
+async def test_a_client_that_does_not_answer_the_detection_is_unregistered(
+    lab: Lab, profile: Profile, timeout_ms: int
+) -> None:
     node, clock = await lab.node(profile=profile)
     client, reader = await silent(lab, node), await lab.naming(node)
     await clock.advance(JUST_BEFORE_THE_CHECK_MS)
@@ -56,7 +58,7 @@ async def test_2_2_4_never_looks_for_the_silent(lab: Lab) -> None:
     assert await is_registered(client)
 
 
-async def test_who_answers_stays_however_fast_virtual_time_goes(lab: Lab) -> None:
+async def test_a_client_that_answers_stays_however_fast_virtual_time_goes(lab: Lab) -> None:
     run = await lab.cluster(size=3)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
@@ -122,7 +124,7 @@ class SlowReader:
     def close(self) -> None: ...
 
 
-async def test_what_waits_for_a_slow_reader_is_bounded() -> None:
+async def test_data_waiting_for_a_slow_reader_is_bounded() -> None:
     clock, slow = VirtualClock(), SlowReader()
     meta = ConnectionMeta(
         id="1_10.0.0.9_1", client_ip="10.0.0.9", remote_port=1, local_port=1, created_ms=clock.now_ms()
@@ -140,7 +142,7 @@ async def test_what_waits_for_a_slow_reader_is_bounded() -> None:
     assert connection.busy_ms() == 0
 
 
-async def test_who_reads_nothing_for_too_long_is_ejected(lab: Lab) -> None:
+async def test_a_client_that_reads_nothing_for_too_long_is_ejected(lab: Lab) -> None:
     """A subscriber that asks but never reads its stream. gRPC itself takes some before it waits for the reader."""
     node, clock = await lab.node(profile=replace(STRICT, push_blocked_ms=10_000, push_timeout_ms=100))
     reader, writer = await lab.naming(node), await lab.naming(node)

@@ -48,7 +48,7 @@ async def push_for_a_minute(writer: RawClient, clock: VirtualClock) -> None:
         await clock.advance(1_000)
 
 
-async def test_nothing_is_left_of_those_who_treated_a_node_badly(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_left_of_clients_that_abused_a_node(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     node, clock = await lab.node()
     before, tasks = living(Connection, Client), len(asyncio.all_tasks())
     half_open = [socket.create_connection(("127.0.0.1", node.config.port + 1000)) for _ in range(20)]

@@ -104,7 +104,7 @@ async def test_a_connection_that_is_used_is_not_asked(lab: Lab) -> None:
     assert set(asked) == {"MemberReportRequest"}
 
 
-async def test_who_is_no_member_any_more_is_not_looked_after(lab: Lab) -> None:
+async def test_a_removed_member_is_not_looked_after(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     node, peer = run.cluster.nodes
     await run.clock.advance(6_000)

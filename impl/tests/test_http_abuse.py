@@ -135,12 +135,12 @@ def test_metadata_becomes_text_that_can_be_sent(text: str) -> None:
 @pytest.mark.wire
 @settings(NO_HURRY, max_examples=8)
 @given(st.lists(requests, min_size=10, max_size=30))
-def test_a_cluster_survives_whatever_it_is_asked(asked: list[Any]) -> None:
+def test_a_cluster_survives_any_request(asked: list[Any]) -> None:
     asyncio.run(_ask_all(asked))
 
 
 @pytest.mark.wire
-async def test_what_is_no_http_costs_a_line_of_the_log(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_request_that_is_no_http_costs_a_line_of_the_log(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """And that is a warning: nobody can fill the log with errors that are not ours."""
     run = await lab.cluster(size=1)
     (node,) = run.cluster.nodes

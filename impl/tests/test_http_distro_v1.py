@@ -23,7 +23,7 @@ async def send(web: Web, method: str, node: Node, path: str, body: object, **par
     return await web.ask(method, node, path, parameters, headers={"Content-Type": "application/json"}, body=data)
 
 
-async def test_what_a_member_of_1_x_sends_is_given_back_and_shown_in_no_list(lab: Lab) -> None:
+async def test_data_of_a_1_x_member_is_given_back_and_shown_in_no_list(lab: Lab) -> None:
     node, _ = await lab.node(profile=NACOS_2_0_4)
     async with Web() as web:
         assert (await web.get(node, DATUMS)).json == {}
@@ -46,7 +46,7 @@ async def test_what_a_member_of_1_x_sends_is_given_back_and_shown_in_no_list(lab
         ("PUT", CHECKSUM, {}, 400, "Parameter 'source' is missing"),
     ],
 )
-async def test_what_is_not_of_1_x_is_refused(
+async def test_data_that_is_not_of_1_x_is_refused(
     lab: Lab, method: str, path: str, body: object, status: int, told: str
 ) -> None:
     node, _ = await lab.node(profile=NACOS_2_0_4)
@@ -62,7 +62,7 @@ async def test_2_2_0_and_later_have_nothing_there(lab: Lab) -> None:
         assert (await web.get(node, DATUMS)).status == 501
 
 
-async def test_what_is_kept_for_nobody_is_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_data_that_no_node_reads_is_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distro_v1, "MAX_BYTES", 1_000)
     node, _ = await lab.node(profile=NACOS_2_0_4)
     async with Web() as web:

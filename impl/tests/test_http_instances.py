@@ -34,7 +34,7 @@ async def test_an_instance_is_registered_listed_and_deregistered(lab: Lab) -> No
         assert await web.ports(node, "web") == []
 
 
-async def test_a_deregistration_of_nobody_is_ok(lab: Lab) -> None:
+async def test_a_deregistration_of_an_unknown_instance_is_ok(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     async with Web() as web:
         assert (await web.delete(run.cluster.nodes[0], INSTANCE, **WEB)).text == "ok"
@@ -207,7 +207,7 @@ async def test_an_unusable_beat_is_refused(lab: Lab, beat: str) -> None:
         assert answer.text
 
 
-async def test_what_nobody_serves_is_told_and_what_is_too_large_is_413(lab: Lab) -> None:
+async def test_an_unserved_path_is_reported_and_a_body_that_is_too_large_is_413(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]
     async with Web() as web:

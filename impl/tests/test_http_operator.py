@@ -25,7 +25,7 @@ async def test_a_node_that_serves_says_up(lab: Lab) -> None:
         assert (await web.get(run.cluster.nodes[0], "/v1/console/health/readiness")).text == "OK"
 
 
-async def test_the_counters_tell_own_clients_from_copies(lab: Lab) -> None:
+async def test_the_counters_distinguish_own_clients_from_copies(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     first, second = run.cluster.nodes
     sdk = await lab.naming(first)

@@ -102,7 +102,7 @@ async def test_deregistering_what_is_unknown_is_fine(lab: Lab) -> None:
 # Replication
 
 
-async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_its_next_beat(lab: Lab) -> None:
+async def test_owners_that_loaded_without_the_holder_learn_of_a_client_by_its_next_beat(lab: Lab) -> None:
     """Nobody verifies a client whose owner has lost it, so its copy alone would not spread."""
     run = await lab.cluster(STRICT)
     port = port_owned_by(run, 0)
@@ -212,7 +212,7 @@ async def test_up_to_2_0_2_a_copy_stays_for_ever(lab: Lab) -> None:
     assert health(run, 0) == [True]
 
 
-async def test_a_copy_that_nobody_verifies_ends_with_the_lease(lab: Lab) -> None:
+async def test_a_copy_that_no_node_verifies_ends_with_the_lease(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 1)
     client, peer = f"{IP}:{port}#true", await lab.member(run.cluster.nodes[0])
@@ -395,7 +395,7 @@ async def test_a_verify_without_a_sender_counts_at_an_owner_that_is_not_the_firs
 
 
 @pytest.mark.parametrize(("cut_s", "judgement"), [(40, [False]), (70, [])], ids=["unhealthy", "gone"])
-async def test_what_an_interim_owner_concluded_from_missing_beats_is_not_told_to_the_owner(
+async def test_conclusions_of_an_interim_owner_from_missing_beats_are_not_sent_to_the_owner(
     lab: Lab, cut_s: int, judgement: list[bool]
 ) -> None:
     """In strict: they went to the owner all the time."""
@@ -415,7 +415,7 @@ async def test_what_an_interim_owner_concluded_from_missing_beats_is_not_told_to
 
 
 @pytest.mark.parametrize(("profile", "is_kept"), [(STRICT, False), (NACOS_2_2_4, True)])
-async def test_an_owner_judges_by_beats_whoever_else_vouches_for_its_client(
+async def test_an_owner_judges_by_beats_even_if_another_node_verifies_its_client(
     lab: Lab, profile: Profile, is_kept: bool
 ) -> None:
     """Another member that takes itself for the owner verifies it; in releases both keep what is dead for each other."""

@@ -18,7 +18,7 @@ from distro_protos import Json
         ({"instance": 7}, r"\$\.instance is not an object"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_its_path(body: Json, told: str) -> None:
+def test_a_field_that_cannot_be_read_is_named_by_its_path(body: Json, told: str) -> None:
     with pytest.raises(FieldError, match=told):
         convert(InstanceRequest, body)
 

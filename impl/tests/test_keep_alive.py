@@ -59,7 +59,7 @@ async def test_a_member_pings_its_peer_and_gives_up_a_dead_link() -> None:
 
 
 @pytest.mark.usefixtures("_pinging")
-async def test_who_pings_more_often_than_is_permitted_is_closed() -> None:
+async def test_a_client_that_pings_more_often_than_is_permitted_is_closed() -> None:
     async with a_peer_behind_a_swallower(VirtualClock()) as (_, client):
         assert (await client.request("HealthCheckRequest", {}, 5_000)).succeeded
         connection = client._keeper.connection

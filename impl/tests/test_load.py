@@ -97,7 +97,7 @@ async def test_b33_a_node_that_could_not_load_gives_no_snapshot_in_strict(
 
 
 @pytest.mark.parametrize(("profile", "ports"), [(NACOS_2_2_4, []), (STRICT, [80])])
-async def test_b33_whoever_loads_from_it_goes_on_to_the_next_member(
+async def test_b33_a_node_that_loads_from_it_goes_on_to_the_next_member(
     lab: Lab, profile: Profile, ports: list[int]
 ) -> None:
     run = await lab.cluster(profile)
@@ -138,7 +138,7 @@ async def test_only_refusals_by_all_are_a_complete_load(
     assert await is_loaded(lab, run, 2)
 
 
-async def test_who_hears_nobody_waits(lab: Lab) -> None:
+async def test_a_node_without_answers_waits(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     await run.cluster.crash(0)
     await run.cluster.crash(1)
@@ -149,7 +149,7 @@ async def test_who_hears_nobody_waits(lab: Lab) -> None:
     assert not await is_loaded(lab, run, 1)
 
 
-async def test_a_suspicious_member_may_be_the_one_who_knows(lab: Lab) -> None:
+async def test_a_suspicious_member_may_hold_the_clients(lab: Lab) -> None:
     run = await lab.cluster()
     await run.cluster.crash(2)
     run.link(2, 0).answers = run.link(2, 1).answers = {"SNAPSHOT": ("ErrorResponse", {})}

@@ -52,13 +52,13 @@ async def test_a_user_gets_a_token_that_names_him_and_its_end(lab: Lab, path: st
 
 
 @pytest.mark.parametrize("user", [{"username": "nacos", "password": "x"}, {"username": "x", "password": "x"}])
-async def test_whoever_does_not_know_the_password_gets_none(lab: Lab, user: dict[str, str]):
+async def test_a_user_with_a_wrong_password_gets_no_token(lab: Lab, user: dict[str, str]):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         assert await Http(session, run).login(data=user) == (403, "unknown user!")
 
 
-async def test_only_who_may_write_is_called_an_administrator(lab: Lab):
+async def test_only_users_that_may_write_are_called_administrators(lab: Lab):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         for user, is_admin in ((NACOS, True), ({"username": "reader", "password": "secret"}, False)):
@@ -67,7 +67,7 @@ async def test_only_who_may_write_is_called_an_administrator(lab: Lab):
             assert found["globalAdmin"] is is_admin
 
 
-async def test_who_is_refused_gets_a_page_that_says_why(lab: Lab):
+async def test_a_refused_caller_gets_a_page_with_the_reason(lab: Lab):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     url = f"http://{run.cluster.addresses[0]}/nacos{SERVICES}"
     async with ClientSession() as session, session.get(url) as reply:
@@ -102,7 +102,7 @@ async def test_the_member_list_is_behind_authentication_from_2_3_on(lab: Lab, pr
         assert (await Http(session, run).status("GET", "/v1/core/cluster/nodes") == 200) is is_open
 
 
-async def test_where_authentication_is_off_everybody_may_log_in(lab: Lab):
+async def test_where_authentication_is_off_any_caller_may_log_in(lab: Lab):
     run = await lab.cluster(size=1)
     async with ClientSession() as session:
         status, found = await Http(session, run).login(data={"username": "anyone", "password": "x"})
@@ -133,7 +133,7 @@ async def test_the_api_asks_for_a_token_wherever_it_may_stand(lab: Lab):
         assert await http.status("PUT", SWITCHES, {"Authorization": f"Bearer {token}"}) != 403
 
 
-async def test_a_token_is_refused_whatever_its_header_is(lab: Lab):
+async def test_a_token_is_refused_with_any_header(lab: Lab):
     """It is read before the signature is checked."""
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
@@ -162,7 +162,7 @@ async def test_a_reader_may_not_write(lab: Lab):
         assert await http.status("PUT", SWITCHES, accessToken=found["accessToken"]) == 403
 
 
-async def test_whether_a_node_is_well_anybody_may_ask(lab: Lab):
+async def test_any_caller_may_ask_for_the_health_of_a_node(lab: Lab):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         assert await Http(session, run).status("GET", "/v1/ns/operator/metrics") == 200

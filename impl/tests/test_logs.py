@@ -65,7 +65,7 @@ def lines(caplog: pytest.LogCaptureFixture, node: str) -> list[str]:
 
 
 @pytest.mark.wire
-async def test_distro_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
+async def test_distro_is_logged_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
     """The texts are those of docs/protocol #log-lines."""
     caplog.set_level(logging.INFO)
     run = await lab.cluster(size=2)
@@ -89,7 +89,7 @@ async def test_distro_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: py
 
 
 @pytest.mark.wire
-async def test_what_goes_wrong_is_told_too(lab: Lab, caplog: pytest.LogCaptureFixture):
+async def test_failures_are_logged_too(lab: Lab, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
     run = await lab.cluster(size=2)
     first, second = run.cluster.addresses
@@ -122,7 +122,7 @@ def test_a_value_keeps_to_its_line_and_to_a_length(written: StringIO):
     assert "… (1000111 characters)" in lines[0]
 
 
-def test_lines_that_are_alike_are_told_by_their_number(written: StringIO):
+def test_lines_that_are_alike_are_counted(written: StringIO):
     log_to(written, level="INFO")
     busy, other = logger("distro_impl.test.busy"), logger("distro_impl.test.other")
     for number in range(100):
@@ -137,7 +137,7 @@ def test_lines_that_are_alike_are_told_by_their_number(written: StringIO):
     assert written.getvalue().endswith("ignored on the stream of the next (and 80 more like this)\n\n")
 
 
-def test_where_nobody_listens_nothing_is_put_together(written: StringIO, capsys: pytest.CaptureFixture[str]):
+def test_without_a_handler_no_log_line_is_formatted(written: StringIO, capsys: pytest.CaptureFixture[str]):
     logging.getLogger().handlers.clear()  # those of pytest
     put_together = []
 
@@ -205,7 +205,7 @@ async def test_a_defect_is_logged_with_its_trace_and_leaves_no_half_client(
 
 
 @pytest.mark.wire
-async def test_what_cannot_be_read_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
+async def test_unreadable_data_is_logged_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
     node, _ = await lab.node()
     member = await lab.member(node)
     for malformed in ({}, {"clientId": 5}, {"clientId": "c1", "attributes": 3}):

@@ -87,7 +87,7 @@ def test_a_suspicious_member_keeps_its_clients_and_one_that_is_down_loses_them()
     assert view.mapper.map_server(tag) == B
 
 
-def test_alone_or_with_the_switch_off_everything_is_ours() -> None:
+def test_alone_or_with_the_switch_off_a_node_owns_everything() -> None:
     assert View(standalone=True).mapper.responsible("192.168.1.5:8080")
     view = View(A)
     view.switches.distro_enabled = False

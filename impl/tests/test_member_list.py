@@ -45,7 +45,7 @@ def test_names_and_ipv6_addresses_are_members_too() -> None:
         ("fe80::1:8848", "an IPv6 address in brackets"),
     ],
 )
-def test_what_is_no_list_is_refused_with_its_place(text: str, complaint: str) -> None:
+def test_a_field_that_is_no_list_is_refused_with_its_path(text: str, complaint: str) -> None:
     with pytest.raises(MemberListError, match=complaint.replace("[", r"\[")):
         parse_member_list(text, 8848)
 

@@ -77,7 +77,7 @@ async def test_the_fourth_failure_in_a_row_makes_a_member_down() -> None:
     assert (a.state(B), a.members.others[B].fail_access_count) == (MemberState.UP, 0)
 
 
-async def test_each_change_of_state_is_told_with_the_members_that_count_as_healthy() -> None:
+async def test_each_change_of_state_is_announced_with_the_members_that_count_as_healthy() -> None:
     a = Reporting(PeerUnreachableError("connection refused"), B, C)
     for _ in range(8):
         await a.report()
@@ -124,7 +124,7 @@ async def test_a_report_from_a_listed_member_brings_it_back() -> None:
     assert a.members.others[B].extend_info == {"version": "2.2.4"}
 
 
-def test_a_new_list_is_told_once_and_keeps_what_is_known_of_those_who_stay() -> None:
+def test_a_new_list_is_announced_once_and_keeps_the_state_of_members_that_stay() -> None:
     a = Reporting(OK, B, C)
     a.members.report_failed(a.members.others[C])
     a.told.clear()
@@ -135,7 +135,7 @@ def test_a_new_list_is_told_once_and_keeps_what_is_known_of_those_who_stay() -> 
     assert len(a.told) == 1
 
 
-def test_who_is_new_in_the_list_is_down_until_it_was_heard_of_and_up_at_once_in_a_release() -> None:
+def test_a_new_member_of_the_list_is_down_until_it_reports_and_up_at_once_in_a_release() -> None:
     for profile, state in ((STRICT, MemberState.DOWN), (PROFILES["nacos-2.2.4"], MemberState.UP)):
         config = NodeConfig(port=8848, members=(A, B), profile=profile)
         members = ServerMemberManager(config, NotifyCenter(), config.other_members)

@@ -23,7 +23,7 @@ asyncio.run(start())
 
 
 @pytest.mark.wire
-def test_a_node_that_nobody_configured_imports_nothing_for_users_and_files() -> None:
+def test_a_node_without_configuration_imports_nothing_for_users_and_files() -> None:
     done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 

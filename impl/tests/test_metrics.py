@@ -39,7 +39,7 @@ async def test_the_counters_of_nacos_follow_what_clients_do(lab: Lab):
     assert found["nacos_naming_publisher", (("version", "v1"),)] == 0
 
 
-async def test_pushes_are_counted_with_those_that_nobody_acknowledged(lab: Lab):
+async def test_pushes_are_counted_and_so_are_the_unacknowledged_ones(lab: Lab):
     run = await lab.cluster(size=1)
     subscriber = await lab.naming(run.cluster.nodes[0])
     await subscriber.subscribe("orders")
@@ -60,7 +60,7 @@ async def test_each_node_counts_for_itself_and_knows_the_states_of_the_others(la
     assert first["distrocheck_members", (("state", "UP"),)] == 2
 
 
-async def test_what_distro_did_is_counted(lab: Lab):
+async def test_distro_operations_are_counted(lab: Lab):
     run = await lab.cluster(size=2)
     await (await lab.naming(run.cluster.nodes[0])).register("orders", 8080)
     await run.clock.advance(1_000)

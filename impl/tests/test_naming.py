@@ -83,7 +83,7 @@ async def test_a_change_is_newer_than_what_was_before_it_in_the_same_instant(lab
     assert times == sorted(set(times))
 
 
-async def test_times_do_not_run_ahead_however_often_somebody_asks(lab: Lab) -> None:
+async def test_times_do_not_run_ahead_however_often_a_client_asks(lab: Lab) -> None:
     """Another member, to which a client moves, would seem to answer from the past."""
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
@@ -97,9 +97,7 @@ async def test_times_do_not_run_ahead_however_often_somebody_asks(lab: Lab) -> N
     assert run.clock.unique_ms() - run.clock.now_ms() < 10
 
 
-async def test_of_lists_that_were_written_only_so_many_bytes_are_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_bytes_kept_of_written_lists_are_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_storage, "MAX_WRITTEN_BYTES", 1_000)  # three lists of one instance
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
@@ -118,7 +116,7 @@ async def test_of_lists_that_were_written_only_so_many_bytes_are_kept(
     assert (storage._written._bytes, storage._written._texts) == (0, {})
 
 
-async def test_what_is_written_once_for_everybody_is_what_the_view_holds(lab: Lab) -> None:
+async def test_a_list_written_once_for_all_subscribers_is_what_the_view_holds(lab: Lab) -> None:
     """Lists that are asked for without a filter are copied from what was written before."""
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
@@ -143,7 +141,7 @@ async def test_a_name_that_utf_8_cannot_hold_is_written_beside_a_written_list(la
     assert [host["port"] for host in told["serviceInfo"]["hosts"]] == [80]
 
 
-async def test_a_subscriber_is_told_when_the_last_publisher_leaves(lab: Lab) -> None:
+async def test_a_subscriber_is_notified_when_the_last_publisher_leaves(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     subscriber, publisher = [await lab.naming(run.cluster.nodes[0]) for _ in range(2)]
     await publisher.register("web", 80)
@@ -181,7 +179,7 @@ async def test_subscribers_on_other_nodes_are_pushed_when_the_copy_arrives(lab: 
     assert [host["port"] for host in push.body["serviceInfo"]["hosts"]] == [80]
 
 
-async def test_a_subscriber_that_unsubscribed_hears_nothing_more(lab: Lab) -> None:
+async def test_a_subscriber_that_unsubscribed_receives_nothing_more(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     subscriber, other, publisher = [await lab.naming(run.cluster.nodes[0]) for _ in range(3)]
     for client in (subscriber, other):
@@ -242,7 +240,7 @@ async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_fi
         ),
     ],
 )
-async def test_what_is_not_supported_is_refused_clearly(
+async def test_an_unsupported_request_is_refused_clearly(
     lab: Lab, type_name: str, body: dict[str, Any], told: str
 ) -> None:
     run = await lab.cluster(size=1)
@@ -381,7 +379,7 @@ async def test_an_instance_without_a_port_has_port_0(lab: Lab) -> None:
     assert await client.ports("web") == [0]
 
 
-async def test_below_2_3_nobody_gives_an_instance_an_id(lab: Lab) -> None:
+async def test_below_2_3_instances_are_given_no_id(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=1)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)

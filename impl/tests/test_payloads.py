@@ -218,7 +218,7 @@ async def test_bytes_that_are_no_payload_on_the_stream_are_ignored(lab: Lab, qui
     quiet()
 
 
-async def test_sockets_that_say_nothing_or_nonsense_disturb_nobody(lab: Lab, quiet: Callable[[], None]) -> None:
+async def test_sockets_that_send_nothing_or_nonsense_disturb_no_client(lab: Lab, quiet: Callable[[], None]) -> None:
     target = await probe(lab)
     sockets = []
     for greeting in (b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 10):
@@ -233,7 +233,7 @@ async def test_sockets_that_say_nothing_or_nonsense_disturb_nobody(lab: Lab, qui
     quiet()
 
 
-async def test_every_answer_is_readable_for_those_who_are_strict(lab: Lab) -> None:
+async def test_every_answer_is_readable_by_strict_readers(lab: Lab) -> None:
     """No NaN, no half surrogate, no null reaches an SDK through what another client registered."""
     target = await probe(lab)
     instance = {"ip": "10.0.0.1", "port": 80, "metadata": {"half": "\ud800", "nothing": None}}
@@ -255,7 +255,7 @@ async def test_a_peer_cannot_bring_in_a_service_whose_name_is_no_text(lab: Lab, 
     await target.still_serves()
 
 
-async def test_what_is_nested_too_deep_to_be_repeated_is_refused(lab: Lab) -> None:
+async def test_a_body_nested_too_deep_to_be_repeated_is_refused(lab: Lab) -> None:
     target = await probe(lab)
     deep: Any = "bottom"
     for _ in range(300):

@@ -134,7 +134,7 @@ async def test_connections_are_checked_again_after_a_check_that_failed(
     await client.stream_ended()
 
 
-async def test_what_ends_with_the_node_sets_no_timer_any_more() -> None:
+async def test_work_that_ends_with_the_node_sets_no_timer_any_more() -> None:
     clock = VirtualClock()
     lifetime = Lifetime(clock)
     await lifetime.end()

@@ -88,7 +88,7 @@ def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(release:
 
 
 @pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2.2.4", "2", ""])
-def test_what_nobody_has_looked_at_has_no_profile(name: str) -> None:
+def test_a_release_that_was_not_examined_has_no_profile(name: str) -> None:
     with pytest.raises(UnknownProfileError, match="no profile"):
         profile_named(name)
 

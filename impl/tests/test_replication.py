@@ -73,7 +73,7 @@ async def test_a_client_that_comes_and_goes_within_the_delay_is_only_deleted(lab
     assert run.links.operations(client.id) == ["DELETE", "DELETE"]
 
 
-async def test_unavailable_is_retried_after_the_retry_delay_and_delays_nobody_else(lab: Lab) -> None:
+async def test_unavailable_is_retried_after_the_retry_delay_and_delays_no_other_target(lab: Lab) -> None:
     run = await lab.cluster()
     client = await lab.naming(run.cluster.nodes[0])
     run.link(0, 1).cut = True

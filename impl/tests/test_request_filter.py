@@ -44,7 +44,7 @@ async def test_a_request_of_a_member_needs_the_identity(lab: Lab, profile: Profi
 
 
 @pytest.mark.parametrize("profile", [NACOS_2_2_4, NACOS_2_5_0], ids=lambda profile: profile.name)
-async def test_2_x_asks_no_member_who_it_is(lab: Lab, profile: Profile):
+async def test_2_x_asks_no_member_for_its_identity(lab: Lab, profile: Profile):
     run = await lab.cluster(profile, size=1, options=NodeOptions(identity=IDENTITY))
     member = await lab.member(run.cluster.nodes[0])
     assert (await member.change("c1", 1, orders=8080)).succeeded

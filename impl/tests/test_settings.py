@@ -88,7 +88,7 @@ def test_limits_reach_the_server_that_they_name():
     assert (found.options.sdk_server.max_inbound_bytes, found.options.cluster_server.max_inbound_bytes) == (1000, 1000)
 
 
-def test_from_3_0_1_on_a_node_can_be_told_to_take_a_larger_snapshot():
+def test_from_3_0_1_on_a_node_can_be_set_to_take_a_larger_snapshot():
     key = "nacos.remote.client.grpc.maxinbound.message.size"
     assert configured(PROFILES["nacos-3.1.0"], {key: "100000000"}).profile.reply_bytes_max == 100_000_000
     found = configured(profile_named("nacos-3.0.0"), {key: "100000000"})
@@ -107,7 +107,7 @@ def test_up_to_2_1_2_only_the_legacy_key_has_an_effect_and_later_only_the_new_on
         assert f"'{next(iter(settings))}' has no effect: releases from" in found.notices[0]
 
 
-def test_known_keys_without_effect_are_told_with_the_reason():
+def test_known_keys_without_effect_are_reported_with_the_reason():
     found = configured(STRICT, {"db.num": "1", "nacos.core.auth.server.identity.key": ""})
     assert found.notices == ("'db.num' has no effect: the node keeps everything in memory",)
 

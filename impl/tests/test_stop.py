@@ -36,7 +36,7 @@ async def shown(lab: Lab, run: Run, index: int) -> list[int]:
     return await (await lab.naming(run.cluster.nodes[index])).ports("orders")
 
 
-async def test_a_draining_node_tells_the_others_that_its_clients_are_gone(lab: Lab):
+async def test_a_draining_node_deletes_its_clients_on_the_others(lab: Lab):
     run, client = await cluster_with_a_client(lab, DRAINING)
     await run.cluster.stop_node(0)
     assert run.links.operations(client.id)[-2:] == ["DELETE", "DELETE"]
@@ -44,7 +44,7 @@ async def test_a_draining_node_tells_the_others_that_its_clients_are_gone(lab: L
     assert run.clock.now_ms() == run.start_ms + STRICT.sync_delay_ms + 100  # at once
 
 
-async def test_any_other_node_tells_nothing_as_real_servers_do(lab: Lab):
+async def test_any_other_node_reports_nothing_as_real_servers_do(lab: Lab):
     run, client = await cluster_with_a_client(lab, NodeOptions())
     await run.cluster.stop_node(0)
     assert run.links.operations(client.id) == ["CHANGE", "CHANGE"]
@@ -70,7 +70,7 @@ async def test_a_member_that_does_not_answer_delays_the_end_only_so_long(lab: La
     assert run.links.operations(client.id, peer=run.cluster.addresses[1])[-1] == "DELETE"
 
 
-async def test_a_stopped_node_lets_nobody_in_and_is_silent_afterwards(lab: Lab):
+async def test_a_stopped_node_accepts_no_connection_and_is_silent_afterwards(lab: Lab):
     run, client = await cluster_with_a_client(lab, DRAINING)
     target = run.cluster.nodes[0].config.sdk_target
     await run.cluster.stop_node(0)
@@ -137,7 +137,7 @@ async def _read_on(watching: Any, said: list[int]) -> None:
     said.append((await watching.read()).status)
 
 
-async def test_what_a_timer_has_begun_ends_with_the_lifetime() -> None:
+async def test_work_that_a_timer_started_ends_with_the_lifetime() -> None:
     clock = VirtualClock()
     lifetime, ended = Lifetime(clock), []
 

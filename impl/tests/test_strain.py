@@ -78,7 +78,7 @@ async def test_a_worker_starts_its_tasks_in_order_and_not_too_many_at_once() -> 
     assert (started, engine.is_busy("sync to b"), engine.waiting) == ([*range(7)], False, 0)
 
 
-async def test_what_waits_for_a_worker_ends_with_the_node() -> None:
+async def test_work_waiting_for_a_worker_ends_with_the_node() -> None:
     clock = VirtualClock()
     engine = ExecuteTaskEngine(clock, in_flight_max=1)
 

@@ -69,7 +69,7 @@ CLUSTER_REQUESTS = (
 
 
 @pytest.mark.parametrize(("profile", "is_refused"), [(NACOS_2_2_4, False), (STRICT, True)], ids=["2.2.4", "strict"])
-async def test_what_only_members_may_ask_is_refused_on_the_sdk_port(
+async def test_requests_for_members_only_are_refused_on_the_sdk_port(
     lab: Lab, profile: Profile, is_refused: bool
 ) -> None:
     """From 2.4.3 on, before anything else is looked at."""
@@ -111,7 +111,7 @@ async def test_the_end_of_one_of_two_streams_is_not_the_end_of_the_transport(lab
         assert await client.ports("web") == [80]
 
 
-async def test_connections_are_told_apart_by_transport_on_both_ports(lab: Lab) -> None:
+async def test_connections_are_distinguished_by_transport_on_both_ports(lab: Lab) -> None:
     """Ids are made of the peer's address and the time, and differ even in one millisecond."""
     node, _ = await lab.node()
     clients = [await lab.naming(node) for _ in range(3)] + [await lab.member(node) for _ in range(3)]

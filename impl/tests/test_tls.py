@@ -65,7 +65,9 @@ async def test_a_client_with_tls_is_served_and_one_without_is_not(lab: Lab, auth
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_who_trusts_another_authority_does_not_talk_to_the_node(lab: Lab, authority: Authority, tmp_path: Path):
+async def test_a_client_that_trusts_another_authority_does_not_connect_to_the_node(
+    lab: Lab, authority: Authority, tmp_path: Path
+):
     other = Authority.in_directory(tmp_path / "theirs")
     run = await lab.cluster(size=1, options=NodeOptions(sdk_server=GrpcServerOptions(tls=authority.tls)))
     with pytest.raises(grpc.aio.AioRpcError, match="CERTIFICATE_VERIFY_FAILED"):

@@ -116,7 +116,7 @@ async def until_pushed(run: Run, total: int) -> None:
     raise AssertionError(f"{pushes(run)}, and not {total} pushes")
 
 
-async def test_who_asks_for_a_list_is_told_of_its_changes(lab: Lab, listener: Listener) -> None:
+async def test_a_client_that_asks_for_a_list_is_sent_its_changes(lab: Lab, listener: Listener) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=1)
     async with Web() as web:
         await ask_for_list(web, run, listener)
@@ -178,7 +178,7 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
         (JAVA, {"udpPort": 70_000}),
     ],
 )
-async def test_who_does_not_listen_is_no_subscriber(
+async def test_a_client_that_does_not_listen_is_no_subscriber(
     lab: Lab, listener: Listener, agent: dict[str, str], query: Json
 ) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=1)
@@ -204,7 +204,7 @@ def test_only_a_caller_on_this_machine_names_another_address(ip: str, caller_ip:
 
 
 @pytest.mark.parametrize("agent", ["Nacos-C-Client:v1.0.12", "Nacos-Go-Client:v1.0", "Nacos-DNS"])
-async def test_who_listens_is_told_by_name_and_version(lab: Lab, listener: Listener, agent: str) -> None:
+async def test_listeners_are_listed_by_name_and_version(lab: Lab, listener: Listener, agent: str) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=1)
     async with Web() as web:
         await ask_for_list(web, run, listener, {"User-Agent": agent})
@@ -268,7 +268,7 @@ async def test_a_list_that_no_packet_holds_is_not_pushed() -> None:
     await pushes.close()
 
 
-async def test_who_acknowledges_is_told_once_however_slow_it_is() -> None:
+async def test_a_client_that_acknowledges_is_notified_once_however_slow_it_is() -> None:
     """Packets are work until they are consumed: virtual time does not run away while one is under way."""
     clock, slow = VirtualClock(), SlowListener()
     pushes = UdpPushService(clock)
@@ -279,7 +279,7 @@ async def test_who_acknowledges_is_told_once_however_slow_it_is() -> None:
     slow.close()
 
 
-async def test_who_falls_mute_does_not_hold_up_time() -> None:
+async def test_a_silent_client_does_not_hold_up_time() -> None:
     clock, address = VirtualClock(), ("127.0.0.1", free_main_ports(1)[0])
     mute = Receiver(address)
     pushes = UdpPushService(clock)

@@ -56,7 +56,7 @@ def test_a_sender_without_a_name_is_refused_nothing() -> None:
     assert not changes.is_pending(CLIENT, None)
 
 
-def test_what_is_kept_for_a_member_that_never_answers_is_bounded_and_the_first_stays() -> None:
+def test_requests_kept_for_a_member_that_never_answers_are_bounded_and_the_first_stays() -> None:
     last = 3 * MAX_REVISIONS
     changes = after(*range(1, last + 1))
     kept = [revision for revision in range(1, last + 1) if changes.is_replaced(CLIENT, A, revision)]

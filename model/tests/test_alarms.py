@@ -74,11 +74,11 @@ class TestLoad:
         found = self.found(node("b", copy()), node("c"))
         assert (found.property_id, found.what) == ("INV-LOAD", "c has loaded from b and has no c1")
 
-    def test_what_the_giver_does_not_hold_or_the_loader_does_is_not(self):
+    def test_a_client_that_the_giver_lacks_or_the_loader_holds_is_not_missed(self):
         assert self.found(node("b"), node("c")) is None
         assert self.found(node("b", copy()), node("c", copy())) is None
 
-    def test_who_refused_a_snapshot_gave_nothing(self):
+    def test_a_member_that_refused_a_snapshot_gave_nothing(self):
         assert self.found(node("b", copy()), node("c"), answer=FAIL) is None
 
     def test_a_load_that_failed_and_a_client_that_is_gone_leave_nothing_to_miss(self):
@@ -89,19 +89,19 @@ class TestLoad:
         looked = explore(Bounds(changes=0, crashes=1, drops=0, swallows=0), STRICT, [property_named("INV-LOAD")])
         assert [each.holds for each in looked.results] == [True]
 
-    def test_a_load_that_nobody_answered_is_not_complete(self):
+    def test_a_load_that_no_member_answered_is_not_complete(self):
         asking = replace(node("c"), loaded=False, asking="b")
         for answer, found in ((TIMEOUT, "c counts as loaded after timeout of b"), (FAIL, None), (SUCCESS, None)):
             seen = alarm(asking, CallEnded(0, "b", Snapshot(), answer), node("c"), None)
             assert (None if seen is None else seen.what) == found
 
-    def test_nor_is_one_in_which_nobody_was_asked_unless_there_is_nobody(self):
+    def test_a_load_in_which_no_member_was_asked_is_complete_only_without_members(self):
         starting = replace(node("c"), loaded=False)
         seen = alarm(starting, LoadDue(0), node("c"), None)
         assert (seen.property_id, seen.what) == ("INV-LOAD", "c counts as loaded, and has heard nobody")
         assert alarm(replace(starting, others=()), LoadDue(0), replace(node("c"), others=()), None) is None
 
-    def test_who_waits_is_not_loaded_and_knows_somebody_who_runs(self):
+    def test_a_waiting_node_is_not_loaded_and_knows_a_running_member(self):
         waiting = replace(node("c"), loaded=False)
         ((found,),) = unloaded((None, node("b"), waiting))
         assert (found.property_id, found.what) == ("EVENTUALLY-LOAD", "c is not loaded, though b can be asked")
@@ -121,12 +121,12 @@ class TestSource:
             "b sends VERIFY c1 revision 1 to a, and does not own it",
         )
 
-    def test_an_owner_verifies_and_anybody_says_what_it_no_longer_holds(self):
+    def test_an_owner_verifies_and_any_node_deletes_what_it_no_longer_holds(self):
         a = node("a", replace(copy(), native=True))
         assert spoken_for(a, VerifyDue(0), a, self.VERIFY) is None
         assert spoken_for(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Delete("c1")),)) is None
 
-    def test_a_lease_check_tells_nobody(self):
+    def test_a_lease_check_sends_nothing(self):
         task = Task("c1", "a", Action.DELETE, 0, 0)
         found = spoken_for(node("b", copy()), LeaseCheckDue(0), node("b").with_task(task), ())
         assert found.what == "b announces what its lease check removed"
@@ -172,5 +172,5 @@ class TestAim:
     def test_a_refused_sync_that_queues_one_for_another_is_seen(self):
         assert "INV-AIM" in {each.property_id for each in self.found(Delete("c1"))}
 
-    def test_a_snapshot_may_change_clients_and_every_member_is_told(self):
+    def test_a_snapshot_may_change_clients_and_is_sent_to_every_member(self):
         assert "INV-AIM" not in {each.property_id for each in self.found(Snapshot())}

@@ -168,7 +168,7 @@ class TestLoad:
         assert lab.view("c", "c2") == View(0, ())
 
     @pytest.mark.parametrize("profile", PROFILES)
-    def test_when_nobody_answers_it_tries_again_later(self, cluster, profile):
+    def test_without_an_answer_it_tries_again_later(self, cluster, profile):
         lab = cluster(profile, "ab").do(Crash("b"), Cut("b", "a"), Restart("b"), Heal("b", "a"))
         retry_ms = PROFILES[profile].load_retry_ms
         lab.run(retry_ms)

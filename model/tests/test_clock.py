@@ -76,7 +76,7 @@ class Cluster:
 
 
 class TestHttpClients:
-    def test_a_registration_reaches_the_owner_wherever_it_is_sent_and_everybody_from_there(self):
+    def test_a_registration_reaches_the_owner_wherever_it_is_sent_and_all_nodes_from_there(self):
         for asked in "ab":
             cluster = Cluster().do(HttpRegister("web", ONE, asked), Advance(2000))
             assert cluster.shown(CLIENT, "a") == cluster.shown(CLIENT, "b") == {ONE}
@@ -89,7 +89,7 @@ class TestHttpClients:
         assert cluster.do(Advance(21_000)).shown(CLIENT, "a") == {f"{ONE} (unhealthy)"}
         assert cluster.do(Advance(20_000)).shown(CLIENT, "a") == {None}
 
-    def test_a_deregistration_is_told_to_everybody(self):
+    def test_a_deregistration_is_sent_to_all_nodes(self):
         cluster = Cluster().do(
             HttpRegister("web", ONE, "a"), Advance(2000), HttpDeregister("web", ONE, "b"), Advance(2000)
         )
@@ -127,13 +127,13 @@ class TestAnotherAddress:
     def test_it_loads_from_those_that_it_lists(self):
         assert self.moved().shown("c1", "d") == {ONE}
 
-    def test_who_does_not_list_it_sends_it_nothing(self):
+    def test_a_node_that_does_not_list_it_sends_it_nothing(self):
         cluster = self.moved().do(Register("c1", "web", OTHER), Advance(7_000))
         assert (cluster.shown("c1", "c"), cluster.shown("c1", "d")) == ({OTHER}, {ONE})
         cluster.do(ListMembers("a", "acd"), ListMembers("c", "acd"), Advance(7_000))
         assert cluster.shown("c1", "d") == {OTHER}
 
-    def test_it_needs_a_node_that_is_down_and_an_address_where_nobody_is(self):
+    def test_it_needs_a_node_that_is_down_and_a_free_address(self):
         possible = self.moved().possible
         assert possible.guard(Move("a", "b")) == "a is running"
         assert possible.guard(Move("b", "d")) == "it is running"
@@ -162,7 +162,7 @@ class TestSilence:
         cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(15_000))
         assert cluster.do(AnswerAgain("c1"), Advance(30_000)).shown("c1", "b") == {ONE}
 
-    def test_who_is_silent_registers_nothing(self):
+    def test_a_silent_client_registers_nothing(self):
         cluster = Cluster().do(Connect("c1", "a"), FallSilent("c1"))
         assert cluster.possible.guard(Register("c1", "web", ONE)) == "c1 is silent"
 
@@ -224,7 +224,7 @@ class TestOneRequest:
 
 
 class TestPauses:
-    def test_what_is_sent_to_one_that_stands_still_times_out_and_arrives_in_the_end(self):
+    def test_a_request_to_a_paused_node_times_out_and_arrives_in_the_end(self):
         cluster = Cluster().do(Connect("c1", "a"), Pause("b"), Register("c1", "web", ONE), Advance(4500))
         assert "CHANGE a->b c1 revision 1: timeout" in cluster.ended
         assert cluster.shown("c1", "b") == {None}
@@ -235,14 +235,14 @@ class TestPauses:
         assert (cluster.ended, cluster.shown("c1", "b")) == ([], {None})
         assert cluster.do(Resume("a"), Advance(1000)).shown("c1", "b") == {ONE}
 
-    def test_nobody_talks_to_it(self):
+    def test_no_node_connects_to_it(self):
         cluster = Cluster().do(Connect("c1", "a"), Pause("a"))
         assert cluster.possible.guard(Register("c1", "web", ONE)) == "a stands still"
         assert cluster.do(Crash("a"), Restart("a")).possible.guard(Resume("a")) == "a does not stand still"
 
 
 class TestMemberLists:
-    def test_who_has_left_the_list_gets_nothing_and_who_is_back_gets_it_all(self):
+    def test_a_member_that_left_the_list_is_sent_nothing_and_one_that_is_back_everything(self):
         cluster = Cluster(nodes="abc").do(ListMembers("a", ("a", "b")), Connect("c1", "a"), Register("c1", "web", ONE))
         assert cluster.do(Advance(7000)).shown("c1", "c") == {None}
         assert cluster.do(ListMembers("a", ("a", "b", "c")), Advance(30_000)).shown("c1", "c") == {ONE}
@@ -263,7 +263,7 @@ class TestPartsOfWhatANodeDoes:
             assert "CHANGE a->b c1 revision 1: success" in cluster.ended
             assert ONE in cluster.shown("c1", "b")
 
-    def test_who_becomes_the_owner_of_a_copy_that_came_in_parts_looks_at_its_beats(self):
+    def test_a_new_owner_of_a_copy_that_came_in_parts_checks_its_beats(self):
         for owner, heir in ("ab", "ba"):
             cluster = Cluster(PROFILES["nacos-2.2.4"]).do(HttpRegister("web", ONE, owner), Advance(2000), Crash(owner))
             assert cluster.shown(CLIENT, heir) == {ONE}
@@ -290,7 +290,7 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
     TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()
     TestSilence().test_one_that_was_asked_stays_if_it_answers_before_the_wait_is_over()
-    TestMemberLists().test_who_has_left_the_list_gets_nothing_and_who_is_back_gets_it_all()
+    TestMemberLists().test_a_member_that_left_the_list_is_sent_nothing_and_one_that_is_back_everything()
     TestPartsOfWhatANodeDoes().test_a_change_that_is_made_and_applied_in_parts_arrives()
     TestPartsOfWhatANodeDoes().test_local_events_are_handled_in_the_instant_in_which_they_are_published()
     test_a_batch_is_one_entry_of_its_client_and_travels_like_any_other()

@@ -18,7 +18,7 @@ def test_strict_is_clean_where_silent_and_quiet_clients_mix():
     assert explored.holds
 
 
-def test_the_peers_hear_of_a_silent_client_that_was_closed():
+def test_the_peers_receive_the_deletion_of_a_silent_client_that_was_closed():
     """If nobody told them, INV-DELETE would say so: the client's connection has ended in an orderly way."""
     explored = explore(Bounds(changes=1, drops=1, swallows=0, silences=1), STRICT)
     assert explored.holds
@@ -51,7 +51,7 @@ class TestCheck:
         node = self.after(ConnectionCheckDue(0, ("c1", "gone", "x")))
         assert node.detections == (Detection("c1"),)
 
-    def test_it_asks_nobody_where_there_is_no_detection(self):
+    def test_it_asks_no_client_where_there_is_no_detection(self):
         without = STRICT.with_rules(connections.checks_no_connection)
         assert self.after(ConnectionCheckDue(0, ("c1",)), profile=without) == self.node()
 
@@ -59,7 +59,7 @@ class TestCheck:
         node = self.after(ConnectionCheckDue(0, ("c1",)), ConnectionCheckDue(0, ("c2",)))
         assert node.detections == (Detection("c1"),)
 
-    def test_its_end_closes_who_did_not_answer_and_tells_the_others(self):
+    def test_its_end_closes_silent_clients_and_deletes_them_on_the_peers(self):
         node = self.after(ConnectionCheckDue(0, ("c1", "c2")), DetectionAnswered(0, "c2"), ConnectionCheckEnds(0))
         assert [client.name for client in node.clients] == ["c2", "x"]
         assert node.task("c1", "b").action is Action.DELETE

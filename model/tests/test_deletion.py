@@ -103,6 +103,6 @@ def test_time_ends_it_at_the_first_check_after_the_lease(cluster):
     assert lab.state.node("a").gone == ()
 
 
-def test_what_a_release_remembers_is_nothing():
+def test_a_release_remembers_no_deletion():
     node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"), NACOS_2_2_4)
     assert node == fresh_node("b", ["a"], 0)

@@ -136,13 +136,13 @@ class TestCounterexample:
         run = explore(bounds, profile, [property_named("INV-CONV")]).result("INV-CONV").counterexample
         assert Swallow("a", "b", "CHANGE", "c1") in as_timed(run, profile).actions
 
-    def test_what_breaks_one_profile_does_not_break_another_on_the_clock(self):
+    def test_a_counterexample_of_one_profile_does_not_break_another_on_the_clock(self):
         """What comes by itself is compared with the run, and the first difference is told."""
         with pytest.raises(NoTimesError, match="a task of a is due at 1,100 ms, before: a executes"):
             as_timed(self.found(), STRICT)
 
     @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
-    def test_whatever_a_release_breaks_by_default_can_be_repeated(self, profile):
+    def test_every_violation_of_a_release_by_default_can_be_repeated(self, profile):
         for result in searched(Bounds(), PROFILES[profile]).results:
             if result.counterexample is not None:
                 assert as_timed(result.counterexample, PROFILES[profile]).actions
@@ -152,7 +152,7 @@ class TestCounterexample:
         run = searched(Bounds(drops=0, lost_replies=1), profile).result("INV-DELETE").counterexample
         assert [action for action in as_timed(run, profile).actions if isinstance(action, LoseReply)]
 
-    def test_who_waits_for_a_node_that_crashes_is_told_at_once(self):
+    def test_a_caller_of_a_node_that_crashes_fails_at_once(self):
         """In the search it may wait; what is found without that has times, and the rest has a reason."""
         mutant = with_mutant(STRICT, "B33")
         run = explore(MUTANTS["B33"].bounds, mutant, [property_named("INV-INIT")]).results[0].counterexample
@@ -163,7 +163,7 @@ class TestCounterexample:
         with pytest.raises(NoTimesError, match="a is told at once that there is no connection to b, after `crash b`"):
             as_timed(run, release)
 
-    def test_who_owns_a_client_is_not_seen_from_outside(self):
+    def test_the_owner_of_a_client_is_not_seen_from_outside(self):
         mutant = with_mutant(STRICT, "B07")
         run = explore(SMALL, mutant).result("INV-OWNER").counterexample
         with pytest.raises(NoTimesError, match="does not show in any view"):
@@ -195,7 +195,7 @@ class TestResults:
             assert [each.name for each in explored.results if each.holds] == []
             assert explored.holds is None
 
-    def test_what_is_not_decided_is_neither_true_nor_false(self):
+    def test_an_undecided_result_is_neither_true_nor_false(self):
         bounds = Bounds(changes=1, drops=0, swallows=0)
         wanted = [property_named("INV-CONV"), property_named("INV-LOAD")]
         assert explore(bounds, STRICT, wanted).holds is True  # without a crash nothing is said of loads
@@ -251,7 +251,7 @@ class TestNames:
         assert found == replace(profile_named(f"nacos-{behaves_as}"), name=f"nacos-{release}")
 
     @pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2.2.4", "2", ""])
-    def test_what_nobody_has_looked_at_has_no_profile(self, name):
+    def test_a_release_that_was_not_examined_has_no_profile(self, name):
         with pytest.raises(UnknownProfileError, match="no profile"):
             profile_named(name)
 

@@ -23,7 +23,7 @@ LASTING = [property_named("EVENTUALLY-CONV"), property_named("EVENTUALLY-QUIET")
 MUTANT = with_mutant(STRICT, "m-verify-only-if-all-up")
 
 
-def test_survivors_that_verify_nobody_while_a_member_is_down_do_not_converge():
+def test_survivors_that_verify_no_member_while_one_is_down_do_not_converge():
     """A CHANGE between them is lost, and the third node stays down."""
     soon = replace(ONE_STAYS_DOWN, max_states=25_000)
     run = explore(soon, MUTANT, [property_named("INV-CONV")]).result("INV-CONV").counterexample
@@ -31,7 +31,7 @@ def test_survivors_that_verify_nobody_while_a_member_is_down_do_not_converge():
     assert "a reports to c, which is not there" in str(run)
 
 
-def test_survivors_converge_whoever_stays_down():
+def test_survivors_converge_whichever_node_stays_down():
     explored = explore(replace(ONE_STAYS_DOWN, swallows=0), STRICT)
     assert explored.complete
     assert explored.holds

@@ -29,7 +29,7 @@ def after(node, event, profile):
 @ALL
 @pytest.mark.parametrize("result", [CallResult.ERROR, CallResult.TIMEOUT], ids=str)
 @pytest.mark.parametrize("request_", [Change("c1", 1, ()), Delete("c1")], ids=str)
-def test_a_sync_is_retried_after_whatever_bad_end_is_heard_of(profile, result, request_):
+def test_a_sync_is_retried_after_every_failure_that_the_sender_observes(profile, result, request_):
     """#sync-result: an ErrorResponse and an answer that is no JSON too, as running servers have shown."""
     (task,) = after(NODE, CallEnded(0, "b", request_, Answer(result)), profile).tasks
     assert task.delay_ms == profile.retry_delay_ms
@@ -37,7 +37,7 @@ def test_a_sync_is_retried_after_whatever_bad_end_is_heard_of(profile, result, r
 
 @ALL
 @pytest.mark.parametrize("result", [CallResult.UNREADABLE, CallResult.UNHEARD])
-def test_but_not_where_nobody_hears_of_the_end(profile, result):
+def test_a_sync_is_not_retried_where_the_sender_does_not_observe_the_failure(profile, result):
     """#sync-unreadable: the answer cannot be read, or has a type that the sender does not know (B42)."""
     ended = after(NODE, CallEnded(0, "b", Delete("c1"), Answer(result)), profile)
     assert len(ended.tasks) == (profile is STRICT)
@@ -113,14 +113,14 @@ class TestDefectsOfReleases:
             assert len(done.outputs) == 1
 
     @pytest.mark.parametrize("release", [each.name for each in RELEASES])
-    def test_what_is_sent_in_parts_has_no_revision_where_none_travels(self, release):
+    def test_content_sent_in_parts_has_no_revision_where_none_travels(self, release):
         """#distro-content"""
         owner = NODE.with_task(Task("c1", "b", Action.CHANGE, 0, 0))
         (sent,) = whole_step(owner, TaskDue(0, "c1", "b"), PROFILES[release]).outputs
         assert sent.request.revision == (1 if PROFILES[release].revisions_travel else 0)
 
     @pytest.mark.parametrize("release", [each.name for each in RELEASES])
-    def test_up_to_2_2_0_the_first_load_asks_nobody(self, release):
+    def test_up_to_2_2_0_the_first_load_asks_no_member(self, release):
         """#load-first"""
         asks = bool(whole_step(fresh_node("b", ["a"], 0), LoadDue(0), PROFILES[release]).outputs)
         names = [each.name for each in RELEASES]

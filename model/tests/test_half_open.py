@@ -25,12 +25,12 @@ def test_strict_replaces_a_broken_connection_before_it_settles():
 class TestLink:
     CALL = Call(Delete("c1"))
 
-    def test_what_is_on_its_way_is_lost_and_so_is_what_follows(self):
+    def test_requests_on_their_way_are_lost_and_so_are_the_following(self):
         link = Link(calls=(self.CALL, replace(self.CALL, phase=Phase.ANSWERED, answer=SUCCESS)))
         (broken,) = break_silently(link)
         assert [call.phase for call in broken.with_call(self.CALL).calls] == [Phase.LOST] * 3
 
-    def test_what_nobody_waits_for_vanishes_and_what_was_refused_stays_refused(self):
+    def test_an_abandoned_request_vanishes_and_a_refused_one_stays_refused(self):
         link = Link(calls=(replace(self.CALL, phase=Phase.ABANDONED), replace(self.CALL, phase=Phase.REFUSED)))
         (broken,) = break_silently(link)
         assert [call.phase for call in broken.calls] == [Phase.REFUSED]
@@ -49,7 +49,7 @@ class TestHealthCheck:
         node = replace(fresh_node("a", ("b",), 0), loaded=True).with_client(Client("c1", True, 0, (), 0))
         return step(node, VerifyDue(at_ms), profile).node
 
-    def test_what_is_sent_says_nothing_about_the_connection(self):
+    def test_a_sent_request_is_no_proof_of_the_connection(self):
         assert is_tested(self.verified_at(5000, STRICT), "b", 5000, STRICT)
 
     def test_where_sending_counts_it_postpones_the_test(self):

@@ -137,7 +137,7 @@ class TestQueues:
         assert [task.action for task in node.tasks] == [Action.DELETE]
         assert [task.action for task in drained(profile, node).tasks] == [Action.CHANGE]
 
-    def test_of_two_equal_events_only_the_first_is_handled(self):
+    def test_only_the_first_of_two_equal_events_is_handled(self):
         node = after(QUEUED, CONNECTS, REGISTERS, REGISTERS_AGAIN, LocalEventDue(0, ClientChanged("c1")))
         assert first_events(node, QUEUED)[0] == ClientChanged("c1")
         assert node.local.events.count(ClientChanged("c1")) == 1
@@ -206,7 +206,7 @@ class TestIndex:
         assert ClientReleased("c1") in node.local.events
         assert drained(QUEUED, node).local.index == ()
 
-    def test_a_push_before_the_index_tells_the_old_list(self):
+    def test_a_push_before_the_index_sends_the_old_list(self):
         profile = INDEXED.with_rules(notify.registered_after_push)
         node = after(profile, CONNECTS, REGISTERS)
         assert (node.local.index, node.local.pushed) == ((("web", "c1"),), ())
@@ -239,7 +239,7 @@ class TestAudit:
         ],
         ids=str,
     )
-    def test_one_verify_interval_repairs_whatever_is_wrong(self, wrong):
+    def test_one_verify_interval_repairs_every_difference(self, wrong):
         node = replace(self.right, local=replace(self.right.local, **wrong))
         assert corrections(node)
         assert after(INDEXED, VerifyDue(0), node=node) == self.right
@@ -254,7 +254,7 @@ class TestAudit:
         node = replace(self.right, local=replace(self.right.local, index=()))
         assert after(INDEXED.with_rules(notify.not_audited), VerifyDue(0), node=node) == node
 
-    def test_what_waits_to_be_handled_is_not_wrong(self):
+    def test_a_request_waiting_to_be_handled_is_no_violation(self):
         node = after(QUEUED, CONNECTS, REGISTERS)
         assert after(QUEUED, VerifyDue(0), node=node) == node
 
@@ -285,7 +285,7 @@ class TestHalfDone:
 
     @pytest.mark.parametrize("request_", [REGISTERS, DEREGISTERS, RequestStarted(0, REGISTERS)], ids=str)
     @pytest.mark.parametrize(("refuses", "result"), [(True, CallResult.FAIL), (False, CallResult.SUCCESS)])
-    def test_an_unknown_client_is_refused_or_told_success(self, request_, refuses, result):
+    def test_an_unknown_client_is_refused_or_sent_success(self, request_, refuses, result):
         profile = STRICT if refuses else STRICT.with_rules(clients.success_to_unknown)
         assert answer(profile, after(profile), request_) is result
         assert after(profile, request_) == after(profile)
@@ -293,7 +293,7 @@ class TestHalfDone:
     def test_a_set_up_in_two_halves_ends_like_one_in_one(self):
         assert after(STRICT, SetupStarted(0, "c1"), SetupFinished(0, "c1")) == after(STRICT, CONNECTS)
 
-    def test_of_a_transport_that_ended_in_between_nothing_is_left(self):
+    def test_nothing_is_left_of_a_transport_that_ended_in_between(self):
         assert after(STRICT, SetupStarted(0, "c1"), LEAVES, SetupFinished(0, "c1")) == after(STRICT)
 
     def test_without_a_second_look_a_client_is(self):
@@ -313,7 +313,7 @@ class TestCounterexamples:
         assert "+ a: index: c1 under web" in text
         assert text.endswith("INV-INDEX: the index of a has c1 under web, which it does not publish")
 
-    def test_a_client_that_was_told_success_is_told_what_is_missing(self):
+    def test_a_client_that_was_sent_success_is_sent_what_is_missing(self):
         found = self.found("B12", "INV-CLIENTACK")
         assert found.found == "c1 was told that it publishes web 10.0.0.1:80 v=1 early, a has nothing"
 

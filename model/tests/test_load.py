@@ -48,7 +48,7 @@ def test_a_release_knows_no_refusal_and_tries_again():
 
 @pytest.mark.parametrize("lost", [TIMEOUT, UNREACHABLE, Answer(CallResult.ERROR)], ids=lambda lost: lost.result.value)
 @pytest.mark.parametrize("is_first", [True, False])
-def test_who_was_not_heard_may_be_the_one_who_knows(lost, is_first):
+def test_a_member_that_did_not_answer_may_hold_the_clients(lost, is_first):
     node = after_answers(*((lost, FAIL) if is_first else (FAIL, lost)))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
@@ -64,17 +64,17 @@ UP, SUSPICIOUS, DOWN = MemberState
 
 
 @pytest.mark.parametrize("states", [{"b": UP, "c": DOWN}, {"b": DOWN, "c": UP}], ids=str)
-def test_nobody_waits_for_who_is_down(states):
+def test_down_members_are_skipped(states):
     assert after_answers(FAIL, node=believing(**states)).loaded
 
 
 @pytest.mark.parametrize("states", [{"b": UP, "c": SUSPICIOUS}, {"b": SUSPICIOUS, "c": UP}], ids=str)
-def test_a_suspicious_member_may_be_the_one_who_knows(states):
+def test_a_suspicious_member_may_hold_the_clients(states):
     node = after_answers(FAIL, node=believing(**states))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
-def test_who_hears_nobody_waits():
+def test_a_node_without_answers_waits():
     node = after_answers(node=believing(b=DOWN, c=DOWN))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
@@ -93,7 +93,7 @@ def test_every_round_counts_for_itself():
     assert after_answers(FAIL, FAIL, node=after_answers(UNREACHABLE, FAIL)).loaded
 
 
-def test_a_success_counts_whatever_the_others_said():
+def test_a_success_counts_for_any_answers_of_the_others():
     assert after_answers(FAIL, Answer(CallResult.SUCCESS, (Change("c1", 1, WEB),))).client("c1") is not None
 
 
@@ -126,7 +126,7 @@ class TestTogether:
         assert loaded(lab.state) == "b"
         assert loaded(lab.run(30_000).state) == "ab"
 
-    def test_of_two_that_come_back_neither_forgets_the_third(self, cluster):
+    def test_neither_of_two_nodes_that_come_back_forgets_the_third(self, cluster):
         lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
         lab.do(Crash("a"), Crash("b"), Cut("a", "c"), Cut("b", "c"), Restart("a"), Restart("b"))
         assert loaded(lab.state) == "c"

@@ -78,7 +78,7 @@ class TestOwner:
             assert "".join(claimed) == claim
 
     @pytest.mark.parametrize("number", range(1, 30))
-    def test_in_strict_somebody_owns_every_client_and_healthy_views_agree_with_the_releases(self, number):
+    def test_in_strict_every_client_has_an_owner_and_healthy_views_agree_with_the_releases(self, number):
         client = f"192.168.1.{number}:8080#true"
         views = [node("A", "BC"), node("B", "AC", down="C"), node("C", "AB", down="B")]
         assert [view for view in views if owner_of(view, client, STRICT) == view.name]
@@ -95,7 +95,7 @@ class TestRequests:
         assert step(node("a", "b"), registers(OF_B), STRICT).outputs == (Forward("b"),)
         assert step(node("a", "b"), registers(OF_B, forwarded=True), STRICT).outputs == (Reply(NOT_THE_OWNER),)
 
-    def test_the_owner_handles_it_and_tells_the_others(self):
+    def test_the_owner_handles_it_and_sends_it_to_the_others(self):
         result = step(node("b", "a"), registers(OF_B, forwarded=True), STRICT)
         assert result.outputs == (Reply(SUCCESS),)
         assert result.node.client(OF_B).content == WEB
@@ -178,7 +178,7 @@ class TestMembers:
         assert step(alone, RequestReceived(0, "b", Report()), STRICT).node == alone
         assert step(alone, CallEnded(0, "b", Report(), UNREACHABLE), STRICT).node == alone
 
-    def test_a_new_member_is_down_until_it_is_heard_of_and_is_told_what_was_owned(self):
+    def test_a_new_member_is_down_until_it_reports_and_is_sent_what_was_owned(self):
         alone = step(node("a", "b"), MembersListed(0, ()), STRICT).node
         alone = step(alone, registers(OF_B), STRICT).node
         joined = step(alone, MembersListed(0, ("b",)), STRICT).node
@@ -224,6 +224,6 @@ class TestBounds:
         with pytest.raises(ValueError, match=complaint):
             Bounds(**bounds)
 
-    def test_among_three_nodes_the_first_client_is_nobody_s_where_two_do_not_see_each_other(self):
+    def test_among_three_nodes_the_first_client_has_no_owner_where_two_do_not_see_each_other(self):
         client = Bounds(nodes=3, ip_clients=1).ip_client_names[0]
         assert place(client.partition("#")[0], 6) in {2, 4}

@@ -70,7 +70,7 @@ def test_strict_breaks_nothing_in_a_common_cluster(cluster):
     assert [each.name for each in explored.results if each.holds is False] == []
 
 
-def test_most_mutants_are_noticed_by_who_does_not_look_for_them():
+def test_most_mutants_are_noticed_by_searches_that_do_not_aim_at_them():
     assert NOTICED_IN.keys() | UNNOTICED == MUTANTS.keys()  # by searches of all CLUSTERS, the smallest first
     assert not NOTICED_IN.keys() & UNNOTICED
     assert len(NOTICED_IN) >= 55

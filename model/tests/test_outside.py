@@ -130,7 +130,7 @@ def test_a_verify_from_before_a_change_may_be_under_way_for_as_long_as_the_machi
         changed_twice(2).sent("v", "b", before, 5_950)
 
 
-def test_who_confirms_a_copy_puts_off_nothing_that_is_due_however_long_answers_take() -> None:
+def test_a_confirmed_copy_resets_no_deadline_however_long_answers_take() -> None:
     outside = changed_twice(300)
     with pytest.raises(Unexplained, match="it has sent nothing; the model expects CHANGE c1 revision 2"):
         confirm_each_round(outside, until_ms=60_000)
@@ -144,7 +144,7 @@ def confirm_each_round(outside: NodeOutside, until_ms: int) -> None:
         outside.check(at_ms + 300)
 
 
-def test_what_a_client_looks_like_while_it_is_changed_is_counted_and_not_judged() -> None:
+def test_the_state_of_a_client_under_change_is_counted_and_not_judged() -> None:
     outside = changed_once(2)
     outside.begin("k", "c1", InstanceRegistered(0, "c1", "web", INSTANCES[1]), 3_000)
     outside.shown({"c1": View(1, (("web", INSTANCES[1]),))}, 3_001, 3_002, "it shows")
@@ -245,7 +245,7 @@ def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_tha
     assert outside.undecided == 1
 
 
-def test_when_something_was_sent_that_nobody_has_seen_is_kept_once() -> None:
+def test_the_time_of_an_unseen_request_is_kept_once() -> None:
     """A request is under way for a second while three tasks are due, and everybody looks again and again."""
     outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), at_leisure())
     ask(outside, ClientConnected(0, "c1"), 1_000, 2)

@@ -53,7 +53,7 @@ def registered() -> NodeOutside:
     return outside
 
 
-def test_the_owner_carries_a_request_out_and_whoever_is_not_passes_it_on() -> None:
+def test_the_owner_carries_a_request_out_and_another_node_forwards_it() -> None:
     outside = node()
     ask(outside, HttpAction.REGISTER, OF_D, 1_000, is_done=False)
     show(outside, None, 1_000, OF_D)
@@ -88,7 +88,7 @@ def test_a_beat_in_time_keeps_it_healthy() -> None:
         show(outside, UNHEALTHY, 28_900)
 
 
-def test_what_nobody_beats_for_is_removed_forgotten_and_deleted() -> None:
+def test_an_instance_without_beats_is_removed_forgotten_and_deleted() -> None:
     outside = registered()
     hear(outside, Change(f"{OWN}#true", 0, UNHEALTHY), 19_000)
     hear(outside, Change(f"{OWN}#true", 0, ()), 34_000)
@@ -115,7 +115,7 @@ def _is_done(outside: NodeOutside, address: str, now_ms: int) -> bool:
     return True
 
 
-def test_nobody_else_can_tell_the_hash_that_is_its_revision() -> None:
+def test_the_hash_that_is_its_revision_is_known_to_no_other_node() -> None:
     outside = registered()
     hear(outside, Verify(f"{OWN}#true", 0), 5_000)
     with pytest.raises(Unexplained, match="VERIFY"):

@@ -80,7 +80,7 @@ def test_what_was_cut_short_or_left_is_named(searches):
     assert left == (3, "0 searches, 0 whole; 0 broken, 0 not decided, 1 left\n", "")
 
 
-def test_a_contradiction_is_told_and_not_searched(searches):
+def test_a_contradiction_is_reported_and_not_searched(searches):
     code, said, on_the_way = searches("--only", "crashes + operator_changes")
     assert (code, said) == (0, "0 searches, 0 whole; 0 broken, 0 not decided, 0 left\n")
     assert "not searched, what an operator sets" in on_the_way

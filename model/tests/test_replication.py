@@ -86,14 +86,14 @@ def test_before_2_1_1_it_is_sent_all_the_same(cluster):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_after_a_cut_is_healed_everybody_catches_up(cluster, profile):
+def test_after_a_cut_is_healed_all_nodes_catch_up(cluster, profile):
     lab = cluster(profile).do(Connect("c1", "a"), Register("c1", "web", WEB_1), Cut("a", "b")).run(20_000)
     assert lab.view("b", "c1") is None
     lab.do(Heal("a", "b")).run(12_000)
     assert lab.instance("b", "c1") == WEB_1
 
 
-def test_what_a_held_link_kept_arrives_in_order(cluster):
+def test_requests_of_a_held_link_arrive_in_order(cluster):
     lab = cluster().do(Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1)).run(1500)
     lab.do(Register("c1", "web", WEB_2)).run(1000).do(Release("a", "b"))
     assert [text for _, text in lab.calls("CHANGE a->b")] == [

@@ -39,7 +39,7 @@ def test_no_event_has_two_rules():
 
 
 class TestReplacing:
-    def test_who_calls_a_rule_calls_what_the_profile_has_in_its_place(self):
+    def test_a_call_of_a_rule_runs_the_replacement_of_the_profile(self):
         lax = STRICT.with_rules(verify.existence_is_enough)
         assert (verify.revision_matches(3, 2, STRICT), verify.revision_matches(3, 2, lax)) == (False, True)
 

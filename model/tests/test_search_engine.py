@@ -333,7 +333,7 @@ def test_a_run_goes_through_a_state_with_very_many_transitions():
     assert found.runs["RED"].rows == ((0,), (70_000,), (-1,))
 
 
-def test_what_only_a_whole_run_can_answer_is_not_asked_of_rows():
+def test_questions_about_a_whole_run_are_not_asked_of_rows():
     system = watched(moving(4, 2), is_full(2), Kind.EVENTUALLY)
     assert search(system).runs == search_readably(system).runs == {}
     assert search(watched(moving(4, 2), is_full(2), Kind.SOMETIMES)).runs.keys() == {"FULL"}

@@ -160,7 +160,7 @@ def test_a_graph_larger_than_allowed_is_refused_with_numbers_and_a_suggestion():
     assert state_graph(counters(4, 3), max_states=256).states == 256
 
 
-def test_whoever_watches_may_stop():
+def test_a_watcher_may_stop_the_search():
     seen = []
     with pytest.raises(GraphStoppedError, match="was not finished"):
         state_graph(counters(4, 3), watch=lambda now: seen.append(now) or now.level == 3)
@@ -216,7 +216,7 @@ def test_long_values_are_cut_in_pictures_and_can_be_described_otherwise():
 
 
 @pytest.mark.parametrize("draw", [to_networkx, graphml, dot])
-def test_what_is_too_large_to_draw_is_refused(draw, monkeypatch):
+def test_a_graph_too_large_to_draw_is_refused(draw, monkeypatch):
     monkeypatch.setattr("distro_model.search.drawing.MOST_EDGES", 100)
     with pytest.raises(GraphTooLargeError, match="64 states and 432 edges are too many to draw; at most 100 edges"):
         draw(state_graph(counters(3, 3)))

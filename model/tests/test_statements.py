@@ -83,7 +83,7 @@ def test_a_step_that_takes_a_node_for_running_needs_a_guard():
     )
 
 
-def test_who_derives_look_ups_refuses_what_nothing_writes():
+def test_deriving_look_ups_refuses_a_name_that_nothing_writes():
     wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, handles("source", aloud)))
     layout = Layout(Bounds(), STRICT)
     with pytest.raises(StatementError, match="lose a->b: aloud reads loudness, which nothing writes"):
@@ -128,7 +128,7 @@ class TestNoStepVanishes:
         layout = Layout(Bounds(ip_clients=0), STRICT)
         assert len(Chains(layout).chain(calls.SWALLOW, layout.link("a", "b")).alarms) == 1
 
-    def test_what_nothing_reads_is_an_error(self):
+    def test_an_unread_statement_is_an_error(self):
         layout = Layout(Bounds(), STRICT)
         useless = replace(calls.LOSE, steps=(*calls.LOSE.steps, writes(in_other_words)))
         with pytest.raises(StatementError, match="lose a->b: in_other_words writes words, which nothing reads"):

@@ -47,7 +47,7 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
     ],
     ids=str,
 )
-def test_a_cluster_that_nobody_had_searched_is_clean(bounds):
+def test_a_cluster_that_was_never_searched_before_is_clean(bounds):
     explored = explore(bounds, STRICT)
     assert [each.name for each in explored.results if each.holds is False] == []
     assert explored.holds
@@ -102,7 +102,7 @@ def node(name, *, owner_is_up=True):
     return state
 
 
-def test_beats_renew_the_lease_of_whoever_stops_being_the_owner():
+def test_beats_renew_the_lease_of_a_node_that_stops_being_the_owner():
     """a has taken the client's beats while b was DOWN. When b is back the client's lease here counts from them."""
     a = told(node("a", owner_is_up=False), HttpAction.REGISTER)
     a = told(a, HttpAction.BEAT, at_ms=STRICT.lease_ms)
@@ -130,7 +130,7 @@ class TestWhatIsNotClaimed:
         assert unchanged((a, node("b")), replace(beating, silence=1)) == ((),)
         assert unchanged((a, a.changed(name="b", others=("a",))), beating) == ((),)
 
-    def test_who_holds_nothing_knows_of_a_deregistration_only_if_it_handled_it(self):
+    def test_a_node_without_a_copy_knows_of_a_deregistration_only_if_it_handled_it(self):
         again = IpLife(CLIENT, 0, 2, WEB, ended_at="b")
         assert not accepted(again, node("a"), "a").ip_life.sure
         assert accepted(again, node("b"), "b").ip_life == replace(again, ended_at="")

@@ -135,7 +135,7 @@ class TestStories:
             "b->a: SNAPSHOT is answered at last",
         ]
 
-    def test_a_woken_node_checks_its_leases_before_it_hears_the_owner(self):
+    def test_a_woken_node_checks_its_leases_before_it_receives_from_the_owner(self):
         assert self.run("B23", "INV-LIVE")[-2:] == ["b sleeps for longer than a lease", "b checks its leases"]
 
 
@@ -182,7 +182,7 @@ class TestAFreshChangeIsNotLate:
             ),
         ],
     )
-    def test_whatever_changes_a_client_counts(self, bounds):
+    def test_every_change_of_a_client_counts(self, bounds):
         looked = [property_named("INV-DELAY")]
         late = explore(bounds, with_mutant(STRICT, "m-merge-keeps-max-delay"), looked)
         assert broken(late) == {"INV-DELAY"}

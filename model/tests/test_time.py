@@ -330,7 +330,7 @@ class TestWhatWasSeenToEnd:
         agreed = possible.matching(observe(outcome.state), [each.call for each in ended])
         assert isinstance(agreed, PossibleStates)
 
-    def test_what_began_differently_and_has_become_the_same_is_one_state(self):
+    def test_equal_states_with_different_starts_are_one_state(self):
         two = self.begun().after(Advance(5_100))
         assert len(two.outcomes) > 1
         possible = two.after(self.TIME)
@@ -351,7 +351,7 @@ class TestWhatWasSeenToEnd:
 
 
 @pytest.mark.parametrize(("has_them", "up_again_ms"), [(False, 3500), (True, 500)])
-def test_who_is_not_up_gets_reports_of_its_own(has_them: bool, up_again_ms: int):
+def test_a_member_that_is_not_up_is_sent_separate_reports(has_them: bool, up_again_ms: int):
     """From 2.3.0 on. The reports that go round come by every 4 s among three, those to members not UP every 5 s."""
     profile = replace(STRICT, reports_to_members_not_up=has_them)
     down = after(running(profile, "abc"), Crash("c"), Advance(28_500), Restart("c"))

@@ -50,7 +50,7 @@ def test_a_tree_needs_a_walk_for_each_leaf():
     assert sorted(len(walk) for walk in walks) == [2, 2, 2, 2]
 
 
-def test_of_parallel_edges_and_self_loops_none_is_forgotten():
+def test_no_parallel_edge_or_self_loop_is_forgotten():
     graph = state_graph(maze(fair={"go": {0: (1, 1)}, "stay": {0: (0,), 1: (1,)}}))
     walks = transition_tours(graph)
     assert_takes_everything(graph, walks)
