@@ -67,7 +67,7 @@ WITHOUT: Mapping[str, str] = {
     **dict.fromkeys(("record-a-sign-of-life", "transport_is_open"), _ONE_GO),
     **dict.fromkeys(("choose-a-queue", "publish-to-a-full-queue", "remove", "handle-a-removal"), _ON_THE_SPOT),
     **dict.fromkeys(("handle-a-registration", "audit-the-index"), _ON_THE_SPOT),
-    "calls_back": "the node hears of every end of a call, whatever the release",
+    "calls_back": "the node observes every end of a call in every release",
     "give-an-id": "version 3 gives one and version 2 does not, whatever the release; the node has a path for each",
     "choose-what-to-mark": "metadata travels through raft, which the node does not speak",
     "is_executed_for": "the node drops a task for who has left, whatever the release: there is no one to send it to",
@@ -106,7 +106,7 @@ NODE_ALONE: Mapping[str, str] = {
     "address_from_ip_and_port": _REPORTS,
     **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),
     "reply_bytes_max": _SIZES,
-    "member_starts_down": "the model's timed runs begin when all members have heard of each other",
+    "member_starts_down": "the model's timed runs begin when all members have received a report of each other",
     **dict.fromkeys(("distro_on_sdk_port", "cluster_client_says_tls", "identity_sent", "inner_auth"), _CONNECTIONS),
     **dict.fromkeys(("http_cluster_needs_auth", "reload_counts_members", "refusal_is_told"), _CONNECTIONS),
     **dict.fromkeys(("reset_names_connection", "connection_shows_app", "load_tells_limits"), _CONNECTIONS),
@@ -123,7 +123,7 @@ SEEN_IN_LOCKSTEP: Mapping[str, Path] = {
     path.stem: path for path in sorted((Path(__file__).parent / "seen").glob("*.scenario"))
 }
 """Switch of the node -> the scenario in which nodes with a release's value of it leave the model. Its comment says what
-they do and, after `Seen:`, what is told of those that do not."""
+they do and, after `Seen:`, the difference that is reported for nodes without it."""
 
 PARTS_OF_ADDRESSES = (8848, 885, 8858)
 """Ports of three nodes, of which the second's address is the beginning of the third's. No scenario can say that."""
@@ -148,7 +148,7 @@ SEEN_ELSEWHERE: Mapping[str, Elsewhere] = {
     ),
     "connection_replaces_copy": Elsewhere(
         "DISTRO-SETUP-010",
-        "a server names a connection before it is set up, and in a scenario nobody hears the name that early",
+        "a server names a connection before it is set up, and in a scenario no client receives the name that early",
     ),
     "load_outlives_exception": Elsewhere(
         "impl/tests/test_load.py::test_an_exception_in_the_load_ends_it_for_good_but_not_in_strict",

@@ -1,9 +1,9 @@
 """A recording made sick by hand: one CHANGE was acknowledged and had no effect at one node.
 
-A check over traces that has never been seen to fail is none, and real servers do not diverge on demand. So a healthy
-recording is rewritten as if the message had been swallowed on its way: sender and owner tell the same, the receiver
-never saw it and goes on holding what it held, until something else changes that. Where to strike is read from the
-recording: only a CHANGE that nothing repairs before the next checkpoint makes a difference that must be found.
+A check over traces is tested with a recording that violates it. Real servers do not diverge on demand, so a healthy
+recording is rewritten as if the message had been swallowed on its way: the rows of sender and owner are
+unchanged, the receiver never received it and keeps its old content until another row changes it. The CHANGE is chosen
+from the recording: only one that nothing repairs before the next checkpoint makes a difference that must be found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Effect:
 
 
 def effects(events: Sequence[Event]) -> Iterator[Effect]:
-    """The CHANGEs after which nothing told the receiver of that client until the next checkpoint, in their order."""
+    """The CHANGEs whose receiver was sent nothing more of that client until the next checkpoint, in their order."""
     for index, applied in enumerate(events):
         if applied.kind is not Kind.REPLICA_APPLIED or applied.message is None:
             continue
@@ -61,7 +61,7 @@ def without(effect: Effect, events: Sequence[Event]) -> Iterator[Event]:
             stale = stale or event == applied
             continue
         row = event
-        if _tells_of(event, applied) and stale:
+        if _has_state_of(event, applied) and stale:
             stale = event.kind is Kind.OBSERVED
             row = _as_before(event, before) if stale else event
         seq[row.node] += 1
@@ -87,13 +87,13 @@ def record_without(effect: Effect, trace: TraceFile, directory: Path, run: str) 
     return recorder.path
 
 
-def _tells_of(event: Event, applied: Event) -> bool:
+def _has_state_of(event: Event, applied: Event) -> bool:
     return event.kind in STATE_KINDS and (event.node, event.client) == (applied.node, applied.client)
 
 
 def _held(earlier: Sequence[Event], applied: Event) -> Event | None:
-    """The last row that told of this client on this node, if any."""
-    return next((event for event in reversed(earlier) if _tells_of(event, applied)), None)
+    """The last row with the state of this client on this node, if any."""
+    return next((event for event in reversed(earlier) if _has_state_of(event, applied)), None)
 
 
 def _shown(event: Event | None) -> str:
@@ -102,7 +102,7 @@ def _shown(event: Event | None) -> str:
 
 
 def _first_carried(earlier: Sequence[Event], applied: Event, before: Event | None) -> Event | None:
-    """The owner's first row after it showed what the receiver held, if its last one tells of the applied content."""
+    """The owner's first row after it showed what the receiver held, if its last one has the applied content."""
     own = [e for e in earlier if e.client == applied.client and e.kind in (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)]
     if not own or own[-1].digest != applied.digest:
         return None
@@ -114,7 +114,7 @@ def _checkpoint_before_repair(later: Sequence[Event], applied: Event) -> Event |
     for event in later:
         if event.node == applied.node and event.kind is Kind.CHECKPOINT:
             return event
-        if _tells_of(event, applied) and event.kind is not Kind.OBSERVED:
+        if _has_state_of(event, applied) and event.kind is not Kind.OBSERVED:
             return None
     return None
 

@@ -238,7 +238,7 @@ def test_work_of_a_node_for_an_ended_run_does_not_end_the_search(
 
 @pytest.mark.parametrize("answer", ["fail", "error", "unreadable", "unheard"])
 def test_the_model_receives_the_kind_of_the_bad_answer(answer: str) -> None:
-    """A trace tells three of them as an error; a release tries again after one of these three only."""
+    """A trace records three of them as an error; a release retries after only one of these three."""
     oracle = Mock(clients=ConnectedClients(str))
     oracle.now_ms.return_value = 0
 
@@ -255,12 +255,12 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
     unknown = Message("ErrorResponse", {"errorCode": UNREGISTERED})
     cluster = PeersCluster()
     cluster.peers, cluster.up = {"d": Mock(say=AsyncMock(return_value=unknown))}, up
-    telling = cluster._tells(Says("d", "NO-JSON", "f3"), {})
+    sending = cluster._tells(Says("d", "NO-JSON", "f3"), {})
     if "d" in up:
-        assert asyncio.run(telling) is unknown
+        assert asyncio.run(sending) is unknown
     else:
         with pytest.raises(TargetError, match="d was stopped while it said say d NO-JSON f3"):
-            asyncio.run(telling)
+            asyncio.run(sending)
 
 
 def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_or_gone() -> None:
@@ -281,7 +281,7 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
 
 
 def test_a_client_that_may_have_sent_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From one request to the next: how long an answer takes is no time in which the server hears nothing."""
+    """From one request to the next: the duration of an answer does not count as time without a request."""
     at_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at_s[0])
     clients, late = ConnectedClients(lambda node: node), Connection("a", Mock(call=AsyncMock(return_value=b"")), None)

@@ -230,10 +230,10 @@ async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pyte
             return await looked()
 
         def table(audited: Audited, next_: str, height: int) -> Table:
-            told.append(next_)
+            printed.append(next_)
             return table_of(audited, next_, height)
 
-        told: list[str] = []
+        printed: list[str] = []
         table_of = auditing._table
         monkeypatch.setattr(lab.audit, "look", look)
         monkeypatch.setattr(auditing, "_table", table)
@@ -241,7 +241,7 @@ async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pyte
         assert await eventually(known(lambda: calls >= 4), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
-        assert "fewer than two members can be read" in told
+        assert "fewer than two members can be read" in printed
 
 
 async def test_a_list_that_lacks_a_member_is_named_first_although_the_clients_agree() -> None:

@@ -48,8 +48,8 @@ def test_every_requirement_has_been_seen_to_fail() -> None:
 
 
 ONLY_IN_LOCKSTEP = {"B36", "m-load-waits-for-down"}
-"""They show when somebody comes into a list whom nobody answers for, and where two of three nodes start without the
-third, which no requirement has: killed by lockstep."""
+"""They show when a listed member does not exist, and when two of three nodes start without the third. No requirement
+covers either; lockstep kills them."""
 
 
 def test_every_other_mutant_is_noticed_by_a_requirement() -> None:

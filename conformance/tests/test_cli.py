@@ -148,7 +148,7 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
 
 
 class DerivedMutantError(UnknownMutantError):
-    """Raised by somebody else, as whoever derives an error may."""
+    """An error that another package derives and raises."""
 
 
 def test_the_error_and_not_its_module_names_the_missing_mutant(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +196,8 @@ def test_a_number_that_makes_no_sense_is_refused(verb: str, option: TyperOption)
 def test_a_release_that_is_not_listed_is_taken_and_reported(call: Call) -> None:
     ran = call("explore", "--profile", "nacos-2.2.44", "--max-states", "1", "--json")
     assert (ran.returncode, json.loads(ran.stdout)["profile"]) == (3, "nacos-2.2.44")
-    told = "nacos-2.2.44 is judged as nacos-2.2.4, which behaves the same; requirements go by its own number"
-    assert told in " ".join(ran.stderr.split())
+    printed = "nacos-2.2.44 is judged as nacos-2.2.4, which behaves the same; requirements go by its own number"
+    assert printed in " ".join(ran.stderr.split())
 
 
 def test_a_port_that_is_taken_is_reported() -> None:
@@ -446,8 +446,8 @@ def test_the_table_of_sdks_holds_to_its_schema(document: Document) -> None:
 def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(
     call: Call, release: str, behaves_as: str
 ) -> None:
-    told = call("explain", release).stdout.splitlines()
-    assert told[:2] == [f"{release} is not listed, and behaves as {behaves_as}", f"{behaves_as} (profile)"]
+    printed = call("explain", release).stdout.splitlines()
+    assert printed[:2] == [f"{release} is not listed, and behaves as {behaves_as}", f"{behaves_as} (profile)"]
     taken = call("explore", "--profile", release, "--max-states", "1").stderr
     assert f"{release} is judged as {behaves_as}, " in " ".join(taken.split())
 
@@ -660,7 +660,7 @@ def test_a_damaged_path_is_refused_before_spark_is_started(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_verbs_and_loads_none_of_them(shell: str) -> None:
-    """zsh is told `"VERB":"what it does"` in its own words, fish a line with a tab, bash the verb."""
+    """zsh is sent `"VERB":"what it does"` in its own syntax, fish a line with a tab, bash the verb."""
 
     def completed(words: str) -> list[str]:
         line = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_TYPER_COMPLETE_ARGS": words}
@@ -718,13 +718,13 @@ def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch, "output", is_terminal=False)
-    told = [ResultLine("not-judged", f"open {number}") for number in range(30)]
-    told += [
+    printed = [ResultLine("not-judged", f"open {number}") for number in range(30)]
+    printed += [
         ResultLine("conforms", "good"),
         ResultLine("known", "B10"),
         *(ResultLine("violates", f"bad {n}", ["why"]) for n in range(5)),
     ]
-    summary(told, "violates", "embedded: 1 met")
+    summary(printed, "violates", "embedded: 1 met")
     above, last = screen.getvalue().split("\n\n")
     assert [line.split()[-1] for line in above.splitlines()[:4]] == ["good", "B10", "0", "why"]
     assert above.count("why") == 5

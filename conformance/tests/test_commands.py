@@ -41,7 +41,7 @@ class Called(EmbeddedTarget):
     [
         ("nacos-2.2.4", "nacos-2.2.4"),
         ("nacos-2.2.3", "nacos-2.2.3"),
-        ("nacos-4.0.0", None),  # nobody has looked at it, so nobody can name it
+        ("nacos-4.0.0", None),  # not examined, so it has no name
     ],
 )
 def test_a_requirement_is_judged_again_of_the_same_node(profile: str, named: str | None) -> None:

@@ -102,10 +102,10 @@ def test_nodes_with_one_switch_of_a_release_leave_the_model_and_others_do_not(sw
     only = Mutant(f"only-{switch}", "It is as in a release.", {switch: of_a_release(switch)})
     monkeypatch.setitem(MUTANTS, only.id, only)
     last = replay(scenario, target="embedded", mutant=only.id).steps[-1]
-    (told,) = (row.removeprefix("Seen: ") for row in scenario.comment.splitlines() if row.startswith("Seen: "))
+    (seen,) = (row.removeprefix("Seen: ") for row in scenario.comment.splitlines() if row.startswith("Seen: "))
     assert last.verdict is Verdict.VIOLATES
     assert last.outcome.startswith("differs from the model: ")
-    assert told in last.outcome
+    assert seen in last.outcome
 
 
 @pytest.mark.wire

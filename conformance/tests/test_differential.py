@@ -1,7 +1,7 @@
 """The differential test: that it sees differences, that it is quiet where there are none, and what it says of 2.2.4.
 
-Other releases are run by hand, with the same command. The run against a real server is told to be inconclusive, with
-the reason, where there is no Java and where Maven cannot fetch the release.
+Other releases are run by hand, with the same command. The run against a real server is reported as inconclusive,
+with the reason, where there is no Java and where Maven cannot fetch the release.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (1, 2, PROFILE, 0, 0),
         (3, 2, PROFILE, 1, 0),
-        (1, 3, PROFILE, 1, 0),  # what ours says is part of the row
+        (1, 3, PROFILE, 1, 0),  # the answer of the reference node is part of the row
         (1, 2.0, PROFILE, 1, 0),
         (1, 1, PROFILE, 0, 1),
         (1, 2, "nacos-2.3.2", 1, 0),
@@ -169,7 +169,7 @@ def test_a_difference_in_one_of_two_runs_is_reported_and_is_no_verdict() -> None
 
 
 def test_only_the_real_server_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours differs the first time it is asked, and never again: one race of ours is a verdict."""
+    """The reference node differs at the first request only: one race of the reference node is a violation."""
     played_on: list[str] = []
 
     async def play_once(nodes: Any, scripts: Any, _: Any) -> Log:

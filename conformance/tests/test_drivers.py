@@ -211,8 +211,8 @@ expect within 3s: b has no c1
 
 @contextmanager
 def foreign_cluster() -> Iterator[EmbeddedCluster]:
-    """Somebody else's, with a client of an application."""
-    loop = new_event_loop()  # in a thread of its own: it runs while nobody here waits for it
+    """A cluster that the kit did not start, with a client of an application."""
+    loop = new_event_loop()  # in a thread of its own: it runs while this thread does not wait
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     cluster = EmbeddedCluster(real_time=True, serves_http=True)
@@ -252,10 +252,10 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         "DISTRO-LIST-001": Judgement.CONFORMS,
         "DISTRO-SNAPSHOT-003": Judgement.CONFORMS,
         "DISTRO-BATCH-002": Judgement.VIOLATES,  # which release it speaks excuses nothing
-        "DISTRO-SYNC-001": Judgement.NOT_JUDGED,  # it has no member of ours on its list
+        "DISTRO-SYNC-001": Judgement.NOT_JUDGED,  # it has no member of the kit on its list
         "DISTRO-MEMBER-001": Judgement.NOT_JUDGED,
-        "DISTRO-MEMBER-002": Judgement.NOT_JUDGED,  # it would be told of a member
-        "DISTRO-HOLDER-002": Judgement.NOT_JUDGED,  # it would be told of a client
+        "DISTRO-MEMBER-002": Judgement.NOT_JUDGED,  # the check would send it a member
+        "DISTRO-HOLDER-002": Judgement.NOT_JUDGED,  # the check would send it a client
         "DISTRO-IPPORT-001": Judgement.NOT_JUDGED,
         "DISTRO-LOAD-001": Judgement.NOT_JUDGED,
     }
@@ -273,8 +273,10 @@ def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatc
         report = run_node_conformance(f"attach:{address}", requirement_ids=list(asked))
         assert {finding.about: finding.judgement for finding in report.findings} == asked, report.findings
         assert namespaces == {"distrocheck"}
-        told = {finding.about: finding.message for finding in report.findings}
-        assert told["DISTRO-HOLDER-002"] == f"the kit did not start {address}: no VERIFY is sent to it as by a member"
+        messages = {finding.about: finding.message for finding in report.findings}
+        assert (
+            messages["DISTRO-HOLDER-002"] == f"the kit did not start {address}: no VERIFY is sent to it as by a member"
+        )
         assert report.profile == "nacos-2.2.4", "as the server says itself"
         disrupting = run_node_conformance(
             f"attach:{address}", requirement_ids=["DISTRO-HOLDER-002"], allow_disruption=True

@@ -1,4 +1,4 @@
-"""Random walks in real time, on nodes that nobody follows step by step: they must agree when a run has come to rest."""
+"""Random walks in real time, on nodes that no model follows step by step: they must agree when a run has ended."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
     assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
     assert finding_of_hunt(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
-    assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "what a finding was told from is kept"
+    assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "the recordings of findings are kept"
 
 
 def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs(tmp_path: Path) -> None:

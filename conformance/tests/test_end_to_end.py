@@ -1,6 +1,6 @@
-"""The whole way, on real servers: they diverge, the trace says who and why, and what is left is a test that fails.
+"""End to end on real servers: they diverge, the trace names the node and the cause, and a failing test is written.
 
-In 2.2.4 a batch does not move the revision on (B18), so the copy that missed one, for a link of ours had swallowed its
+In 2.2.4 a batch does not move the revision on (B18), so the copy that missed one, since a link of the kit swallowed its
 CHANGE, is confirmed by every verify. Skipped, and said so, where there is no Java and where Maven cannot fetch the
 release.
 """

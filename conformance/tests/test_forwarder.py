@@ -1,4 +1,4 @@
-"""The forwarder between a source and a target: a small server that tells its callers apart by their TCP connection.
+"""The forwarder between a source and a target: a small server that distinguishes its callers by their TCP connection.
 
 The server is as strict as a real one where it matters here: a unary call on a connection without a stream is
 "unregistered", so a proxy that mixes up or shares connections cannot pass.
@@ -85,7 +85,7 @@ class Server:
         return server
 
 
-class Heard(list[str]):
+class Events(list[str]):
     """A journal that is a list of short lines."""
 
     def new_id(self) -> str:
@@ -101,7 +101,7 @@ class Heard(list[str]):
         self.append(f"{carried.target} replied {outcome}")
 
     def ended(self, carried: Carried, outcome: Outcome) -> None:
-        self.append(f"{carried.source} heard {outcome}")
+        self.append(f"{carried.source} observed {outcome}")
 
     def fault(self, source: str, target: str, what: str) -> None:
         self.append(f"{source}->{target} {what}")
@@ -111,7 +111,7 @@ class Heard(list[str]):
 class Setting:
     server: Server
     link: Link
-    heard: Heard
+    events: Events
     address: str
 
     async def connect(self, **options: Any) -> Connection:
@@ -120,16 +120,16 @@ class Setting:
 
 @asynccontextmanager
 async def setting() -> AsyncIterator[Setting]:
-    server, heard = Server(), Heard()
+    server, events = Server(), Events()
     running = await server.start()
-    link = Link("a", "b", heard)
+    link = Link("a", "b", events)
     async with Forwarder(link, 0, f"127.0.0.1:{server.port}") as forwarder:
-        yield Setting(server, link, heard, f"127.0.0.1:{forwarder.listen_port}")
+        yield Setting(server, link, events, f"127.0.0.1:{forwarder.listen_port}")
     await running.stop(None)
 
 
 async def until(condition: Any) -> None:
-    while not condition():  # noqa: ASYNC110  (the other side is a socket: nobody could set an event)
+    while not condition():  # noqa: ASYNC110  (the other side is a socket and cannot set an event)
         await asyncio.sleep(0.005)
 
 
@@ -140,7 +140,7 @@ async def send(connection: Connection, body: Json) -> Message:
 async def test_a_call_passes_and_leaves_four_rows() -> None:
     async with setting() as s, await s.connect() as source:
         assert (await send(source, CHANGE)).succeeded
-        assert s.heard == ["a sent CHANGE of c1", "b received CHANGE of c1", "b replied success", "a heard success"]
+        assert s.events == ["a sent CHANGE of c1", "b received CHANGE of c1", "b replied success", "a observed success"]
 
 
 async def test_pushes_of_the_target_reach_the_source() -> None:
@@ -168,11 +168,11 @@ async def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
     async with setting() as s, await s.connect() as source:
         s.server.answer.clear()
         call = asyncio.create_task(send(source, CHANGE))
-        await until(lambda: "b received CHANGE of c1" in s.heard)
+        await until(lambda: "b received CHANGE of c1" in s.events)
         await asyncio.sleep(0.05)
         call.cancel()
         await until(lambda: s.server.cancelled)
-        assert s.heard[-1] == "a heard timeout"
+        assert s.events[-1] == "a observed timeout"
 
 
 async def test_a_call_without_deadline_is_not_given_an_endless_one() -> None:
@@ -193,7 +193,7 @@ async def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
         with pytest.raises(TargetError, match="the link a->b is cut"):
             await s.connect()
-        assert s.heard == ["a->b cut", "a sent CHANGE of c1", "a heard unreachable"]
+        assert s.events == ["a->b cut", "a sent CHANGE of c1", "a observed unreachable"]
         await source.close()
 
 
@@ -201,13 +201,13 @@ async def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
     async with setting() as s, await s.connect() as source:
         s.server.answer.clear()
         call = asyncio.create_task(send(source, CHANGE))
-        await until(lambda: "b received CHANGE of c1" in s.heard)
+        await until(lambda: "b received CHANGE of c1" in s.events)
         await asyncio.sleep(0.05)
         s.link.cut()
         with pytest.raises(grpc.aio.AioRpcError) as broken:
             await call
         assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert s.heard[-1] == "a heard unreachable"
+        assert s.events[-1] == "a observed unreachable"
 
 
 async def test_a_healed_link_takes_new_connections_on_the_same_port() -> None:
@@ -224,8 +224,8 @@ async def test_a_held_link_lets_a_connection_be_made_and_keeps_its_requests() ->
         s.link.hold()
         async with await s.connect() as source:
             call = asyncio.create_task(send(source, CHANGE))
-            await until(lambda: "a sent CHANGE of c1" in s.heard)
-            assert ("b received CHANGE of c1") not in s.heard
+            await until(lambda: "a sent CHANGE of c1" in s.events)
+            assert ("b received CHANGE of c1") not in s.events
             s.link.release()
             assert (await call).succeeded
 
@@ -233,27 +233,27 @@ async def test_a_held_link_lets_a_connection_be_made_and_keeps_its_requests() ->
 async def test_a_target_that_is_not_there_is_unavailable() -> None:
     with contextlib.closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
-        async with Forwarder(Link("a", "b", Heard()), 0, f"127.0.0.1:{unused.getsockname()[1]}") as forwarder:
+        async with Forwarder(Link("a", "b", Events()), 0, f"127.0.0.1:{unused.getsockname()[1]}") as forwarder:
             with pytest.raises(TargetError, match="cannot connect"):
                 await Connection.open(f"127.0.0.1:{forwarder.listen_port}", labels=CLUSTER_LABELS)
 
 
 async def test_a_port_in_use_is_said_in_one_line() -> None:
-    async with Forwarder(Link("a", "b", Heard()), 0, "127.0.0.1:1") as first:
+    async with Forwarder(Link("a", "b", Events()), 0, "127.0.0.1:1") as first:
         with pytest.raises(TargetError, match=rf"port {first.listen_port} for the link c->b is in use"):
-            async with Forwarder(Link("c", "b", Heard()), first.listen_port, "127.0.0.1:1"):
+            async with Forwarder(Link("c", "b", Events()), first.listen_port, "127.0.0.1:1"):
                 pass
 
 
 async def test_it_stands_in_front_of_a_reference_node_too() -> None:
     (port,) = free_main_ports(1)
-    node, heard = Node(NodeConfig(port=port), clock=SystemClock()), Heard()
+    node, events = Node(NodeConfig(port=port), clock=SystemClock()), Events()
     await node.start()
-    async with Forwarder(Link("a", "b", heard), 0, node.config.cluster_target) as forwarder:
+    async with Forwarder(Link("a", "b", events), 0, node.config.cluster_target) as forwarder:
         address = f"127.0.0.1:{forwarder.listen_port}"
         async with await Connection.open(address, labels=CLUSTER_LABELS) as source:
             assert (await send(source, CHANGE)).succeeded
             (replica,) = read_snapshot(await send(source, distro_request("SNAPSHOT")))
             assert replica.client == "c1"
     await node.stop()
-    assert heard[-1] == "a heard success"
+    assert events[-1] == "a observed success"

@@ -1,4 +1,4 @@
-"""Ctrl-C, as a terminal sends it to everything that runs: one line, exit code 130, no traceback, and nobody is left."""
+"""Ctrl-C, as a terminal sends it to all processes: one line, exit code 130, no traceback, and no process is left."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ cli.main()
     ["child.kill(); raise ConnectionError('cannot connect')", "time.sleep(60)", "child.kill(); return", "return"],
 )
 def test_errors_after_an_interrupt_are_not_printed(afterwards: str) -> None:
-    """An error on the way out is no defect; what waits for ever is ended, and so are children that nobody has ended:
-    an interrupt may come before their starter knows them.
+    """An error on the way out is no defect. Tasks that wait for ever are ended, and so are children that are still
+    running: an interrupt may come before their starter knows them.
     """
     program = WAITS.format(afterwards=afterwards)
     code, _, err, seconds = interrupted(program, "list", "targets", when=lambda process: bool(process.children()))

@@ -60,7 +60,7 @@ IN_MEMORY_ON_2_2_4 = HuntOptions(profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, 
 
 @pytest.mark.wire
 async def test_a_run_that_left_the_model_is_repaired_before_its_recording_ends() -> None:
-    """A list that lacks a member is broken as much as a link that is cut: nobody can agree beside it."""
+    """A list that lacks a member is a fault like a cut link: the nodes cannot agree with it."""
     cluster = LockstepCluster()
     await cluster.start(("a", "b", "c"), "strict")
     try:
@@ -377,7 +377,7 @@ def test_a_node_is_asked_what_it_holds_when_it_says_that_it_has_changed(monkeypa
             (Crash("b"), ("b",)),
             (Advance(500), ()),
             (Restart("b"), ("b",)),
-            (Advance(2_000), ("a", "b")),  # after a long time whoever holds anything is asked
+            (Advance(2_000), ("a", "b")),  # after a long time all nodes that hold a client are asked
         ):
             asked.clear()
             lockstep.perform(action)
@@ -386,7 +386,7 @@ def test_a_node_is_asked_what_it_holds_when_it_says_that_it_has_changed(monkeypa
 
 @pytest.mark.wire
 def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cleaner that removes what it must not: nobody speaks to the node, one of its timers fires."""
+    """A cleaner removes a client that it must keep: no request reaches the node, one of its timers fires."""
 
     def forgets(self: ClientManager) -> None:
         for client in self:

@@ -178,7 +178,7 @@ advance 3.5s
 http register web 10.0.1.3:80 version=1 at c    # a's, if a were on the list
 advance 1.2s
 http register web 10.0.1.3:80 version=2 at c
-members c: a b c                                # b's, until a is heard of
+members c: a b c                                # b's, until a has reported
 advance 800ms
 members b: a b c
 advance 20s
@@ -193,7 +193,7 @@ members b: b c
 http register api 10.0.1.3:80 version=2 at a
 advance 1400ms
 members c: a b c
-http beat api 10.0.1.3:80 version=2 at b        # c's still; what it is to tell waits when a is heard of
+http beat api 10.0.1.3:80 version=2 at b        # c's still; its CHANGE waits when a reports
 advance 1s
 members b: a b c
 advance 20s
@@ -355,7 +355,7 @@ expect model agrees
 
 
 def test_the_elements_of_a_snapshot_before_one_that_cannot_be_applied_are_applied() -> None:
-    """c has the single instance of c4 and is told of its batch, with c3, in one snapshot (B19)."""
+    """c has the single instance of c4 and receives its batch, with c3, in one snapshot (B19)."""
     assert_scenario(POISONED_SNAPSHOT, target="embedded", profile="nacos-2.2.4")
 
 

@@ -27,8 +27,8 @@ def test_a_first_look_is_a_screen_that_ends_in_the_command_for_more(call: Call, 
     assert len(lines) <= 24
     assert lines[0] == "n0: 10.9.0.1:8848"
     assert re.search(r"2024-05-20 10:00:00\.000 to 2024-05-20 10:10:05\.100: .*protocol-distro \(INFO\)", lines[1])
-    [told] = [line for line in lines if NEVER in line]
-    assert told.endswith("(protocol-distro.log:23)")
+    [line_of_it] = [line for line in lines if NEVER in line]
+    assert line_of_it.endswith("(protocol-distro.log:23)")
     assert lines[-1] == f"distrocheck check {tmp_path / 'nacos-logs.ndjson'}"
 
 

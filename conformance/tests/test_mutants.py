@@ -148,6 +148,6 @@ def test_the_command_reports_each_mutant_with_its_killers(document: Document) ->
 def test_a_new_mutant_is_listed_as_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     known = catalogue.MODEL_MUTANTS
     monkeypatch.setattr(catalogue, "MODEL_MUTANTS", {**known, "mine": replace(known["B02"], id="mine")})
-    told = {entry.id: entry.details.get("in a common cluster", "") for entry in catalogue.CATALOGUE["mutants"]()}
-    assert (told["mine"], told["B01"]) == ("not measured", "not noticed")
-    assert told["B02"].startswith("changes (")
+    listed = {entry.id: entry.details.get("in a common cluster", "") for entry in catalogue.CATALOGUE["mutants"]()}
+    assert (listed["mine"], listed["B01"]) == ("not measured", "not noticed")
+    assert listed["B02"].startswith("changes (")

@@ -45,7 +45,7 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requirement", "mutant", "told", "differing"),
+    ("requirement", "mutant", "contents", "differing"),
     [
         ("DISTRO-HOLDER-006", "m-change-only-adds", ["holds revision 2, svc-", "sent revision 2, svc-"], [True, False]),
         (
@@ -57,14 +57,14 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     ],
 )
 def test_a_finding_says_what_node_and_members_have_of_its_client(
-    requirement: str, mutant: str, told: list[str], differing: list[bool]
+    requirement: str, mutant: str, contents: list[str], differing: list[bool]
 ) -> None:
     """Who owns it is a played member in the one case, which speaks for it alone, and the node in the other."""
     (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
     assert found.client
     assert [each.differs for each in found.held] == differing
     assert found.link == link_of(mutant)
-    assert all(each.content.startswith(text) for each, text in zip(found.held, told, strict=True)), found.held
+    assert all(each.content.startswith(text) for each, text in zip(found.held, contents, strict=True)), found.held
     assert [each.owned for each in found.held].count(True) == 1
 
 
@@ -154,18 +154,18 @@ def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_result_lists_the_observed_messages_with_sender_and_time() -> None:
-    told: list[Finding] = []
+    findings: list[Finding] = []
 
-    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_finding=told.append)
+    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_finding=findings.append)
 
-    (finding,) = told
+    (finding,) = findings
     assert (finding,) == report.findings
     assert any(re.match(r"\d+ ms: 127\.0\.0\.1:.*: CHANGE of ", line) for line in finding.evidence)
     assert finding.to_json()["verdict"] == "conforms"
 
 
 class DeafTarget(EmbeddedTarget):
-    """A node that was never told about the played member, so nothing about its replication can be found out."""
+    """A node whose list lacks the played member, so its replication cannot be observed."""
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:  # noqa: ARG002 - the point
         await super().start([], on_progress)

@@ -1,4 +1,4 @@
-"""The package as somebody installs it: a wheel in an empty environment, far from any checkout.
+"""The package as a user installs it: a wheel in an empty environment, far from any checkout.
 
 Every verb of the base install works there or says which extra it needs; nothing that the wheel leaves out is missed.
 """
@@ -126,7 +126,7 @@ def in_the_base_install() -> set[str]:
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The packages that a module of ours imports, wherever in it."""
+    """The packages that a module of the project imports, at any place in it."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)

@@ -57,7 +57,7 @@ def taken_by_tests() -> dict[tuple[str, str], str]:
 
 
 def unexecuted(name: str, shown: list[Block], taken: dict[tuple[str, str], str]) -> list[str]:
-    """How each block begins that nobody executes or compares. A translation goes with its original."""
+    """The first words of each block that no test executes or compares. A translation goes with its original."""
     page = CHINESE.get(name, name)
     left = [each for each in shown if not (each.is_executed or each.title or each.is_included or each.is_picture)]
     known = {begins: file for (of, begins), file in taken.items() if of == page}
@@ -145,11 +145,11 @@ def test_that_a_test_compares_a_command_is_not_enough() -> None:
 def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
     """Comments apart, which are translated."""
 
-    def told(name: str) -> list[tuple[str, list[str]]]:
+    def blocks(name: str) -> list[tuple[str, list[str]]]:
         lines = ((each.language, each.text.splitlines()) for each in found_in(ROOT / name))
         return [(language, [re.sub(r" {2,}#.*", "", line).rstrip() for line in of]) for language, of in lines]
 
-    assert told(chinese) == told(english)
+    assert blocks(chinese) == blocks(english)
 
 
 @pytest.mark.parametrize("mistake", ["distrocheck gat", "distrocheck gate --bugdet quick", "distrocheck test nodes"])

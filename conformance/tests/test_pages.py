@@ -1,4 +1,4 @@
-"""The pages of this repository name files that exist: whoever follows a path arrives."""
+"""The pages of this repository name only files that exist."""
 
 from __future__ import annotations
 

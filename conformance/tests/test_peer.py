@@ -48,7 +48,7 @@ async def test_it_counts_as_connected_once_a_cluster_client_is_set_up() -> None:
         assert peer.is_connected
         await node.close()
         async with asyncio.timeout(20):
-            while peer.is_connected:  # noqa: ASYNC110 - the member tells nobody
+            while peer.is_connected:  # noqa: ASYNC110 - the member reports it to no listener
                 await asyncio.sleep(0.01)
 
 
@@ -114,7 +114,7 @@ async def test_two_members_at_one_port_are_refused() -> None:
 
 
 async def test_a_start_that_was_broken_off_is_made_anew() -> None:
-    """It has left the member listening, and nobody knows that it is there."""
+    """The first start left the member listening, and no caller can stop it."""
     peer = PlayedPeer(*free_base_ports(), lambda: 0)
     await peer.start()
     await peer.start()
@@ -122,7 +122,7 @@ async def test_a_start_that_was_broken_off_is_made_anew() -> None:
 
 
 async def test_its_answers_are_received_although_it_stops_meanwhile() -> None:
-    """Else its record says that a node was told something, and the node asks again."""
+    """Else its record has an answer that the node did not receive, and the node asks again."""
     for number in range(20):
         async with a_peer_and_a_node() as (peer, node):
             asked = [asyncio.create_task(verify(node, f"c{each}")) for each in range(40)]
@@ -130,8 +130,8 @@ async def test_its_answers_are_received_although_it_stops_meanwhile() -> None:
                 await asyncio.sleep(0)
             await peer.stop()
             replies = await asyncio.gather(*asked, return_exceptions=True)
-            heard = [reply for reply in replies if isinstance(reply, Message) and reply.succeeded]
-            assert len(heard) == len(distro_arrivals(peer))
+            received = [reply for reply in replies if isinstance(reply, Message) and reply.succeeded]
+            assert len(received) == len(distro_arrivals(peer))
 
 
 async def test_a_restart_waits_until_it_has_stopped() -> None:

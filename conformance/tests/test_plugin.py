@@ -1,4 +1,4 @@
-"""The pytest plugin, as somebody uses who has distrocheck installed: another pytest run, in another directory."""
+"""The pytest plugin as a user of an installed distrocheck runs it: another pytest run, in another directory."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_a_mistake_is_reported(distro_cluster):
 def test_a_node_is_up_or_down(distro_cluster, as_line):
     crash = (lambda node: distro_cluster.do(f"crash {node}")) if as_line else distro_cluster.crash
     restart = (lambda node: distro_cluster.do(f"restart {node}")) if as_line else distro_cluster.restart
-    with pytest.raises(UsageError, match="a is up") as told:
+    with pytest.raises(UsageError, match="a is up") as raised:
         restart("a")
-    assert told.value.__context__ is None
+    assert raised.value.__context__ is None
     crash("a")
     with pytest.raises(UsageError, match="a is down"):
         crash("a")

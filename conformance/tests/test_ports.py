@@ -30,7 +30,7 @@ def test_chosen_families_do_not_overlap() -> None:
 
 
 def test_families_given_one_after_the_other_do_not_overlap_either() -> None:
-    """Nobody has bound the first ones yet, when the next cluster asks."""
+    """The first ports are not bound yet when the next cluster asks."""
     bases = [base for _ in range(30) for base in free_base_ports(3)]
     assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
 

@@ -146,7 +146,7 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_path: Path) -> None:
-    """A node of 3.x asks for it once all members have reported themselves, so the last of several checks tells."""
+    """A node of 3.x asks for it once all members have reported themselves, so the last of several checks decides."""
     described = tmp_path / "server.toml"
     described.write_text(f'{_of_3x("secret-value")}\n[identity]\nkey = "cluster"\nvalue = "secret-value"\n')
     report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-MEMBER-001", "DISTRO-MEMBER-002"])
@@ -216,7 +216,7 @@ def _of_3x(value: str) -> str:
 @pytest.mark.slow
 def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> None:
     """A real server took a registration of one that it did not know yet, and said that it succeeded."""
-    described = _served_with(NAMING_HEARS_LATE, tmp_path)
+    described = _served_with(NAMING_CONNECTS_LATE, tmp_path)
     report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert [finding.message for finding in report.findings] == ["", ""]
     listed = "expect within 3s: query web everywhere shows 10.0.0.1:80"
@@ -241,10 +241,10 @@ def test_a_check_that_could_not_be_judged_is_run_once_more(tmp_path: Path) -> No
 FORGETS_THE_FIRST_REGISTRATION = """
 from distro_impl.naming.client_manager import ClientManager
 register, forgotten = ClientManager.register, []
-def forgetful(*told, **how):
+def forgetful(*given, **how):
     if forgotten:
-        register(*told, **how)
-    forgotten.append(told)
+        register(*given, **how)
+    forgotten.append(given)
 ClientManager.register = forgetful
 from distro_conformance.cli import main
 main()
@@ -257,11 +257,11 @@ from distro_conformance.cli import main
 main()
 """
 
-NAMING_HEARS_LATE = """
+NAMING_CONNECTS_LATE = """
 import asyncio, sys
 from distro_impl.naming.client_manager import ClientManager
 at_once = ClientManager.client_connected
-ClientManager.client_connected = lambda *told: asyncio.get_running_loop().call_later(0.3, at_once, *told)
+ClientManager.client_connected = lambda *given: asyncio.get_running_loop().call_later(0.3, at_once, *given)
 from distro_conformance.cli import main
 main()
 """

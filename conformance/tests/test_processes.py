@@ -1,4 +1,4 @@
-"""Walks on several processes: what they come to together, whose seed is told, and that none is left behind."""
+"""Walks on several processes: their common result, the seed that is reported, and that no process is left behind."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FEW = HuntOptions(seconds=60.0, seed=5, runs_max=4, steps_per_run=20, rare_start
 
 
 def test_each_process_walks_with_a_seed_of_its_own() -> None:
-    told: list[str] = []
-    both = hunt_on(2, FEW, told.append)
+    progress: list[str] = []
+    both = hunt_on(2, FEW, progress.append)
     one, other = (hunt(replace(FEW, seed=seed, runs_max=2)) for seed in (5, 6))
     assert (both.runs, both.steps) == (4, one.steps + other.steps)
     assert both.steps_over == {"grpc": 0, "memory": both.steps}
@@ -32,7 +32,7 @@ def test_each_process_walks_with_a_seed_of_its_own() -> None:
         kind: count + other.coverage["actions"][kind] for kind, count in one.coverage["actions"].items()
     }
     assert both.verdict is Verdict.CONFORMS
-    assert {text.rpartition(", ")[2] for text in told} == {"seed 5", "seed 6"}
+    assert {text.rpartition(", ")[2] for text in progress} == {"seed 5", "seed 6"}
 
 
 def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
@@ -52,7 +52,7 @@ def test_an_error_that_is_no_divergence_is_raised_unchanged() -> None:
 
 
 def test_an_error_is_raised_unchanged_after_the_others_have_ended_the_search() -> None:
-    """Hypothesis repeats a run that failed, and by then nobody may want one any more."""
+    """Hypothesis repeats a run that failed, and by then the search may have ended."""
     asked = count()
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
         hunt(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)

@@ -56,7 +56,7 @@ def test_reasons_are_about_statements():
 
 
 def test_no_file_speaks_of_a_document_that_is_not_here():
-    """Whoever has the repository has all that it cites; names of files that a run writes are no citations.
+    """The repository has every file that it cites; names of files that a run writes are no citations.
 
     A page in `docs/reference` is linked from another one there by its name, in what generates it too.
     """

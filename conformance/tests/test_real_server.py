@@ -30,7 +30,7 @@ needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java he
 needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven here")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child that its parent died")
 def test_a_leashed_process_dies_with_a_parent_that_was_killed() -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, leash.__file__, sys.executable], stdout=subprocess.PIPE, text=True

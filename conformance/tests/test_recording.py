@@ -63,7 +63,7 @@ def real(tmp_path: Path) -> Iterator[Recording]:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[Recording]:
-    """Of a node whose observer tells its state."""
+    """Of a node whose observer reports its state."""
     with closing(Recording(tmp_path, infer_state=False)) as recording:
         yield recording
 

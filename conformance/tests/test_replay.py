@@ -31,7 +31,7 @@ expect all agree
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> None:
-    """`violates` in the comment of a scenario: a release is told to do what it is known to do; `strict` never does."""
+    """`violates` in the comment of a scenario: a release is expected to show its known defect; `strict` never does."""
     scenario = read(path)
     expected = Verdict.VIOLATES if "violates" in scenario.comment else Verdict.CONFORMS
     assert replay(scenario, target=target).verdict is expected
@@ -116,10 +116,10 @@ def test_an_unknown_target_is_a_usage_error() -> None:
 
 def test_views_differ_by_what_a_subscriber_sees_only() -> None:
     empty, held = View(0, ()), View(2, (("web", "10.0.0.1:80"),))
-    everybody = AllAgree()
-    assert everybody.unmet_in({"a": {"c1": empty}, "b": {}}) is None
-    assert everybody.unmet_in({"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
-    assert everybody.unmet_in({"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
+    condition = AllAgree()
+    assert condition.unmet_in({"a": {"c1": empty}, "b": {}}) is None
+    assert condition.unmet_in({"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
+    assert condition.unmet_in({"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
     several = {"a": {"c1": held, "c2": held, "c3": held}, "b": {"c2": held}}
-    assert [client for client, _ in everybody.differing_in(several)] == ["c1", "c3"]
+    assert [client for client, _ in condition.differing_in(several)] == ["c1", "c3"]
     assert Has("c", "c1").unmet_in({"c": None}) == "c is down"

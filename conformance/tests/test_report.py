@@ -1,4 +1,4 @@
-"""The page: what failed stands first and in one sentence, the run is drawn, and nobody is shut out by how it looks."""
+"""The page: failures stand first and in one sentence, the run is drawn, and the page is accessible."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def page(directory: Path, *findings: Finding, verdict: Verdict) -> str:
 
 def test_the_first_sentence_answers_what_a_colleague_asks(tmp_path: Path) -> None:
     found = diverged()
-    told = sentence(found)
+    shown = sentence(found)
     for part in (found.node, found.client, found.since, "after m12 (CHANGE, success)", "both show web 10.0.0.1:80"):
         assert part is not None
-        assert part in told
+        assert part in shown
     text = page(tmp_path, *FAILING, verdict=Verdict.VIOLATES)
     assert text.index("a &lt;shows&gt; web &amp; b does not") < text.index("What was run")
 
@@ -260,9 +260,9 @@ def test_open_findings_with_one_reason_are_listed_once(tmp_path: Path) -> None:
     names = ("INV-A", "INV-B", "INV-C")
     stopped = [Finding(about=name, by="model", judgement=Judgement.NOT_JUDGED, message="stopped") for name in names]
     text = page(tmp_path, *stopped, verdict=Verdict.INCONCLUSIVE)
-    (told,) = text.partition("<h2>Not judged</h2>")[2].partition("<h2>What was run</h2>")[:1]
-    assert told.count("stopped") == 1
-    assert all(f"<code>{name}</code>" in told for name in names)
+    (shown,) = text.partition("<h2>Not judged</h2>")[2].partition("<h2>What was run</h2>")[:1]
+    assert shown.count("stopped") == 1
+    assert all(f"<code>{name}</code>" in shown for name in names)
 
 
 def test_what_a_check_did_is_drawn_up_to_what_it_found(tmp_path: Path) -> None:
@@ -326,9 +326,7 @@ def test_a_page_needs_nothing_from_elsewhere_and_is_small(tmp_path: Path) -> Non
     assert len(text.encode()) < PAGE_BYTES_MAX
     assert "4800 more are in <code>report.json</code>" in text
     assert "src=" not in text
-    assert re.findall("<link[^>]*>", text) == ['<link rel="icon" href="data:,">'], (
-        "and asks nobody for a picture of itself"
-    )
+    assert re.findall("<link[^>]*>", text) == ['<link rel="icon" href="data:,">'], "and asks no server for an icon"
 
 
 def test_earlier_reports_are_shown_and_a_spoiled_line_costs_its_mark_only(tmp_path: Path) -> None:
@@ -342,11 +340,11 @@ def test_earlier_reports_are_shown_and_a_spoiled_line_costs_its_mark_only(tmp_pa
 
 def test_states_that_the_model_met_are_merged_over_the_reports_of_a_folder(tmp_path: Path) -> None:
     def covering(**taken: int) -> Page:
-        told = replace(
+        shown = replace(
             report(requirement(Judgement.CONFORMS), verdict=Verdict.CONFORMS), coverage={"transitions": taken}
         )
-        found = page_of(told, tmp_path)
-        write_page(told, tmp_path / "report.html")
+        found = page_of(shown, tmp_path)
+        write_page(shown, tmp_path / "report.html")
         return found
 
     covering(deliver=3, lose=0, crash=0)

@@ -1,7 +1,7 @@
 """The official SDKs on reference nodes, and what the table says when a node or a machine does not do its part.
 
 Each SDK has a cluster of its own, and all run side by side: most of their time is waiting. An SDK that this machine
-cannot fetch is told with its reason; the Python SDK comes with the test extra, so it is always there.
+cannot fetch is reported with the reason; the Python SDK comes with the test extra, so it is always there.
 """
 
 from __future__ import annotations

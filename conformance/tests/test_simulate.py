@@ -86,16 +86,16 @@ class BesideTheModel:
         }
 
     def traffic(self) -> list[Traffic]:
-        """The calls that ended since the last time, as their rows tell."""
+        """The calls that ended since the last time, by their rows."""
         revisions = {row[3]: row[7] for _, row in self.rows if row[1] == Kind.REQUEST_SENT}
         ended = [(node, row) for node, row in self.rows if row[1] == Kind.REPLY_RECEIVED]
-        told = [
+        ended = [
             Traffic(node, row[2], Operation(row[4]), row[5], revisions[row[3]], CallResult(row[9]))  # type: ignore[arg-type]
             for node, row in ended
         ]
         over = {row[3] for _, row in ended}
         self.rows = [(node, row) for node, row in self.rows if row[1] == Kind.REQUEST_SENT and row[3] not in over]
-        return told
+        return ended
 
     def whims(self) -> Iterator[tuple[int, Action]]:
         """Something that a client does, or a fault, with the time at which it happens from now."""

@@ -74,10 +74,10 @@ class TestWalk:
 class TestStories:
     @pytest.mark.parametrize("name", STORIES)
     def test_every_step_of_a_story_says_what_it_means_and_its_end_shows_its_bug(self, name: str) -> None:
-        told = begin(name)
-        assert meaning(told) == ""
-        assert all(meaning(told.move(step)) for step in range(1, len(told.path) + 1))
-        standing, _ = told.move(len(told.path)).standings()[STORIES[name].property_id]
+        story = begin(name)
+        assert meaning(story) == ""
+        assert all(meaning(story.move(step)) for step in range(1, len(story.path) + 1))
+        standing, _ = story.move(len(story.path)).standings()[STORIES[name].property_id]
         assert standing is (Standing.REACHED if name == "healthy-change" else Standing.BROKEN)
 
     def test_the_stories_follow_each_other(self) -> None:
@@ -290,12 +290,12 @@ class TestPage:
 
     def test_a_story_that_was_left_is_shown_no_more(self, page: Page) -> None:
         page.get_by_role("button", name="lost change").click()
-        told = page.get_by_role("region", name="The story")
-        expect(told).to_be_visible(timeout=60_000)
+        section = page.get_by_role("region", name="The story")
+        expect(section).to_be_visible(timeout=60_000)
         page.get_by_role("button", name="go on").click()
         page.get_by_text("Choose yourself").click()
         page.get_by_role("button", name="disconnect c1").click()
-        expect(told).not_to_be_visible()
+        expect(section).not_to_be_visible()
         expect(page.get_by_text("2 of 2 transitions")).to_be_visible()
 
     def test_a_recorded_run_is_opened_by_its_path(self, page: Page) -> None:

@@ -28,7 +28,7 @@ from distro_conformance.waiting import (
 
 @dataclass
 class Hand(WithoutSlack):
-    """A clock that somebody moves."""
+    """A clock that the test moves."""
 
     at_ms: int = 0
 
@@ -93,7 +93,7 @@ def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool
 def test_late_is_open_within_what_the_machine_took_and_never_in_time(takes: int, there_ms: int, came: Came) -> None:
     clock = Busy(takes=takes)
     assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
-    assert clock.at_ms <= 3_200, "nobody waits longer than it could be open"
+    assert clock.at_ms <= 3_200, "the wait ends when the result can no longer be open"
 
 
 def test_in_virtual_time_the_bound_is_exact() -> None:

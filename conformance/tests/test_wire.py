@@ -17,7 +17,7 @@ pytestmark = pytest.mark.wire
 
 
 async def test_close_ends_the_transport_at_once_although_the_connection_is_still_held() -> None:
-    """A server knows of a client's end by its transport; gRPC keeps one open as long as somebody holds a call of it."""
+    """A server knows of a client's end by its transport; gRPC keeps one open while one of its calls is referenced."""
     (port,) = free_base_ports()
     peer = PlayedPeer(port, lambda: 0)
     await peer.start()

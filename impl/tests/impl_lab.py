@@ -248,7 +248,7 @@ class Link(PeerLink):
         self.breaks_at: set[str] = set()
         """Operations at which something in the sender itself raises."""
         self.answers: dict[str, tuple[str, Json]] = {}
-        """Operation -> what the sender gets to hear; the receiver never hears of the request."""
+        """Operation -> the answer that the sender receives; the request is not delivered."""
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         if self.cut:
@@ -296,7 +296,7 @@ class Links:
 
 
 class Run:
-    """A cluster on a virtual clock, with its links and everything that its nodes told."""
+    """A cluster on a virtual clock, with its links and all events that its nodes reported."""
 
     def __init__(self, profile: Profile, size: int, options: NodeOptions = DEFAULT_OPTIONS) -> None:
         self.clock = VirtualClock()
@@ -327,7 +327,7 @@ class Run:
         return far
 
     def kinds(self, node: int, client: str) -> list[str]:
-        """What a node told about a client, in order."""
+        """The events that a node reported about a client, in order."""
         return [event.kind for event in self.events if self._is_about(event, node, client)]
 
     def last(self, node: int, client: str) -> NodeEvent:

@@ -50,7 +50,7 @@ class Swallower:
 
 @asynccontextmanager
 async def swallower_on(port: int, target_port: int) -> AsyncIterator[Swallower]:
-    """It listens there, and lets everything pass until it is told otherwise."""
+    """Listen there, and forward everything until a test changes that."""
     swallower = Swallower(target_port)
     listening = await asyncio.start_server(swallower.relay, "127.0.0.1", port)
     try:
@@ -81,5 +81,5 @@ async def a_peer_behind_a_swallower(
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not holds():  # noqa: ASYNC110 - nobody tells when it does
+        while not holds():  # noqa: ASYNC110 - no event announces it
             await asyncio.sleep(0.01)

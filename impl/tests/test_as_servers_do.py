@@ -1,7 +1,7 @@
-"""Small things that running servers were seen to do, each of which somebody could tell a node by.
+"""Details of running servers, each of which distinguishes them from another implementation.
 
-They came out of the differential test (`distrocheck test differential`), which needs a real server; here they are kept
-without one.
+The differential test found them (`distrocheck test differential`) on a real server; these tests
+need none.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ async def test_a_batch_in_another_order_is_no_change(lab: Lab) -> None:
     await run.clock.advance(600)
     await member.distro("CHANGE", "c1", with_batch(data, "web", 81))
     await run.clock.advance(600)
-    push = await subscriber.next_request()  # the first one since, and it tells of the last change
+    push = await subscriber.next_request()  # the first one since, and it has the last change
     assert [host["port"] for host in push.body["serviceInfo"]["hosts"]] == [81]
 
 

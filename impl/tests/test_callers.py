@@ -107,7 +107,7 @@ def test_without_an_identity_a_member_comes_from_the_address_of_one(members: str
     else:
         with pytest.raises(AccessDeniedError, match="no member of this cluster"):
             inner_api.check({}, ip)
-    InnerApi(NACOS_2_2_4, None, node.members).check({}, ip)  # asks nobody
+    InnerApi(NACOS_2_2_4, None, node.members).check({}, ip)  # does not resolve a name
 
 
 def test_a_member_that_is_listed_by_name_needs_an_identity() -> None:

@@ -1,4 +1,4 @@
-"""Members that come and go: who is asked, told and verified after the list has changed (sections 4.1, 4.2 and 6.3)."""
+"""Members that come and go: the targets of loads, syncs and verifies after the list has changed (4.1, 4.2 and 6.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = range(5)
 
 
 async def ports_at(lab: Lab, node: Node) -> list[int]:
-    """What a node shows of the service `orders`, asked by somebody new."""
+    """What a node shows of the service `orders` to a new client."""
     return await (await lab.naming(node)).ports("orders")
 
 
@@ -34,7 +34,7 @@ async def test_five_members_become_three_and_five_again(lab: Lab, profile: Profi
     for node in run.cluster.nodes:
         assert await ports_at(lab, node) == [8000, 8001, 8002, 8003, 8004]
 
-    # Nodes 3 and 4 leave with their clients; the three others are told that they are three.
+    # Nodes 3 and 4 leave with their clients; the three others get a list of three.
     for gone in (3, 4):
         await clients[gone].close()
         await run.cluster.stop_node(gone)
@@ -46,7 +46,7 @@ async def test_five_members_become_three_and_five_again(lab: Lab, profile: Profi
     for node in run.cluster.nodes[:3]:
         assert await ports_at(lab, node) == [8001, 8002, 8100]
 
-    # They come back, empty; everybody is told that they are five.
+    # They come back, empty; all nodes get a list of five.
     run.cluster.change_members(run.cluster.addresses)
     for back in (3, 4):
         await run.cluster.restart(back)
@@ -115,13 +115,13 @@ async def test_the_first_member_of_a_cluster_loads_when_it_gets_company(lab: Lab
 
 async def test_a_strict_member_without_others_gives_what_it_has_to_the_first_that_joins(lab: Lab) -> None:
     run = await lab.cluster(STRICT, size=2)
-    everybody = run.cluster.addresses
+    members = run.cluster.addresses
     await run.cluster.crash(0)
     await run.cluster.crash(1)
-    run.cluster.change_members(everybody[:1])
+    run.cluster.change_members(members[:1])
     await run.cluster.restart(0)
     await client_of(lab, run, 0)
-    run.cluster.change_members(everybody)
+    run.cluster.change_members(members)
     await run.cluster.restart(1)
     await run.clock.settle()
     assert await ports_at(lab, run.cluster.nodes[1]) == [8000]

@@ -139,7 +139,7 @@ def test_equal_instances_of_two_clients_are_one_host_and_different_ones_are_two(
         ({"preserved.heart.beat.timeout": "7000"}, (5000, 7000, 30000)),
         ({"preserved.heart.beat.timeout": "soon", "preserved.ip.delete.timeout": "-1"}, (5000, 15000, 30000)),
         ({"preserved.heart.beat.interval": "9" * 30}, (5000, 15000, 30000)),
-        ({"preserved.heart.beat.interval": 1000}, (1000, 15000, 30000)),  # a peer's number is a text to whoever reads
+        ({"preserved.heart.beat.interval": 1000}, (1000, 15000, 30000)),  # a number of a peer is read as a text
     ],
 )
 def test_heart_beat_numbers_come_from_the_metadata_as_far_as_they_are_numbers(

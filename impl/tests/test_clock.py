@@ -1,4 +1,4 @@
-"""Virtual time moves only when told to and only when nothing is left to do; the system clock promises the same."""
+"""Virtual time moves only on request and only when nothing is left to do; the system clock promises the same."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ async def test_settle_raises_the_error_of_the_work() -> None:
     with pytest.raises(WorkFailedError, match="VERIFY of c1 failed: KeyError") as raised:
         await clock.settle()
     assert isinstance(raised.value.__cause__, KeyError)
-    await clock.settle()  # told once
+    await clock.settle()  # raised once
 
 
 async def test_unique_stamps_differ_while_time_stands_still() -> None:

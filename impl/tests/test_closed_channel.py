@@ -1,4 +1,4 @@
-"""A node that ends closes connections that somebody is about to use: that is no defect, on either transport."""
+"""A node that ends closes connections that a client is about to use: that is no defect, on either transport."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from distro_impl.transport.transport import Transport
 
 pytestmark = pytest.mark.wire
 
-NOBODY = "127.0.0.1:1"
+UNUSED = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("kind", ["memory", "grpc"])
 async def test_a_channel_that_was_closed_is_one_whose_server_is_gone(kind: str) -> None:
     clock = VirtualClock()
     transport: Transport = GrpcTransport() if kind == "grpc" else MemoryTransport(clock, 0)
-    channel = transport.channel(NOBODY)
+    channel = transport.channel(UNUSED)
     await channel.close()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await channel.call(b"")

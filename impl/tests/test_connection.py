@@ -198,10 +198,10 @@ async def test_an_ended_node_leaves_no_task_and_says_nothing_more(lab: Lab, end:
     run = await lab.cluster()
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
-    told = len(run.events)
+    reported = len(run.events)
     await (run.cluster.stop_node(0) if end == "stop" else run.cluster.crash(0))
     await run.clock.advance(10_000)
-    assert len(run.events) == told
+    assert len(run.events) == reported
     assert not run.links.operations(client.id)
     await lab.close()
     await asyncio.sleep(0.05)  # the poller of gRPC hands out what was cancelled

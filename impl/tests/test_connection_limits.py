@@ -35,7 +35,7 @@ def shop(lab: Lab, node: Node) -> RawClient:
 
 
 async def refusal(client: RawClient) -> list[Message]:
-    """What a client that sets up hears before its stream is ended; it is not registered."""
+    """The messages that a client receives after its set-up and before its stream is ended; it is not registered."""
     await client.set_up()
     await client.stream_ended()
     reply = await client.ask("HealthCheckRequest", {})
@@ -177,31 +177,33 @@ async def test_an_operator_sends_one_client_elsewhere(lab: Lab, profile: Profile
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"), [(NACOS_2_0_4, 2), (NACOS_2_2_4, 0), (STRICT, 2)], ids=["2.0.4", "2.2.4", "strict"]
+    ("profile", "resets_sent"), [(NACOS_2_0_4, 2), (NACOS_2_2_4, 0), (STRICT, 2)], ids=["2.0.4", "2.2.4", "strict"]
 )
-async def test_an_operator_reduces_the_clients_of_a_node(lab: Lab, profile: Profile, told: int) -> None:
+async def test_an_operator_reduces_the_clients_of_a_node(lab: Lab, profile: Profile, resets_sent: int) -> None:
     """In 2.2.0 to 2.2.4 nothing comes of it: the ejector only counts."""
     node, clock = await lab.node(profile=profile)
     clients = [await lab.naming(node) for _ in range(3)]
     await lab.member(node)
     assert await get(node, "/v2/core/loader/reloadCurrent", count="1") == (200, "success")
     await clock.advance(4_000)
-    resets = [client for client in clients[1:] if told and await client.next_request()]
-    assert len(resets) == told
+    resets = [client for client in clients[1:] if resets_sent and await client.next_request()]
+    assert len(resets) == resets_sent
     assert clients[0].arrived() == []
 
 
-@pytest.mark.parametrize(("count", "told"), [("-1", 0), ("0", 0), ("1", 3), ("4", 1), ("5", 0)])
-async def test_from_2_3_on_members_count_for_a_reload_and_0_asks_no_client(lab: Lab, count: str, told: int) -> None:
+@pytest.mark.parametrize(("count", "resets_sent"), [("-1", 0), ("0", 0), ("1", 3), ("4", 1), ("5", 0)])
+async def test_from_2_3_on_members_count_for_a_reload_and_0_asks_no_client(
+    lab: Lab, count: str, resets_sent: int
+) -> None:
     """Three clients and two members: what is beyond the count is taken from the clients."""
     node, clock = await lab.node(profile=NACOS_2_3_2)
     clients = [await lab.naming(node) for _ in range(3)]
     members = [await lab.member(node) for _ in range(2)]
     assert await get(node, "/v2/core/loader/reloadCurrent", count=count) == (200, "success")
     await clock.advance(4_000)
-    resets = [await client.next_request() for client in clients[3 - told :]]
-    assert [reset.type for reset in resets] == ["ConnectResetRequest"] * told
-    assert [client.arrived() for client in clients[: 3 - told]] == [[]] * (3 - told)
+    resets = [await client.next_request() for client in clients[3 - resets_sent :]]
+    assert [reset.type for reset in resets] == ["ConnectResetRequest"] * resets_sent
+    assert [client.arrived() for client in clients[: 3 - resets_sent]] == [[]] * (3 - resets_sent)
     assert [member.arrived() for member in members] == [[], []]
 
 

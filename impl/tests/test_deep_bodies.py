@@ -1,7 +1,7 @@
-"""Wherever a node reads JSON that somebody else wrote, there is stack left for finalizers, however deep it is nested.
+"""Wherever a node reads JSON of a client or a peer, there is stack left for finalizers, however deep it is nested.
 
-The collector may start while a decoder goes down, and those of gRPC fail where there is no stack left for them: nobody
-can handle that, and what they hold stays.
+The collector may start while a decoder recurses, and the finalizers of gRPC fail where there is no stack left for
+them: no code can handle that, and their resources leak.
 """
 
 from __future__ import annotations

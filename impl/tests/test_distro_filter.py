@@ -33,7 +33,7 @@ def owner_and_others(run: Run, ip: str, port: int) -> tuple[Node, list[Node]]:
 
 
 def client_ids(run: Run, node: Node) -> set[str]:
-    """Clients about which this node has told that it serves them itself."""
+    """Clients that this node has reported as its own."""
     return {event.client for event in run.events if event.node == node.address and event.kind == "client_changed"}
 
 
@@ -128,7 +128,7 @@ async def test_an_owner_that_is_gone_is_an_error_until_it_is_known_to_be_down(la
 
 
 async def test_the_headers_of_a_forwarded_request() -> None:
-    """Seen by an owner that is not a node of ours."""
+    """Observed by an owner that is no reference node."""
     async with played_member() as owner, beside(owner, NACOS_2_2_4, VirtualClock()) as node, Web() as web:
         port = port_owned_by(owner.address, node.address)
         query = {"serviceName": "G@@web", "ip": "10.0.0.7", "port": port}

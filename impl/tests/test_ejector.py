@@ -85,7 +85,7 @@ async def test_any_response_on_the_stream_is_a_sign_of_life(lab: Lab) -> None:
     node, clock = await lab.node()
     client = await silent(lab, node)
     await clock.advance(10_000)
-    await client.say("NotifySubscriberResponse", {"resultCode": 500, "requestId": "nobody asked"})
+    await client.say("NotifySubscriberResponse", {"resultCode": 500, "requestId": "never sent"})
     await client.say("ConnectionSetupRequest", {"labels": {}, "abilityTable": {}})
     assert (await client.next_request()).type == "SetupAckRequest"  # by now the response was read
     await clock.advance(18_000)
@@ -105,7 +105,7 @@ async def test_a_client_whose_stream_the_node_ended_can_set_up_again_on_its_tran
 
 
 class SlowReader:
-    """A stream whose client takes nothing, until told to."""
+    """A stream whose client reads nothing until a test lets it."""
 
     peer = "ipv4:10.0.0.9:1"
 

@@ -134,7 +134,7 @@ def test_streams_without_a_set_up_are_counted_by_address() -> None:
 
 
 def test_ids_of_transports_without_a_stream_are_forgotten_the_oldest_first() -> None:
-    """Nobody tells when such a transport ends. One with a stream keeps its id."""
+    """No event announces the end of such a transport. One with a stream keeps its id."""
     log = ConnectionLog("a:1", STRICT)
     connections = ConnectionManager(VirtualClock(), STRICT, UNLIMITED, lambda _: None, lambda _: None, log)
     silent, streaming = (1, "ipv4:10.0.0.1:1"), (1, "ipv4:10.0.0.1:2")

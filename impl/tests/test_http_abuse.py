@@ -141,7 +141,7 @@ def test_a_cluster_survives_any_request(asked: list[Any]) -> None:
 
 @pytest.mark.wire
 async def test_a_request_that_is_no_http_costs_a_line_of_the_log(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    """And that is a warning: nobody can fill the log with errors that are not ours."""
+    """And that is a warning: no client can fill the log with errors that are no defects of the node."""
     run = await lab.cluster(size=1)
     (node,) = run.cluster.nodes
     caplog.set_level(logging.WARNING)
@@ -156,9 +156,9 @@ async def test_a_request_that_is_no_http_costs_a_line_of_the_log(lab: Lab, caplo
     assert errors_logged(caplog) == []
     lines = [record.getMessage() for record in caplog.records if record.exc_info is None]
     assert len(lines) == len(caplog.records) <= len(NOT_HTTP)
-    told = "what 127.0.0.1 has sent is no HTTP request: "
-    assert f"{told}Duplicate 'Host' header found." in lines
-    assert all(line.startswith(told) and "\n" not in line and len(line) < 300 for line in lines)
+    beginning = "what 127.0.0.1 has sent is no HTTP request: "
+    assert f"{beginning}Duplicate 'Host' header found." in lines
+    assert all(line.startswith(beginning) and "\n" not in line and len(line) < 300 for line in lines)
 
 
 @pytest.mark.wire

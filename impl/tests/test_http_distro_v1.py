@@ -36,7 +36,7 @@ async def test_data_of_a_1_x_member_is_given_back_and_shown_in_no_list(lab: Lab)
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "told"),
+    ("method", "path", "body", "status", "text"),
     [
         ("PUT", DATUM, {}, 400, "receive empty entity!"),
         ("PUT", DATUM, {KEY: {}}, 500, "has no key"),
@@ -47,12 +47,12 @@ async def test_data_of_a_1_x_member_is_given_back_and_shown_in_no_list(lab: Lab)
     ],
 )
 async def test_data_that_is_not_of_1_x_is_refused(
-    lab: Lab, method: str, path: str, body: object, status: int, told: str
+    lab: Lab, method: str, path: str, body: object, status: int, text: str
 ) -> None:
     node, _ = await lab.node(profile=NACOS_2_0_4)
     async with Web() as web:
         answer = await send(web, method, node, path, body)
-        assert (answer.status, told in answer.text) == (status, True)
+        assert (answer.status, text in answer.text) == (status, True)
         assert (await web.get(node, DATUMS)).json == {}
 
 

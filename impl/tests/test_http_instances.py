@@ -66,8 +66,8 @@ async def test_the_detail_of_an_instance(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]
     async with Web() as web:
-        nobody = await web.get(node, INSTANCE, **WEB)
-        assert (nobody.status, nobody.text) == (404, "no ips found for cluster DEFAULT in service DEFAULT_GROUP@@web")
+        missing = await web.get(node, INSTANCE, **WEB)
+        assert (missing.status, missing.text) == (404, "no ips found for cluster DEFAULT in service DEFAULT_GROUP@@web")
         await web.post(node, INSTANCE, **WEB, clusterName="c1")
         other = await web.get(node, INSTANCE, **WEB)
         assert (other.status, other.text) == (404, "no matched ip found!")

@@ -98,7 +98,7 @@ async def test_the_node_client(lab: Lab) -> None:
 
 
 async def test_the_java_client_1_4(lab: Lab) -> None:
-    """Parameters in the query string, the beat in a form body; once told so it leaves the beat out."""
+    """Parameters in the query string, the beat in a form body; once the node requests it, it leaves the beat out."""
     run = await lab.cluster(NACOS_2_2_4)
     node = run.cluster.nodes[0]
     headers = {"User-Agent": "Nacos-Java-Client:v1.4.6", "Request-Module": "Naming", "Accept-Encoding": "gzip", **FORM}

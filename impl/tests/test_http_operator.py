@@ -57,7 +57,7 @@ async def test_switches_are_shown_and_turned(lab: Lab) -> None:
         beat = await web.put(node, f"{INSTANCE}/beat", serviceName="web", ip="10.0.0.7", port=80)
         assert beat.json["clientBeatInterval"] == 7000
         await web.post(node, INSTANCE, serviceName="web", ip="10.0.0.7", port=80)
-        await run.clock.advance(40_000)  # nobody is judged by beats
+        await run.clock.advance(40_000)  # no instance is judged by beats
         assert await web.ports(node, "web") == [80]
         refused = await web.put(node, SWITCHES, entry="masters", value="x")
         assert (refused.status, refused.text[:36]) == (400, "no switch 'masters' can be turned; k")

@@ -32,7 +32,7 @@ ABLE: Json = {"supportRemoteConnection": True, "grpcReportEnabled": True}
 
 
 class Peer:
-    """A member that listens on HTTP; what it is asked over gRPC ends as it was told to."""
+    """A member that listens on HTTP; its calls over gRPC end as the test sets."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -127,7 +127,7 @@ async def test_any_other_answer_is_a_failure(status: int, answer: str) -> None:
 
 async def test_a_refused_connection_makes_a_member_down_at_once() -> None:
     async with reporting(NACOS_2_0_4) as (a, _):
-        pass  # nobody listens any more
+        pass  # the port is closed again
     assert await a.report() is MemberState.DOWN
 
 

@@ -103,13 +103,13 @@ async def test_deregistering_what_is_unknown_is_fine(lab: Lab) -> None:
 
 
 async def test_owners_that_loaded_without_the_holder_learn_of_a_client_by_its_next_beat(lab: Lab) -> None:
-    """Nobody verifies a client whose owner has lost it, so its copy alone would not spread."""
+    """No node verifies a client whose owner has lost it, so its copy alone would not spread."""
     run = await lab.cluster(STRICT)
     port = port_owned_by(run, 0)
     operator(run, 0).register(WEB, Instance(ip=IP, port=port, metadata=PATIENT))
     await run.clock.advance(1500)
     far = await run.restart_two_without_the_third()
-    await run.clock.advance(20_000)  # the third has taken over the client, and hears its beats
+    await run.clock.advance(20_000)  # the third has taken over the client, and receives its beats
     await beat_for(run, 2, port, 30_000)
     assert [node.parts.distro.is_loaded for node in run.cluster.nodes] == [True] * 3
     for link in far:

@@ -10,7 +10,7 @@ from distro_protos import Json
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"instance": {"port": "eighty"}}, r"\$\.instance\.port is not a whole number"),
         ({"instance": {"metadata": {"a": []}}}, r"\$\.instance\.metadata\.a is not text"),
@@ -18,8 +18,8 @@ from distro_protos import Json
         ({"instance": 7}, r"\$\.instance is not an object"),
     ],
 )
-def test_a_field_that_cannot_be_read_is_named_by_its_path(body: Json, told: str) -> None:
-    with pytest.raises(FieldError, match=told):
+def test_a_field_that_cannot_be_read_is_named_by_its_path(body: Json, message: str) -> None:
+    with pytest.raises(FieldError, match=message):
         convert(InstanceRequest, body)
 
 

@@ -127,7 +127,7 @@ async def acknowledged(run: Run, subscriber: RawClient) -> None:
     before = record.total
     await run.clock.advance(PUSHED_WITHIN_MS)
     await subscriber.acknowledge(await subscriber.next_request())
-    while record.total == before:  # noqa: ASYNC110 - nothing else tells
+    while record.total == before:  # noqa: ASYNC110 - no event announces it
         await asyncio.sleep(0.001)
 
 

@@ -76,7 +76,7 @@ async def test_a_refused_caller_gets_a_page_with_the_reason(lab: Lab):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "anybody", "reader"),
+    ("method", "path", "any_caller", "reader"),
     [
         ("GET", "/v1/ns/operator/distro/client", True, True),
         ("GET", "/v1/ns/instance/none", True, True),
@@ -86,12 +86,12 @@ async def test_a_refused_caller_gets_a_page_with_the_reason(lab: Lab):
     ],
 )
 async def test_some_of_it_is_open_and_some_for_administrators(
-    lab: Lab, method: str, path: str, anybody: bool, reader: bool
+    lab: Lab, method: str, path: str, any_caller: bool, reader: bool
 ):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         http = Http(session, run)
-        assert (await http.status(method, path) != 403) is anybody
+        assert (await http.status(method, path) != 403) is any_caller
         assert (await http.status(method, path, username="reader", password="secret") != 403) is reader
 
 
@@ -105,7 +105,7 @@ async def test_the_member_list_is_behind_authentication_from_2_3_on(lab: Lab, pr
 async def test_where_authentication_is_off_any_caller_may_log_in(lab: Lab):
     run = await lab.cluster(size=1)
     async with ClientSession() as session:
-        status, found = await Http(session, run).login(data={"username": "anyone", "password": "x"})
+        status, found = await Http(session, run).login(data={"username": "unknown", "password": "x"})
         assert status == 200
         assert isinstance(found, dict)
         assert found["tokenTtl"] == 18_000  # a client asks again when it is over

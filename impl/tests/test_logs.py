@@ -60,8 +60,8 @@ def test_a_line_is_an_object_with_what_it_is_about(written: StringIO):
 
 def lines(caplog: pytest.LogCaptureFixture, node: str) -> list[str]:
     """Of Distro."""
-    told = [record for record in caplog.records if getattr(record, "node", None) == node]
-    return [record.getMessage() for record in told if record.name in ("protocol-distro", "naming-distro")]
+    records = [record for record in caplog.records if getattr(record, "node", None) == node]
+    return [record.getMessage() for record in records if record.name in ("protocol-distro", "naming-distro")]
 
 
 @pytest.mark.wire
@@ -191,11 +191,11 @@ async def test_a_defect_is_logged_with_its_trace_and_leaves_no_half_client(
         reply = await member.change("c1", 1, orders=8080, users=8081)
     assert (reply.type, reply.body["errorCode"]) == ("DistroDataResponse", 500)
     assert reply.body["resultCode"] == (500 if profile is STRICT else 200)  # as the release answers it
-    told = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [record.getMessage() for record in told if record.name == "naming-distro"] == [
+    records = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in records if record.name == "naming-distro"] == [
         "[DISTRO-FAILED] distro handle with exception"
     ]
-    assert [record.exc_info is not None for record in told if record.name.startswith("distro_impl")] == [True]
+    assert [record.exc_info is not None for record in records if record.name.startswith("distro_impl")] == [True]
     clients = run.cluster.nodes[0].parts.naming.clients
     held = clients.get("c1")
     assert held is None or len(held.publishers) == 2
@@ -210,6 +210,6 @@ async def test_unreadable_data_is_logged_in_the_words_of_a_real_server(lab: Lab,
     member = await lab.member(node)
     for malformed in ({}, {"clientId": 5}, {"clientId": "c1", "attributes": 3}):
         assert not (await member.distro("CHANGE", "c1", malformed)).succeeded
-    told = [record.getMessage() for record in caplog.records if record.name == "naming-distro"]
-    assert told == ["[DISTRO-FAILED] distro handle with exception"] * 3
+    records = [record.getMessage() for record in caplog.records if record.name == "naming-distro"]
+    assert records == ["[DISTRO-FAILED] distro handle with exception"] * 3
     assert errors_logged(caplog) == []

@@ -23,7 +23,7 @@ OK = Message("MemberReportResponse", {"resultCode": 200, "node": {"grpcReportEna
 
 
 class Peers:
-    """Stands for the cluster clients: counts the requests to each peer, and ends each with what it was told to."""
+    """Stands for the cluster clients: counts the requests to each peer, and ends each as the test sets."""
 
     def __init__(self, outcome: Message | Exception) -> None:
         self.outcome = outcome
@@ -37,13 +37,13 @@ class Peers:
 
 
 class Reporting:
-    """The members of A, its reports, and what it tells of changes."""
+    """The members of A, its reports, and the changes that it announces."""
 
     def __init__(self, outcome: Message | Exception, *others: str) -> None:
         config = NodeConfig(port=8848, members=(A, *others), profile=STRICT)
         notify_center = NotifyCenter()
-        self.told: list[MembersChanged] = []
-        notify_center.subscribe(MembersChanged, self.told.append)
+        self.announced: list[MembersChanged] = []
+        notify_center.subscribe(MembersChanged, self.announced.append)
         self.members = ServerMemberManager(config, notify_center, others)
         self.peers = Peers(outcome)
         self._task = MemberReportTask(
@@ -81,8 +81,8 @@ async def test_each_change_of_state_is_announced_with_the_members_that_count_as_
     a = Reporting(PeerUnreachableError("connection refused"), B, C)
     for _ in range(8):
         await a.report()
-    assert [event.healthy for event in a.told] == [(A, B, C), (A, B, C), (A, C), (A,)]
-    assert {event.members for event in a.told} == {(A, B, C)}
+    assert [event.healthy for event in a.announced] == [(A, B, C), (A, B, C), (A, C), (A,)]
+    assert {event.members for event in a.announced} == {(A, B, C)}
     assert a.members.healthy_addresses() == (A,)
 
 
@@ -127,12 +127,12 @@ async def test_a_report_from_a_listed_member_brings_it_back() -> None:
 def test_a_new_list_is_announced_once_and_keeps_the_state_of_members_that_stay() -> None:
     a = Reporting(OK, B, C)
     a.members.report_failed(a.members.others[C])
-    a.told.clear()
+    a.announced.clear()
     assert a.members.change_list([C, D, A])
-    assert a.told == [MembersChanged((A, C, D), (A, C))]
+    assert a.announced == [MembersChanged((A, C, D), (A, C))]
     assert (a.state(C), a.state(D)) == (MemberState.SUSPICIOUS, MemberState.DOWN)
     assert not a.members.change_list([D, C, A])
-    assert len(a.told) == 1
+    assert len(a.announced) == 1
 
 
 def test_a_new_member_of_the_list_is_down_until_it_reports_and_up_at_once_in_a_release() -> None:

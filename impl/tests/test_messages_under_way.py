@@ -70,7 +70,7 @@ async def test_a_client_that_is_gone_is_gone_when_the_clock_is_settled(lab: Lab)
 
 
 class LateCall:
-    """A stream of gRPC that tells whatever happened a while later."""
+    """A stream of gRPC that delivers each event a while later."""
 
     def __init__(self, call: Any) -> None:
         self._call = call

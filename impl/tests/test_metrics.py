@@ -1,4 +1,4 @@
-"""What Prometheus is told, asked over HTTP like Prometheus does."""
+"""The metrics of a node, read over HTTP like Prometheus does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an SDK may ask, and what it is told (docs/protocol #naming-names and #naming-requests)."""
+"""The requests of SDKs and their answers (docs/protocol #naming-names and #naming-requests)."""
 
 from __future__ import annotations
 
@@ -136,9 +136,9 @@ async def test_a_name_that_utf_8_cannot_hold_is_written_beside_a_written_list(la
     await client.register("web", 80)
     written = run.cluster.nodes[0].parts.naming.storage.written_info(WEB)
     assert isinstance(written, Raw)
-    told = read_json(write_json({"name": "\ud83d", "serviceInfo": written}))
-    assert told["name"] == "?"
-    assert [host["port"] for host in told["serviceInfo"]["hosts"]] == [80]
+    parsed = read_json(write_json({"name": "\ud83d", "serviceInfo": written}))
+    assert parsed["name"] == "?"
+    assert [host["port"] for host in parsed["serviceInfo"]["hosts"]] == [80]
 
 
 async def test_a_subscriber_is_notified_when_the_last_publisher_leaves(lab: Lab) -> None:
@@ -221,7 +221,7 @@ async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_fi
 
 
 @pytest.mark.parametrize(
-    ("type_name", "body", "told"),
+    ("type_name", "body", "message"),
     [
         ("BatchInstanceRequest", {"type": "patch"}, "Unsupported request type patch"),
         ("PersistentInstanceRequest", {}, "persistent instances are not supported"),
@@ -241,17 +241,17 @@ async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_fi
     ],
 )
 async def test_an_unsupported_request_is_refused_clearly(
-    lab: Lab, type_name: str, body: dict[str, Any], told: str
+    lab: Lab, type_name: str, body: dict[str, Any], message: str
 ) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
     reply = await client.ask(type_name, {**SERVICE, "serviceName": "web", **body})
     assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", 400)
-    assert re.search(told, reply.body["message"])
+    assert re.search(message, reply.body["message"])
 
 
 @pytest.mark.parametrize(
-    ("type_name", "response", "body", "told"),
+    ("type_name", "response", "body", "message"),
     [
         ("InstanceRequest", "InstanceResponse", {"namespace": "a b"}, "'namespaceId/tenant' is illegal, illegal char"),
         ("InstanceRequest", "InstanceResponse", {"serviceName": "a@@b"}, "'serviceName' is illegal, illegal char"),
@@ -266,13 +266,13 @@ async def test_an_unsupported_request_is_refused_clearly(
     ],
 )
 async def test_from_2_3_on_illegal_parameters_are_answered_in_the_class_of_the_handler(
-    lab: Lab, type_name: str, response: str, body: dict[str, Any], told: str
+    lab: Lab, type_name: str, response: str, body: dict[str, Any], message: str
 ) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
     reply = await client.ask(type_name, {**SERVICE, "serviceName": "web", "type": "registerInstance", **body})
     assert (reply.type, reply.body["resultCode"], reply.body["errorCode"]) == (response, 500, 400)
-    assert re.search(f"^Param check invalid:.*{told}", reply.body["message"])
+    assert re.search(f"^Param check invalid:.*{message}", reply.body["message"])
     assert await client.services() == (0, [])
 
 

@@ -30,7 +30,7 @@ async def test_a_verify_that_fails_or_goes_unanswered_is_counted(lab: Lab) -> No
     run = await lab.cluster(size=2)
     owner, peer = run.cluster.nodes
     await lab.naming(owner)
-    await run.clock.advance(5100)  # nobody knows the client yet, so its first verify fails
+    await run.clock.advance(5100)  # no peer has the client yet, so its first verify fails
     assert (owner.record.verify_failures, peer.record.verify_failures) == (1, 0)
     run.link(0, 1).unanswered.add("VERIFY")
     await run.clock.advance(5000 + 3000)

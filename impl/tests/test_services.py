@@ -84,7 +84,7 @@ async def test_an_empty_service_is_listed_until_it_has_been_empty_for_a_minute(l
     assert await client.ports("web") == []
     revision = run.last(0, client.id).revision
     await client.deregister("web")
-    assert run.last(0, client.id).revision == revision  # nobody knows it any more
+    assert run.last(0, client.id).revision == revision  # no service refers to it any more
     await client.register("web", 81)  # a first registration again, and so visible at once
     assert (await client.services(), await client.ports("web")) == ((2, ["api", "web"]), [81])
 

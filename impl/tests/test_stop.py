@@ -154,7 +154,7 @@ async def test_work_that_a_timer_started_ends_with_the_lifetime() -> None:
 
 
 async def test_a_defect_in_what_reads_a_stream_ends_the_stream(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It left a connection to which nobody listened any more."""
+    """It left a connection without a reader."""
     node, _ = await lab.node()
     client = await lab.naming(node)
     monkeypatch.setattr(ConnectionManager, "acknowledge", lambda *_: 1 / 0)

@@ -23,7 +23,7 @@ async def test_more_clients_than_a_server_takes_at_once_are_synced_and_verified_
     owner, peer = run.cluster.nodes
     for number in range(MANY):
         owner.parts.naming.clients.client_connected(f"{number}_10.0.0.1_80")
-    await run.clock.advance(5_200)  # nobody knows them yet: the verifies fail, and each is sent whole
+    await run.clock.advance(5_200)  # the peer has none yet: the verifies fail, and each is sent whole
     assert owner.record == DistroRecord(sync_successes=MANY, verifies=MANY, verify_failures=MANY, load_ms=0)
     await run.clock.advance(5_000)
     assert owner.record == DistroRecord(sync_successes=MANY, verifies=2 * MANY, verify_failures=MANY, load_ms=0)

@@ -52,7 +52,7 @@ class Authority:
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    return Authority.in_directory(tmp_path / "ours")
+    return Authority.in_directory(tmp_path / "own")
 
 
 async def test_a_client_with_tls_is_served_and_one_without_is_not(lab: Lab, authority: Authority):
@@ -68,7 +68,7 @@ async def test_a_client_with_tls_is_served_and_one_without_is_not(lab: Lab, auth
 async def test_a_client_that_trusts_another_authority_does_not_connect_to_the_node(
     lab: Lab, authority: Authority, tmp_path: Path
 ):
-    other = Authority.in_directory(tmp_path / "theirs")
+    other = Authority.in_directory(tmp_path / "other")
     run = await lab.cluster(size=1, options=NodeOptions(sdk_server=GrpcServerOptions(tls=authority.tls)))
     with pytest.raises(grpc.aio.AioRpcError, match="CERTIFICATE_VERIFY_FAILED"):
         await lab.raw(run.cluster.nodes[0].config.sdk_target, other.credentials()).check()
@@ -107,7 +107,7 @@ async def test_a_file_that_holds_something_else_is_named_at_start(
 
 
 async def test_the_key_of_another_certificate_is_refused(lab: Lab, authority: Authority, tmp_path: Path):
-    other = Authority.in_directory(tmp_path / "theirs")
+    other = Authority.in_directory(tmp_path / "other")
     tls = replace(authority.tls, private_key_file=other.tls.private_key_file)
     with pytest.raises(SettingError, match="KEY_VALUES_MISMATCH"):
         await lab.cluster(size=1, options=NodeOptions(sdk_server=GrpcServerOptions(tls=tls)))
@@ -137,13 +137,13 @@ async def test_members_pass_requests_on_and_report_over_https(lab: Lab, authorit
     over_http = replace(STRICT, report_transport=ReportTransport.HTTP)
     run = await lab.cluster(over_http, size=2, options=NodeOptions(http_tls=tls), strangers=True)
     first, second = run.cluster.nodes
-    theirs = next(port for port in range(1, 99) if second.parts.naming.mapper.responsible(f"10.0.0.9:{port}"))
+    owned_port = next(port for port in range(1, 99) if second.parts.naming.mapper.responsible(f"10.0.0.9:{port}"))
     trusting = client_context(tls)
     async with ClientSession() as session:
-        instance = {"serviceName": "web", "ip": "10.0.0.9", "port": theirs}
+        instance = {"serviceName": "web", "ip": "10.0.0.9", "port": owned_port}
         async with session.post(https(first.address, "/v1/ns/instance"), params=instance, ssl=trusting) as answer:
             assert (answer.status, await answer.text()) == (200, "ok")
-    assert second.parts.naming.clients.get(f"10.0.0.9:{theirs}#true") is not None
+    assert second.parts.naming.clients.get(f"10.0.0.9:{owned_port}#true") is not None
     await run.clock.advance(20_000)
     assert first.members.is_up(second.address)
 

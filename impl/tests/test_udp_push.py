@@ -1,4 +1,4 @@
-"""Pushes over UDP: what a client of the 1.x generation hears on the port that it names when it asks for a list."""
+"""Pushes over UDP: what a client of the 1.x generation receives on the port that it names when it asks for a list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Listener:
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
 
-    async def heard(self) -> tuple[bytes, tuple[str, int]]:
+    async def received(self) -> tuple[bytes, tuple[str, int]]:
         """The next packet, and who sent it."""
         async with asyncio.timeout(REAL_TIMEOUT_S):
             found: tuple[bytes, tuple[str, int]] = await asyncio.get_running_loop().sock_recvfrom(self._socket, 65_535)
@@ -124,14 +124,14 @@ async def test_a_client_that_asks_for_a_list_is_sent_its_changes(lab: Lab, liste
             if port:
                 await web.post(run.cluster.nodes[0], INSTANCE, serviceName="web", ip="10.0.0.7", port=port)
             await run.clock.advance(PUSHED_WITHIN_MS)
-            packet, node = await listener.heard()
-            told = json.loads(packet)
-            info = json.loads(told["data"])
-            assert told["type"] == "dom"
+            packet, node = await listener.received()
+            push = json.loads(packet)
+            info = json.loads(push["data"])
+            assert push["type"] == "dom"
             assert (info["name"], info["clusters"]) == ("DEFAULT_GROUP@@web", "DEFAULT")
             assert "groupName" not in info
             assert [host["port"] for host in info["hosts"]] == ([port] if port else [])
-            await listener.say(node, {"type": "push-ack", "lastRefTime": str(told["lastRefTime"]), "data": ""})
+            await listener.say(node, {"type": "push-ack", "lastRefTime": str(push["lastRefTime"]), "data": ""})
             await until_pushed(run, number)
     assert pushes(run) == PushRecord(total=2, failed=0)
 
@@ -143,7 +143,7 @@ async def test_a_long_list_is_compressed(lab: Lab, listener: Listener) -> None:
             await web.post(run.cluster.nodes[0], INSTANCE, serviceName="web", ip="10.0.0.7", port=port)
         await ask_for_list(web, run, listener)
     await run.clock.advance(PUSHED_WITHIN_MS)
-    info = json.loads(json.loads(gzip.decompress((await listener.heard())[0]))["data"])
+    info = json.loads(json.loads(gzip.decompress((await listener.received())[0]))["data"])
     assert len(info["hosts"]) == 5
 
 
@@ -152,12 +152,12 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
     async with Web() as web:
         await ask_for_list(web, run, listener)
     await run.clock.advance(PUSHED_WITHIN_MS)
-    first, node = await listener.heard()
+    first, node = await listener.received()
     number = json.loads(first)["lastRefTime"]
     for nonsense in (b"\xff", b"[" * 10_000, b"7", {"type": "push-ack"}, {"type": "dump-ack", "lastRefTime": number}):
         await listener.say(node, nonsense)
     await run.clock.advance(ACK_TIMEOUT_MS)
-    assert (await listener.heard())[0] == first
+    assert (await listener.received())[0] == first
     await run.clock.advance(ACK_TIMEOUT_MS)
     assert pushes(run) == PushRecord(total=1, failed=1)
     await run.clock.advance(3 * ACK_TIMEOUT_MS)
@@ -209,7 +209,7 @@ async def test_listeners_are_listed_by_name_and_version(lab: Lab, listener: List
     async with Web() as web:
         await ask_for_list(web, run, listener, {"User-Agent": agent})
     await run.clock.advance(PUSHED_WITHIN_MS)
-    await listener.heard()
+    await listener.received()
 
 
 async def test_version_2_has_other_names_for_where_a_client_listens(lab: Lab, listener: Listener) -> None:

@@ -31,9 +31,9 @@ def copy(revision=1, content=SINGLE, renewed_ms=0):
     return Client("c1", False, revision, content, renewed_ms)
 
 
-def alarm(*told):
+def alarm(*transition):
     """The one finding of a step, if there is one."""
-    found = alarms(*told)
+    found = alarms(*transition)
     assert len(found) < 2
     return found[0] if found else None
 

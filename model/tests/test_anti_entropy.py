@@ -177,7 +177,7 @@ class TestLoad:
         assert lab.calls("SNAPSHOT b->a") == [*first, (retry_ms, "SNAPSHOT b->a: success")]
 
     def test_a_node_that_is_not_loaded_syncs_but_does_not_verify(self):
-        """docs/protocol #load-asks. Started alone, a has nobody to load from for thirty seconds."""
+        """docs/protocol #load-asks. Started alone, a has no member to load from for thirty seconds."""
         possible = PossibleStates.of(start("ab", STRICT)).after(Restart("a")).after(Advance(10)).after(Restart("b"))
         possible = possible.after(Connect("c1", "a")).after(Register("c1", "web", WEB_1)).after(Advance(29_000))
         assert [str(call) for call in possible.outcomes[0].traffic] == ["CHANGE a->b c1 revision 1: success"]

@@ -279,10 +279,10 @@ class TestPartsOfWhatANodeDoes:
 
 
 def test_every_other_event_happens_on_a_clock(monkeypatch):
-    told = set()
+    observed = set()
 
     def handle(board, position, event, call=None, original=boards.Board.handle):
-        told.add(type(event).__name__)
+        observed.add(type(event).__name__)
         return original(board, position, event, call)
 
     monkeypatch.setattr(boards.Board, "handle", handle)
@@ -301,7 +301,7 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     assert cluster.state.node("a").member("b").state is MemberState.DOWN
     mistyped = (Mistype("a", "b", "DELETE", "c1"), Disconnect("c1"), Advance(2000))
     cluster.do(Heal("a", "b"), Deregister("c1", "web"), Advance(20_000), *mistyped)
-    assert {each.__name__ for each in typing.get_args(Event)} - told == set(OF_SEARCHES)
+    assert {each.__name__ for each in typing.get_args(Event)} - observed == set(OF_SEARCHES)
 
 
 def test_a_round_that_asks_one_member_asks_one():

@@ -1,4 +1,4 @@
-"""Who is still there: silent clients, signs of life, and the checks that tell them apart."""
+"""Liveness of clients: silent clients, signs of life, and the checks that distinguish them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_strict_is_clean_where_silent_and_quiet_clients_mix():
 
 
 def test_the_peers_receive_the_deletion_of_a_silent_client_that_was_closed():
-    """If nobody told them, INV-DELETE would say so: the client's connection has ended in an orderly way."""
+    """Without a DELETE to the peers INV-DELETE would fail: the connection has ended in an orderly way."""
     explored = explore(Bounds(changes=1, drops=1, swallows=0, silences=1), STRICT)
     assert explored.holds
     assert explored.search.taken["connection check ends a"] > 0

@@ -1,6 +1,6 @@
-"""What was deleted stays deleted: tombstones. B26 and B27.
+"""Deleted clients stay deleted: tombstones. B26 and B27.
 
-Links do not reorder, so a CHANGE that comes after its DELETE is told to one node directly.
+Links do not reorder, so a CHANGE that comes after its DELETE is given to one node directly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WEB = (("web", "10.0.0.1:80"),)
 RELEASES = [name for name in PROFILES if name != "strict"]
 
 
-def told(node, request, profile=STRICT, at_ms=0):
+def after(node, request, profile=STRICT, at_ms=0):
     """The node after the request, and its answer."""
     after = step(node, RequestReceived(at_ms, "a", request), profile)
     return after.node, after.outputs[0].answer
@@ -27,12 +27,12 @@ def told(node, request, profile=STRICT, at_ms=0):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(("profile", "comes_back"), [*((name, True) for name in RELEASES), ("strict", False)])
 def test_b26_a_change_after_the_delete(profile, comes_back, known):
-    profile = beside_nodes(profile_named(profile))  # which apply a CHANGE at once (B05 is told elsewhere)
+    profile = beside_nodes(profile_named(profile))  # which apply a CHANGE at once (B05 has its own tests)
     node = fresh_node("b", ["a"], 0)
     node = node.with_client(Client("c1", False, 1, WEB, 0)) if known else node
-    node, answer = told(node, Delete("c1"), profile)
+    node, answer = after(node, Delete("c1"), profile)
     assert answer == SUCCESS
-    node, answer = told(node, Change("c1", 1, WEB), profile)
+    node, answer = after(node, Change("c1", 1, WEB), profile)
     assert (node.client("c1") is not None) is comes_back
     assert answer == (SUCCESS if comes_back else FAIL)  # a success means: applied
 
@@ -45,7 +45,7 @@ def test_the_sender_of_a_late_change_finds_its_client_gone_and_deletes(cluster):
     lab.do(Disconnect("c1"), Release("a", "b"), Advance(1000))
     assert call.request == Change("c1", 1, WEB)
     assert lab.state.node("b").is_gone("c1")
-    late, answer = told(lab.state.node("b"), call.request, at_ms=lab.state.now_ms)
+    late, answer = after(lab.state.node("b"), call.request, at_ms=lab.state.now_ms)
     owner = step(lab.state.node("a"), CallEnded(lab.state.now_ms, "b", call.request, answer), STRICT).node
     task = owner.task("c1", "b")
     assert late.client("c1") is None
@@ -57,7 +57,7 @@ def test_the_sender_of_a_late_change_finds_its_client_gone_and_deletes(cluster):
 @pytest.mark.parametrize(("profile", "comes_back"), [*((name, True) for name in RELEASES), ("strict", False)])
 def test_b27_a_delete_while_the_snapshot_is_on_its_way(profile, comes_back):
     """The rest of the snapshot is taken, and the load is complete."""
-    node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"), profile_named(profile))
+    node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"), profile_named(profile))
     snapshot = Answer(CallResult.SUCCESS, (Change("c1", 1, WEB), Change("c2", 1, WEB)))
     node = step(node, CallEnded(7, "a", Snapshot(), snapshot), profile_named(profile)).node
     assert [client.name for client in node.clients] == (["c1", "c2"] if comes_back else ["c2"])
@@ -65,26 +65,26 @@ def test_b27_a_delete_while_the_snapshot_is_on_its_way(profile, comes_back):
 
 
 def test_a_verify_of_it_fails_as_of_anything_unknown():
-    node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"))
-    assert told(node, Verify("c1", 0)) == (node, FAIL)
+    node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"))
+    assert after(node, Verify("c1", 0)) == (node, FAIL)
 
 
 def test_the_owner_does_not_take_its_own_echo():
     node = fresh_node("b", ["a"], 0).with_client(Client("c1", True, 1, WEB, 0))
     node = step(node, ClientDisconnected(0, "c1"), STRICT).node
-    assert told(node, Change("c1", 1, WEB)) == (node, FAIL)
+    assert after(node, Change("c1", 1, WEB)) == (node, FAIL)
 
 
 def test_it_is_remembered_for_one_lease():
-    node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"))
+    node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"))
     kept = step(node, LeaseCheckDue(180_000), STRICT).node
-    assert told(kept, Change("c1", 1, WEB), at_ms=180_000)[1] == FAIL
+    assert after(kept, Change("c1", 1, WEB), at_ms=180_000)[1] == FAIL
     assert step(node, LeaseCheckDue(180_001), STRICT).node.gone == ()
 
 
 def test_a_second_delete_counts_from_anew():
-    node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"))
-    node, _ = told(node, Delete("c1"), at_ms=100_000)
+    node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"))
+    node, _ = after(node, Delete("c1"), at_ms=100_000)
     assert node.gone == (("c1", 100_000),)
 
 
@@ -92,7 +92,7 @@ def test_a_lease_that_ends_is_no_deletion():
     """The owner may be alive behind a cut link, and its next verify brings the client back."""
     node = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 1, WEB, 0))
     node = step(node, LeaseCheckDue(180_001), STRICT).node
-    assert told(node, Change("c1", 1, WEB))[0].client("c1") is not None
+    assert after(node, Change("c1", 1, WEB))[0].client("c1") is not None
 
 
 def test_time_ends_it_at_the_first_check_after_the_lease(cluster):
@@ -104,5 +104,5 @@ def test_time_ends_it_at_the_first_check_after_the_lease(cluster):
 
 
 def test_a_release_remembers_no_deletion():
-    node, _ = told(fresh_node("b", ["a"], 0), Delete("c1"), NACOS_2_2_4)
+    node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"), NACOS_2_2_4)
     assert node == fresh_node("b", ["a"], 0)

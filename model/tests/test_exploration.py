@@ -56,7 +56,7 @@ def test_counts_are_pinned(profile, bounds, states, transitions):
 
 
 def test_the_smallest_count_is_known_by_hand():
-    """One node, one client, no change: not connected, connected, gone; and a verify round that has nobody to ask."""
+    """One node, one client, no change: not connected, connected, gone; and a verify round without a target."""
     explored = searched(Bounds(nodes=1, clients=1, changes=0, drops=0, swallows=0), STRICT)
     assert (explored.distinct_states, explored.transitions) == (3, 3)
 
@@ -137,7 +137,7 @@ class TestCounterexample:
         assert Swallow("a", "b", "CHANGE", "c1") in as_timed(run, profile).actions
 
     def test_a_counterexample_of_one_profile_does_not_break_another_on_the_clock(self):
-        """What comes by itself is compared with the run, and the first difference is told."""
+        """Events on a timer are compared with the run, and the first difference is reported."""
         with pytest.raises(NoTimesError, match="a task of a is due at 1,100 ms, before: a executes"):
             as_timed(self.found(), STRICT)
 

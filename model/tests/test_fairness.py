@@ -1,4 +1,4 @@
-"""Whoever survives converges, and each thing that waits is treated fairly by itself."""
+"""The survivors converge, and each waiting task has fairness of its own."""
 
 from __future__ import annotations
 

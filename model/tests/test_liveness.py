@@ -28,7 +28,7 @@ HOLDS = {
     "a circle goes through the goal; without it nothing is one": maze(
         fair={"round": {0: (1,), 1: (2,), 2: (0,)}}, goal={2}
     ),
-    "a bad circle that nobody can reach": maze(fair={"go": {0: (1,)}, "round": {5: (6,), 6: (5,)}}, goal={1}),
+    "a bad circle that cannot be reached": maze(fair={"go": {0: (1,)}, "round": {5: (6,), 6: (5,)}}, goal={1}),
     "a bad room behind the goal's room, which has no door": maze(
         fair={"go": {0: (1,), 2: (3,)}, "round": {3: (3,)}}, goal={1}
     ),

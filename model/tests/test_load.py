@@ -1,4 +1,4 @@
-"""Whom a load may believe, and when nobody has anything: the first load in strict (B33)."""
+"""The answers that complete a load, and a cluster without any client: the first load in strict (B33)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEB = (("web", "10.0.0.1:80"),)
 
 
 def after_answers(*answers, profile=STRICT, node=None):
-    """A node that loads from b and c, after it has heard from them."""
+    """A node that loads from b and c, after it has received their answers."""
     node = step(node or fresh_node("a", ["b", "c"], 0), LoadDue(0), profile).node
     for answer in answers:
         node = step(node, CallEnded(0, node.asking, Snapshot(), answer), profile).node
@@ -102,10 +102,10 @@ def loaded(state):
 
 
 class TestTogether:
-    """Nobody waits for ever, and nobody is content while somebody knows more."""
+    """No node waits for ever, and no node counts as loaded while another one holds more."""
 
     def test_nodes_that_start_one_after_the_other(self):
-        """The last one finds everybody unloaded; the others, which missed it, ask again after half a minute."""
+        """The last one finds all members unloaded; the others, which missed it, ask again after half a minute."""
         possible = PossibleStates.of(start("abc", STRICT))
         seen = []
         for action in (
@@ -143,7 +143,7 @@ class TestTogether:
         assert lab.view("b", "c1") == (View(1, WEB) if ready else None), "without verifies the copy ends with its lease"
 
     def test_a_third_that_was_only_cut_off_spreads_what_it_has(self, cluster):
-        """The two have given it up, and been content with nothing."""
+        """The two have taken it for DOWN and are loaded with nothing."""
         lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
         far = [link for near in "ab" for link in ((near, "c"), ("c", near))]
         lab.do(Crash("a"), Crash("b"), *(Cut(*link) for link in far), Restart("a"), Restart("b"))
@@ -154,7 +154,7 @@ class TestTogether:
         assert lab.view("c", "c2") == lab.view("a", "c2")
 
     def test_one_that_starts_late_takes_the_third_for_down_too(self, cluster):
-        """A snapshot of one that has given somebody up is incomplete, and says nothing of it: the verify does."""
+        """A snapshot of a node that loaded without a member is incomplete, and unmarked: the verify repairs it."""
         lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
         lab.do(Crash("a"), Crash("b"), Cut("a", "c"), Cut("c", "a"), Cut("b", "c"), Restart("a"), Restart("b"))
         lab.run(40_000).do(Crash("b"), Heal("b", "c"), Restart("b"))

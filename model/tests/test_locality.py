@@ -1,8 +1,8 @@
 """Locality: given crashes and lost calls, every rule reads and writes what its node knows of one client, or takes the
 clients one by one.
 
-So a bounded cluster falls into slices: what can be seen of one client in it is what a cluster with nobody else goes
-through. That is what allows a trace to be validated client by client, and a property to look at a slice of a node.
+So a bounded cluster falls into slices: the observable states of one client in it are those of a cluster
+without other clients. So a trace can be validated client by client, and a property can check a slice of a node.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def sliced(value: Value, client: str) -> Value:
         return of_client(value, client)
     if isinstance(value, Link):
         return value.with_calls(tuple(each for each in value.calls if subject_of(each.request) in (None, client)))
-    return value if value is None or is_about(client, value) else "of somebody else"
+    return value if value is None or is_about(client, value) else "of another client"
 
 
 def situations(graph: StateGraph, client: str) -> set[tuple[Value, ...]]:
@@ -67,7 +67,7 @@ def situations(graph: StateGraph, client: str) -> set[tuple[Value, ...]]:
     return {tuple(known[number] for number in row) for row in np.unique(numbers[graph.ids], axis=0).tolist()}
 
 
-def with_nobody_but(system: System, client: str) -> System:
+def with_only(system: System, client: str) -> System:
     """The same cluster, in which no other client ever connects."""
     kept = tuple(chain for chain in system.chains if chain.kind != "connect" or chain.name == f"connect {client}")
     return replace(system, chains=kept)
@@ -80,7 +80,7 @@ def test_a_cluster_shows_of_each_client_what_one_without_the_others_goes_through
     whole = state_graph(system)
     assert whole.states == states
     for client in bounds.client_names:
-        alone = state_graph(with_nobody_but(system, client))
+        alone = state_graph(with_only(system, client))
         assert alone.states < states / 10
         assert situations(whole, client) == situations(alone, client)
 

@@ -1,4 +1,4 @@
-"""What an operator has set of an instance stays while anybody publishes the instance."""
+"""The settings of an operator for an instance stay while any client publishes the instance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A mutant is inert in no mode: whoever chooses, a search, a clock or chance, it changes what happens.
+"""A mutant is inert in no mode: it changes the events of a search, of a clock and of a random simulation.
 
-The same runs are told to the clock and to a simulation, with the mutant and without; where nothing at all differs, the
+The same runs are executed by the clock and by a simulation, with the mutant and without. Where nothing differs, the
 mutant says why (`Mutant.unseen`), and the generated table of mutants and modes says so. That a search notices each of
 them is in `test_mutants.py`.
 """
@@ -102,7 +102,7 @@ RUNS = {
         Advance(9000),
     ),
     "another cluster": (*PUBLISHED, Register("c1", "web", f"{ONE} cluster=blue"), Advance(2000)),
-    "a deletion of a type that nobody knows": (
+    "a deletion of an unknown type": (
         *PUBLISHED,
         Mistype("a", "b", "DELETE", "c1"),
         Disconnect("c1"),
@@ -274,22 +274,22 @@ def on_a_clock(number, mutant):
 
 
 class Everything:
-    """Watches, and keeps what it hears but for times."""
+    """Records all events without their times."""
 
     def __init__(self):
-        self.heard = []
+        self.events = []
 
     def acted(self, _, action):
-        self.heard.append(action)
+        self.events.append(action)
 
     def sent(self, _, source, target, call):
-        self.heard.append((source, target, call.request))
+        self.events.append((source, target, call.request))
 
     def handled(self, at_ms, handled):
-        self.heard.append((at_ms, handled.position, handled.event, handled.after, handled.answer))
+        self.events.append((at_ms, handled.position, handled.event, handled.after, handled.answer))
 
     def checkpoint(self, *_):
-        raise AssertionError("nobody asks for one")
+        raise AssertionError("no run has a checkpoint")
 
 
 @cache
@@ -303,7 +303,7 @@ def in_a_simulation(number, mutant):
             agenda.run_until(agenda.now_ms + action.ms)
         else:
             cluster.perform(action)
-    return tuple(watch.heard)
+    return tuple(watch.events)
 
 
 def is_inert(mode, mutant):

@@ -45,7 +45,7 @@ def test_a_mutant_breaks_what_it_says(mutant):
     assert set(found) == set(mutant.breaks)
 
 
-@pytest.mark.slow  # what strict satisfies in the clusters of everybody is in test_exploration
+@pytest.mark.slow  # test_exploration checks strict in the common clusters
 @pytest.mark.parametrize("bounds", dict.fromkeys(mutant.bounds for mutant in MUTANTS.values()), ids=str)
 def test_strict_breaks_nothing_there(bounds):
     explored = explore(bounds, STRICT)
@@ -57,7 +57,7 @@ def test_strict_breaks_nothing_there(bounds):
 @pytest.mark.quality
 @pytest.mark.parametrize("mutant", NOTICED_IN)
 def test_a_mutant_is_noticed_in_a_common_cluster(mutant):
-    """Whoever searches these clusters does not look for this mutant."""
+    """These clusters were not chosen for this mutant."""
     profile, bounds = with_mutant(STRICT, mutant), NOTICED_IN[mutant].bounds
     assert broken_soon(profile, bounds, SAFETY) or broken_soon(profile, bounds, [PROPERTIES["EVENTUALLY-LOAD"]])
 

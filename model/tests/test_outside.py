@@ -172,7 +172,7 @@ def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_awa
 
 
 def test_what_was_sent_before_a_report_failed_may_arrive_after_it() -> None:
-    """The member answers the report while something else is on its way to it, and the server has not heard it yet."""
+    """The member answers the report while another request is on its way, and the server has no answer yet."""
     verify = Verify("c1", 0)
     for slack, later_ms in ((Slack(), 0), (at_leisure(), 400)):
         refused = reported_in_vain(slack)
@@ -246,7 +246,7 @@ def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_tha
 
 
 def test_the_time_of_an_unseen_request_is_kept_once() -> None:
-    """A request is under way for a second while three tasks are due, and everybody looks again and again."""
+    """A request is under way for a second while three tasks are due, and all checks run repeatedly."""
     outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), at_leisure())
     ask(outside, ClientConnected(0, "c1"), 1_000, 2)
     ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[0]), 2_000, 2)

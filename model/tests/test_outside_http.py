@@ -98,7 +98,7 @@ def test_an_instance_without_beats_is_removed_forgotten_and_deleted() -> None:
 
 
 def test_who_is_known_to_be_gone_leaves_its_clients_to_others_and_until_then_either_may_be_so() -> None:
-    """Nobody sees which reports have failed."""
+    """No observer sees which reports have failed."""
     gone, unsure = node(), node()
     for each in (gone, unsure):
         each.peer_left("d", 1_000)

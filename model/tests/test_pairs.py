@@ -44,7 +44,7 @@ def test_a_pair_that_contradicts_itself_says_why():
 
 @pytest.fixture
 def searches(tmp_path, capsys):
-    """The program: options -> exit code, what it prints, what it tells on the way. One ledger for all calls."""
+    """The program: options -> exit code, what it prints, its progress. One ledger for all calls."""
 
     def run(*options):
         code = program.main(["--ledger", str(tmp_path / "searches.ndjson"), *options])

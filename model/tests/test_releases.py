@@ -17,7 +17,7 @@ NOT_SHOWN = {
 
 HIDDEN_BY_OTHERS = frozenset({"B08", "B16", "B32"})
 """Repairs that no property sees, since other bugs of the same release break all that the entry broke. (B16: a sync of a
-type that nobody knows is not applied either, and D6 is in every release.)"""
+type that no node knows is not applied either, and D6 is in every release.)"""
 
 BEFORE = dict(zip((release.name for release in RELEASES[1:]), RELEASES, strict=False))
 

@@ -168,7 +168,7 @@ class TestGuards:
 
 
 def test_a_rejection_names_the_guard_that_was_false():
-    """The owner has changed its client, the copy has not heard; the verify of it cannot have been confirmed."""
+    """The owner has changed its client, the copy has not received it; its verify cannot have been confirmed."""
     possible = PossibleStates.of(start("ab", STRICT))
     swallowed = (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1500))
     lost = (Swallow("a", "b"), Register("c1", "web", "10.0.0.1:80 v=2"), Advance(1500))

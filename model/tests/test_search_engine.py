@@ -285,7 +285,7 @@ def test_the_set_of_known_states_grows(exact):
 
 
 def test_only_exact_comparison_survives_bad_fingerprints(monkeypatch):
-    """Every fingerprint is the sum of numbers from 1 to 4, so that most states share theirs with another."""
+    """Every fingerprint is the sum of numbers from 1 to 4, so that most states share one with another state."""
     good = search(moving(6, 3))
     monkeypatch.setattr(
         "distro_model.search.tables.fingerprints_of", lambda _, numbers: 1 + numbers.astype("uint64") % 4

@@ -1,10 +1,10 @@
-"""What `strict` once broke in clusters that nobody had searched: each is searched here, and stays clean.
+"""Violations of `strict` in clusters that were not searched before: each is searched here, and stays clean.
 
 Some were rules (a copy that a connection replaced stayed in the index; a request changed a copy; beats renewed no
-lease), some were properties that claimed too much: of a client that the owner hears of with the next beat, of a node
-that knows nothing of a deregistration, of a copy of a client that never was one, or at a node that nobody lists, of a
-CHANGE that comes after the DELETE of a client that nobody remembers, of a lease that was scaled to be shorter than the
-faults, of a run that ended with its last period.
+lease), some were properties that claimed too much: of a client that the owner receives with the next beat, of a node
+that knows nothing of a deregistration, of a copy of a client that never was one, or at a node that no member lists, of
+a CHANGE that comes after the DELETE of a client that no node remembers, of a lease that was scaled to be shorter than
+the faults, of a run that ended with its last period.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_one_crash_one_lost_and_one_swallowed_request_break_nothing(bounds):
     assert explored.holds
 
 
-def told(node, *actions, at_ms=0):
+def after_requests(node, *actions, at_ms=0):
     for action in actions:
         node = step(node, HttpReceived(at_ms, CLIENT, action, "web", WEB[0][1]), STRICT).node
     return node
@@ -104,8 +104,8 @@ def node(name, *, owner_is_up=True):
 
 def test_beats_renew_the_lease_of_a_node_that_stops_being_the_owner():
     """a has taken the client's beats while b was DOWN. When b is back the client's lease here counts from them."""
-    a = told(node("a", owner_is_up=False), HttpAction.REGISTER)
-    a = told(a, HttpAction.BEAT, at_ms=STRICT.lease_ms)
+    a = after_requests(node("a", owner_is_up=False), HttpAction.REGISTER)
+    a = after_requests(a, HttpAction.BEAT, at_ms=STRICT.lease_ms)
     back = a.with_member(replace(a.member(HOME), state=MemberState.UP))
     checked = step(back, LeaseCheckDue(STRICT.lease_ms + 1), STRICT).node
     assert checked.client(CLIENT) is not None
@@ -114,16 +114,16 @@ def test_beats_renew_the_lease_of_a_node_that_stops_being_the_owner():
 
 def test_what_was_replaced_is_refused_even_after_its_client_was_gone():
     """The owner removes a client that is empty for 30 s; a peer may still send what the client published before."""
-    b = told(node("b"), HttpAction.REGISTER)
+    b = after_requests(node("b"), HttpAction.REGISTER)
     revision = b.client(CLIENT).revision
-    b = step(told(b, HttpAction.DEREGISTER), LeaseCheckDue(30_001), STRICT).node
+    b = step(after_requests(b, HttpAction.DEREGISTER), LeaseCheckDue(30_001), STRICT).node
     assert b.client(CLIENT) is None
     assert Unacknowledged(CLIENT, "a", revision) in b.unacknowledged
 
 
 class TestWhatIsNotClaimed:
     def test_a_state_that_the_next_beat_repairs_is_not_settled(self):
-        """b owns the client and has never heard of it: one announcement was swallowed, and no one else verifies."""
+        """b owns the client and has never received it: one CHANGE was swallowed, and no other node verifies."""
         a = node("a").with_client(Client(CLIENT, False, 7, WEB, 0, (("web", 0),)))
         unchanged, beating = unchanged_by_beat(STRICT), IpLife(CLIENT, 0, 1, WEB)
         assert unchanged((a, node("b")), beating) == ()

@@ -102,7 +102,7 @@ def test_a_revision_that_stays_behind_costs_no_lease_where_syncs_renew_it():
 
 
 class TestStories:
-    """The shortest run is the one that the catalogue tells."""
+    """The shortest run is the one that the catalogue describes."""
 
     def run(self, mutant: str, property_id: str) -> list[str]:
         explored = explore(MUTANTS[mutant].bounds, with_mutant(STRICT, mutant), [property_named(property_id)])
