@@ -1,7 +1,7 @@
 """What a node must do, one sentence and one check each.
 
-`requirement` is the table and its rules; every other file here holds the requirements of one area, and is found by
-being here.
+`requirement` is the table and its rules. Every other file in this directory holds the requirements of one area and is
+imported automatically.
 """
 
 from importlib import import_module

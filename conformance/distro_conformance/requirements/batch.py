@@ -19,8 +19,8 @@ PORTS, OTHER_PORTS = (80, 81), (80, 82)
 
 @requirement("DISTRO-BATCH-001", MUST, "#naming-requests, #distro-content", since="2.1.1")
 async def batch_arrives_whole(kit: Kit) -> None:
-    """The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it, and
-    VERIFYs follow."""
+    """The CHANGE of a client with a batch holds all instances of the batch and none of the previous batch, and VERIFYs
+    follow it."""
     client, service = await kit.client(), kit.service()
     change: Arrival | None = None
     for ports in (PORTS, PORTS[1:]):
@@ -39,7 +39,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-002", MUST, "#revision-connection", bug="B18", since="2.1.2")
 async def batch_raises_the_revision(kit: Kit) -> None:
-    """A batch raises the revision of its client, without which no member would notice that it missed one."""
+    """A batch raises the revision of its client; otherwise a member that missed the batch would not notice."""
     client, service = await kit.client(), kit.service()
     await client.register(kit.service(), "10.0.0.1", 79)
     revisions = [await kit.revision_of(client.id)]
@@ -60,10 +60,10 @@ async def batch_raises_the_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-003", MUST, "#receive-batch-over-single", bug="B19", since="2.1.1")
 async def batch_replaces_a_single_instance(kit: Kit) -> None:
-    """A CHANGE that holds a batch where a single instance was, or another batch, is applied and shows every instance
+    """A CHANGE in which a batch replaces a single instance or another batch is applied, and lists show every instance
     of the batch."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
-    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms  # later on a copy may end that nobody verifies
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms  # after that a copy that is not verified may end
     for revision, port in ((1, 78), (2, 79)):
         reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))
         kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply}")
@@ -91,7 +91,7 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
 @requirement("DISTRO-BATCH-004", MUST, "#client-batch, #distro-content, #receive-change", since="2.1.1")
 async def batches_of_several_services(kit: Kit) -> None:
     """A client may publish several batches, each under its own service, and single instances beside them: CHANGE,
-    SNAPSHOT, lists and pushes show each, and the end of one leaves the others."""
+    SNAPSHOT, lists and pushes show each of them, and removing one leaves the others."""
     client, reader = await kit.client(), await kit.client()
     first, second, single = (kit.service() for _ in range(3))
     for service in (first, second):
@@ -114,8 +114,8 @@ async def batches_of_several_services(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")
 async def received_batches_are_each_applied(kit: Kit) -> None:
-    """Of a CHANGE with several batches each is applied: one that is new or differs replaces what was there, one that is
-    equal stays, and one that is missing ends."""
+    """Each batch of a CHANGE with several batches is applied: a new or different batch replaces the previous content of
+    its service, an equal batch stays, and a missing batch is removed."""
     reader, synced = await kit.client(), kit.foreign_client()
     first, second = services = [kit.service() for _ in range(2)]
     for service in services:
@@ -136,8 +136,8 @@ async def received_batches_are_each_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-005", MUST, "#client-batch, #distro-content, #naming-requests", since="2.1.1")
 async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
-    """What holds of an instance holds of each in a batch: cluster, health, metadata and weight reach members and lists,
-    selectors select, and one that is not enabled is in no list."""
+    """Each instance of a batch is handled like a single instance: its cluster, health, metadata and weight reach
+    members and lists, selectors apply to it, and a disabled instance is in no list."""
     client, reader, service = await kit.client(), await kit.client(), kit.service()
     await reader.subscribe(service)
     parts: Sequence[Json] = ({"weight": 2.5}, {"clusterName": "blue"}, {"healthy": False}, {"enabled": False})
@@ -174,18 +174,18 @@ async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
 
 
 def _attributes(published: Published) -> dict[str, object]:
-    """Without the id, which releases write from 2.3.2 on."""
+    """The attributes without the id, which releases write from 2.3.2 on."""
     return {key: value for key, value in json.loads(published.attributes).items() if key != "customInstanceId"}
 
 
 async def _is_announced(kit: Kit, client: str, published: Mapping[str, Sequence[int]]) -> None:
-    told = kit.arrival("CHANGE", client, carrying=lambda replica: _ports(replica) == published)
+    announced = kit.arrival("CHANGE", client, carrying=lambda replica: _ports(replica) == published)
     what = f"a CHANGE of {client} with {published} and nothing else"
-    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+    await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 async def _is_shown(kit: Kit, reader: PlayedClient, published: Mapping[str, Sequence[int]], *services: str) -> None:
-    """In lists and in pushes."""
+    """Expects the ports in lists and in pushes."""
     for service in services:
         ports = tuple(published[service])
         await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in ports))
@@ -198,7 +198,7 @@ async def _is_pushed(kit: Kit, reader: PlayedClient, service: str, ports: tuple[
 
 
 def _ports(copy: Replica | None) -> dict[str, tuple[int, ...]] | None:
-    """Of each service."""
+    """The ports of each service."""
     if copy is None:
         return None
     found = {each.service: () for each in copy.published}

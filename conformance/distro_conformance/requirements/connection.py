@@ -1,7 +1,7 @@
-"""A connection that dies without a word: its node has to find out (docs/protocol #ejector-check).
+"""A connection that dies silently: the node must detect it (docs/protocol #ejector-check).
 
-A node that keeps such a client keeps confirming it to the other members, and then all of them list an instance that is
-gone, for ever. The node itself is asked, since how the end of a client reaches the others is another requirement.
+A node that keeps such a client keeps verifying it at the other members, and all of them list a dead instance for ever.
+The checks query the node itself; other requirements cover how the end of a client reaches the other members.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from distro_conformance.waiting import Look, known
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _SILENT = 5
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
-"""The longest of any release: the check before may still be waiting for another client's answer."""
+"""The longest time of any release: the previous check may still be waiting for another client's answer."""
 
 
 @requirement("DISTRO-CONNECTION-001", MUST, "#ejector-check", bug="B03")
 async def mute_client_is_given_up(kit: Kit) -> None:
-    """A client that is silent for 20 s and does not answer a detection is given up with all that it publishes, however
-    many there are."""
+    """A client that is silent for 20 s and does not answer a detection is removed with all that it publishes, however
+    many such clients there are."""
     clients = [await _registered(kit) for _ in range(_SILENT)]
     for client in clients:
         client.falls_silent()
@@ -40,12 +40,12 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 async def answering_client_stays(kit: Kit) -> None:
     """A client that only answers detections keeps its connection and what it publishes."""
     client = await _registered(kit)
-    await kit.never(kit.lacks(client.id), for_ms=_EXPELLED_MS, what=f"{client.id} answers whatever it is asked")
+    await kit.never(kit.lacks(client.id), for_ms=_EXPELLED_MS, what=f"{client.id} answers every request")
 
 
 @requirement("DISTRO-CONNECTION-003", MUST, "#ejector-check", bug="B03")
 async def idle_client_is_asked(kit: Kit) -> None:
-    """A connection is asked for a sign of life once it has been idle for 20 s, not before."""
+    """The node sends a detection on a connection once the connection has been idle for 20 s, and not before."""
     client = await kit.client(idle=True)
     asked = _asked(client)
     await kit.never(asked, for_ms=kit.timings.idle_ms - _CHECK_MS, what=f"{client.id} was active a moment ago")
@@ -54,9 +54,9 @@ async def idle_client_is_asked(kit: Kit) -> None:
 
 @requirement("DISTRO-CONNECTION-004", MUST, "#wire-checks, #ejector-check")
 async def active_client_is_not_asked(kit: Kit) -> None:
-    """Requests count as signs of life: who sends them is not asked for one, while who sends none is.
+    """Requests count as signs of life: a client that sends requests gets no detection, and an idle client gets one.
 
-    Beside a client that is idle: where nobody is asked, that somebody is not says nothing.
+    The idle client shows that the node sends detections at all; without it the absence of one would prove nothing.
     """
     client, idle = await kit.client(idle=True), await kit.client(idle=True)
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):

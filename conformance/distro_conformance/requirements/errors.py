@@ -1,4 +1,4 @@
-"""What a malformed request gets, and that its connection survives it (docs/protocol #wire-errors, #wire-checks,
+"""Answers to malformed requests, whose connections survive (docs/protocol #wire-errors, #wire-checks,
 #wire-envelope)."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ async def unknown_type_is_no_handler(kit: Kit) -> None:
 
 @requirement("DISTRO-ERROR-002", MUST, "#wire-checks, #wire-errors")
 async def unreadable_body_is_bad_gateway(kit: Kit) -> None:
-    """A request whose body is no JSON is answered with ErrorResponse 502, and its connection survives."""
+    """A request whose body is not JSON is answered with ErrorResponse 502, and its connection survives."""
     connection = await kit.connection(SDK_LABELS)
     reply = await connection.ask_raw("ServiceQueryRequest", b"{")
     _require_error(kit, reply, 502, "a body of one brace")
@@ -53,15 +53,15 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
 
 @requirement("DISTRO-ERROR-006", MUST, "#wire-envelope, #wire-errors")
 async def codes_agree(kit: Kit) -> None:
-    """Every answer says success in both codes, or in neither."""
+    """Every answer reports success in both codes, or in neither."""
     client, service = kit.foreign_client(), kit.service()
-    told = {
+    replies = {
         "CHANGE": await kit.peer.sync(client, 1, (service, "10.0.0.1", 80)),
         "VERIFY": await kit.peer.verify(client, 1),
         "wrong VERIFY": await kit.peer.verify(kit.foreign_client(), 1),
         "DELETE": await kit.peer.delete(client),
     }
-    for what, reply in told.items():
+    for what, reply in replies.items():
         codes = (reply.body.get("resultCode"), reply.body.get("errorCode"))
         kit.note(f"{what}: {reply}")
         kit.require((codes[0] == 200) == (codes[1] == 0), f"codes that agree in the answer to {what}", reply.body)

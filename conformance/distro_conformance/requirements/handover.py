@@ -1,7 +1,7 @@
-"""What becomes of a client of the HTTP API when its owner changes (docs/protocol #owner-responsible, #owner-handover).
+"""Changes of the owner of a client of the HTTP API (docs/protocol #owner-responsible, #owner-handover).
 
-A member leaves the list of the node and comes back: that moves ownership the same way in every release, and by nobody's
-time-outs. Each check has a node of its own for it.
+A member leaves the list of the node and comes back: this moves ownership the same way in every release and depends on
+no time-out. Each of these checks starts a node of its own.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from distro_conformance.waiting import known
 from distro_traces.content import Replica
 
 _READ_MS = 6_000
-"""Until a changed list is read, and who owns what is computed anew."""
+"""Until the node has read a changed list and recomputed the owners."""
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
 _VERIFY_MS = 4_000
-"""From one VERIFY of a member that is played to its next."""
+"""Between two VERIFYs of a played member."""
 _UNDER_WAY_MS = 1_000
-"""Until what was sent before the owner changed has arrived."""
+"""Until messages that were sent before the owner changed have arrived."""
 
 
 class _Moved(NamedTuple):
-    """A client of member `leaver`, which is the node's while that is not on the list; `stayer` is, all the time."""
+    """A client of member `leaver`. The node owns it while `leaver` is not on the list; `stayer` is always on the
+    list."""
 
     client: PlayedHttpClient
     service: str
@@ -47,62 +48,65 @@ async def heir_speaks_for_the_client(kit: Kit) -> None:
     reply = await client.register(more)
     kit.note(f"it registers {more} at the node: {reply}")
     both = sorted((service, more))
-    told = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: services_of(copy) == both)
+    announced = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: services_of(copy) == both)
     what = f"a CHANGE of {client.id} with {' and '.join(both)} at {stayer.address}"
-    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+    await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-OWNER-003", MUST, "#owner-responsible, #lease-beats", since="2.2.1", own_node=True)
 async def former_owner_falls_silent(kit: Kit) -> None:
-    """Who is not the owner of a client of the HTTP API any more verifies it no more, and takes it for dead no more."""
+    """A node that no longer owns a client of the HTTP API no longer verifies it and no longer judges whether it is
+    alive."""
     await kit.start_node()
     moved = await _accepted(kit)
     await _comes_back(kit, moved)
     await kit.settle(_UNDER_WAY_MS)
-    before = _said(kit, moved)
+    before = _sent_about(kit, moved)
 
-    spoken_for = known(lambda: next((each for each in _said(kit, moved) if each not in before), None))
+    spoken_for = known(lambda: next((each for each in _sent_about(kit, moved) if each not in before), None))
     client = moved.client.id
-    await kit.never(spoken_for, for_ms=_GONE_MS + 2 * _CHECK_MS, what=f"{client} is not the node's to speak for")
+    await kit.never(spoken_for, for_ms=_GONE_MS + 2 * _CHECK_MS, what=f"the node does not own {client}")
     copy = await kit.peer.query(client)
     kit.require(copy is not None and _is_alive(copy), f"a healthy {client} at the node, which does not judge it", copy)
 
 
 @requirement("DISTRO-OWNER-004", MUST, "#owner-handover", bug="B22", since="2.2.1", own_node=True)
-async def new_owner_is_told(kit: Kit) -> None:
-    """A node that accepted what a client of the HTTP API publishes sends it to a member that joins and owns it."""
+async def new_owner_is_sent_the_client(kit: Kit) -> None:
+    """A node that accepted what a client of the HTTP API publishes sends it to a member that joins and becomes its
+    owner."""
     await kit.start_node()
     moved = client, service, leaver, _ = await _accepted(kit)
     await _comes_back(kit, moved)
-    told = kit.arrival("CHANGE", client.id, at=leaver, carrying=lambda copy: services_of(copy) == [service])
-    held = services_of(await kit.peer.query(client.id)) == [service]  # who gives no heartbeat is held for a while only
+    sent = kit.arrival("CHANGE", client.id, at=leaver, carrying=lambda copy: services_of(copy) == [service])
+    held = services_of(await kit.peer.query(client.id)) == [service]  # a client without beats is held only for a while
 
     async def otherwise() -> dict[str, object]:
-        return {"held": held, "told": len(kit.arrivals(client.id, leaver))}
+        return {"held": held, "told": len(kit.arrivals(client.id, leaver))}  # codespell:ignore told
 
     what = f"a CHANGE of {client.id} with {service} at {leaver.address}"
-    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)
+    await kit.eventually(sent, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)
 
 
 @requirement("DISTRO-OWNER-005", SHOULD, "#owner-handover", since="2.2.1", own_node=True)
 async def conclusions_are_not_handed_over(kit: Kit) -> None:
-    """What a node only concluded, from beats that went elsewhere, is not sent to the owner that they went to."""
+    """A state that a node only inferred from missing beats is not sent to the owner that received those beats."""
     await kit.start_node()
     moved = client, _, leaver, stayer = await _copied(kit)
     await kit.change_members(stayer)
     dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
     within_ms = _READ_MS + _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
-    await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, taken for dead, at {stayer.address}")
+    await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
     await _comes_back(kit, moved)
-    told = kit.arrival("CHANGE", client.id, at=leaver)
-    what = f"{leaver.address} knows better than the node whether {client.id} is alive"
-    await kit.never(told, for_ms=2 * kit.timings.sync_ms, what=what)
+    sent = kit.arrival("CHANGE", client.id, at=leaver)
+
+    what = f"{leaver.address} received the beats of {client.id}, and the node did not"
+    await kit.never(sent, for_ms=2 * kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-OWNER-006", MUST, "#owner-handover", since="2.2.1", own_node=True)
 async def what_waits_is_sent(kit: Kit) -> None:
-    """What a client of the HTTP API asked of a node is sent to a member until that acknowledges it, also once another
-    member owns the client."""
+    """A change that a client of the HTTP API requested from a node is sent to a member until the member acknowledges
+    it, even if another member owns the client by then."""
     await kit.start_node()
     moved = client, service, _, stayer = await _accepted(kit)
     more = kit.service()
@@ -126,8 +130,8 @@ async def what_waits_is_sent(kit: Kit) -> None:
 
 @requirement("DISTRO-OWNER-008", SHOULD, "#owner-handover", bug="B22", since="2.1.2")
 async def what_was_replaced_does_not_come_back(kit: Kit) -> None:
-    """What a change of a client of the HTTP API has replaced is not taken from a member that has not acknowledged the
-    change."""
+    """A node does not accept the content that a change of a client of the HTTP API has replaced from a member that has
+    not acknowledged the change."""
     client, service, more = kit.http_client(kit.target.address), kit.service(), kit.service()
     await client.register(service)
     first = await kit.arrange_sent("CHANGE", client.id, at=kit.peer, within_ms=2 * kit.timings.sync_ms)
@@ -146,8 +150,8 @@ async def what_was_replaced_does_not_come_back(kit: Kit) -> None:
 
 @requirement("DISTRO-OWNER-007", MUST, "#lease-beats, #verify-accept, #owner-responsible", since="2.2.1", own_node=True)
 async def heir_counts_verifies_as_beats(kit: Kit) -> None:
-    """Who inherits a client of the HTTP API counts a recent VERIFY as a beat, however old its copy is: it takes no
-    instance of the client for unhealthy or dead before its time-outs have passed since then."""
+    """The new owner of a client of the HTTP API counts a recent VERIFY as a beat, however old its copy is: it marks no
+    instance of the client unhealthy and removes none before the time-outs have passed since that VERIFY."""
     await kit.start_node()
     client, service, leaver, stayer = await _copied(kit)
     copied_ms = kit.target.clock.now_ms()
@@ -172,8 +176,9 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
 
 
 def _moving(kit: Kit) -> _Moved:
-    """In `strict` a member that is back, but was not heard of yet, is represented by the next one in the ring. Who
-    leaves is the one of whom that is not the node, so that the client gets home by way of a third."""
+    """In `strict` the next member in the ring represents a member that is back but has not reported itself yet.
+    `leaver` is the played member that the node does not represent, so the client returns to it by way of the third
+    member."""
     ring = sorted((kit.target.address, *(peer.address for peer in kit.peers)))
     after_node = ring[(ring.index(kit.target.address) + 1) % len(ring)]
     leaver, stayer = sorted((kit.peer, kit.other), key=lambda peer: peer.address != after_node)
@@ -191,7 +196,7 @@ async def _copied(kit: Kit) -> _Moved:
 
 
 async def _accepted(kit: Kit) -> _Moved:
-    """The client has registered at the node, which owns it, and `stayer` knows."""
+    """The client has registered at the node, which owns it, and `stayer` has received its CHANGE."""
     moved = client, service, leaver, stayer = _moving(kit)
     await kit.change_members(stayer)
 
@@ -207,22 +212,22 @@ async def _accepted(kit: Kit) -> _Moved:
 
 
 async def _comes_back(kit: Kit, moved: _Moved) -> None:
-    """`leaver` is on the list again and has reported itself, and the node knows whose the client is."""
+    """`leaver` is on the list again and has reported itself, and the node treats it as the owner of the client."""
     client, _, leaver, stayer = moved
     await kit.change_members(leaver, stayer)
 
     async def passed_on() -> bool:
         await leaver.report()
         before = len(leaver.http.requests)
-        await client.light_beat(kit.service())  # of what nobody knows, and so of no effect where it is not passed on
+        await client.light_beat(kit.service())  # an unknown service: no effect if it is not passed on
         return len(leaver.http.requests) > before
 
     await kit.arrange(passed_on, within_ms=_READ_MS, what=f"a node that knows {leaver.address} as the owner")
     kit.note(f"{leaver.address} has reported itself, and the node passes on to it what {client.id} asks")
 
 
-def _said(kit: Kit, moved: _Moved) -> list[Arrival]:
-    """What members were told of the client, but for CHANGEs to `leaver`: those are the hand-over's."""
+def _sent_about(kit: Kit, moved: _Moved) -> list[Arrival]:
+    """All requests about the client, except CHANGEs to `leaver`, which belong to the hand-over."""
     client, _, leaver, stayer = moved
     at_leaver = (each for each in kit.arrivals(client.id, leaver) if not each.is_about("CHANGE"))
     return [*kit.arrivals(client.id, stayer), *at_leaver]

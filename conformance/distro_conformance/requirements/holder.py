@@ -1,7 +1,7 @@
-"""The holder's side of anti-entropy: which copy it confirms, and what stays gone (docs/protocol #receive-change,
-#verify-round).
+"""The holder's side of anti-entropy: which copies it confirms, and which clients stay removed (docs/protocol
+#receive-change, #verify-round).
 
-Only what a holder does not confirm is ever repaired, so a confirmation too many hides a wrong copy for good.
+A copy is repaired only after a VERIFY of it fails, so a wrong success hides a wrong copy for ever.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
 
 _ATTEMPTS, _SERVICES = 10, 20
-"""At meeting each other, and how much there is to be done meanwhile."""
+"""Attempts to make the two CHANGEs overlap, and the number of services in them."""
 
 
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
-    """A VERIFY of another revision than that of the copy fails, be it higher or lower, for a client of either kind."""
+    """A VERIFY fails if its revision is higher or lower than that of the copy, for a client of either kind."""
     for client in _of_either_kind(kit):
         await kit.synced(5, client=client)
         for revision in (6, 4, -5):
@@ -32,13 +32,13 @@ async def verify_of_another_revision_fails(kit: Kit) -> None:
 @requirement("DISTRO-HOLDER-002", MUST, "#verify-accept")
 async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
     """A VERIFY of an unknown client of either kind fails, every time."""
-    for client in 2 * _of_either_kind(kit):  # asking must not make it known
+    for client in 2 * _of_either_kind(kit):  # the first VERIFY must not create it
         _require_typed_failure(kit, await _verified(kit, client, 0), f"VERIFY of {client}, which was never synced")
 
 
 @requirement("DISTRO-HOLDER-003", MUST, "#receive-late, #defect-d3", bug="B26")
 async def late_change_is_not_applied(kit: Kit) -> None:
-    """A CHANGE that comes after the DELETE of its client does not bring the client back."""
+    """A CHANGE that arrives after the DELETE of its client does not restore the client."""
     client, _ = await kit.synced()
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
@@ -59,7 +59,7 @@ async def late_change_is_not_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-004", MUST, "#receive-delete")
 async def unknown_delete_succeeds(kit: Kit) -> None:
-    """A DELETE of an unknown client of either kind succeeds: a failure would be repeated for ever."""
+    """A DELETE of an unknown client of either kind succeeds: a failed DELETE would be retried for ever."""
     for client in _of_either_kind(kit):
         reply = await kit.peer.delete(client)
         kit.note(f"{kit.peer.address} sends DELETE of {client}, which was never synced: {reply}")
@@ -79,7 +79,8 @@ async def asking_creates_nothing(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-006", MUST, "#receive-change, #distro-content")
 async def change_is_the_whole_client(kit: Kit) -> None:
-    """A CHANGE is the whole client, of either kind: what it does not mention is removed, and lists follow."""
+    """A CHANGE holds everything that a client of either kind publishes: what it does not mention is removed, also from
+    lists."""
     reader = await kit.client()
     for client in _of_either_kind(kit):
         first, second = kit.service(), kit.service()
@@ -94,7 +95,7 @@ async def change_is_the_whole_client(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")
 async def delete_ends_a_copy(kit: Kit) -> None:
-    """A DELETE ends a copy of a client of either kind, and what it published is in no list."""
+    """A DELETE removes the copy of a client of either kind, and no list shows what the client published."""
     reader = await kit.client()
     for client in _of_either_kind(kit):
         _, service = await kit.synced(client=client)
@@ -107,7 +108,7 @@ async def delete_ends_a_copy(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-008", MUST, "#receive-equal, #defect-d4")
 async def other_cluster_is_applied(kit: Kit) -> None:
-    """A CHANGE of nothing but the cluster of an instance is applied."""
+    """A CHANGE that differs only in the cluster of an instance is applied."""
     client, service = await kit.synced(1)
     content = sync_data(client, 2, [(service, "10.0.0.1", 80)])
     content["instancePublishInfos"][0]["cluster"] = "blue"
@@ -125,7 +126,7 @@ async def other_cluster_is_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-009", MUST, "#distro-envelope, #receive-change")
 async def add_is_a_change(kit: Kit) -> None:
-    """An ADD is applied as a CHANGE is."""
+    """An ADD is applied like a CHANGE."""
     client, service = kit.foreign_client(), kit.service()
     content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
     reply = await kit.peer.say(distro_request("ADD", client, target=kit.target.address, content=content))
@@ -136,13 +137,13 @@ async def add_is_a_change(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal")
 async def every_field_is_applied(kit: Kit) -> None:
-    """A CHANGE of health, metadata or address of an instance, or of the group or namespace of its service, is applied,
-    whichever it is."""
+    """A CHANGE that differs in only one field is applied: the health, metadata or address of an instance, or the group
+    or namespace of its service."""
     client, service = await kit.synced(1)
     changed: dict[str, object] = {}
     for revision, (field, value) in enumerate((("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2):
         content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
-        changed[field] = value  # and nothing else, compared with the CHANGE before
+        changed[field] = value  # the only difference from the previous CHANGE
         content["instancePublishInfos"][0] |= changed
         await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} with {field} {value}")
@@ -163,7 +164,7 @@ async def every_field_is_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-011", MUST, "#verify-accept, #defect-d11", since="2.1.2")
 async def zero_is_no_wildcard(kit: Kit) -> None:
-    """A VERIFY of revision 0 fails where the copy has another one: nothing is confirmed that was not compared."""
+    """A VERIFY of revision 0 fails if the copy has another revision: 0 is not a wildcard."""
     client, _ = await kit.synced(3)
     reply = await _verified(kit, client, 0)
     right, other = await _verified(kit, client, 3), await _verified(kit, client, 4)
@@ -177,7 +178,8 @@ async def zero_is_no_wildcard(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-012", MUST, "#receive-torn, #receive-change", bug="B05", since="2.3.0")
 async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
-    """Of two CHANGEs of a client at once the node holds one, whole: the content that belongs to its revision."""
+    """After two simultaneous CHANGEs of a client the node holds exactly one of them: its content and revision belong
+    together."""
     for _ in range(_ATTEMPTS):
         client, older, newer = kit.foreign_client(), *([kit.service() for _ in range(_SERVICES)] for _ in range(2))
         said = {1: sorted(older), 2: sorted((*older, *newer))}
@@ -201,8 +203,8 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
 
 
 def _of_either_kind(kit: Kit) -> tuple[str, ...]:
-    """A client with a connection to `peer`, and one of the HTTP API that `peer` owns: which needs `peer` to be on the
-    node's list of members."""
+    """A client with a connection to `peer`, and a client of the HTTP API that `peer` owns, which requires `peer` to be
+    on the node's list of members."""
     if not kit.target.limits.counts_members:
         return (kit.foreign_client(),)
     return kit.foreign_client(), kit.http_client(kit.peer.address).id
@@ -215,6 +217,6 @@ async def _verified(kit: Kit, client: str, revision: int) -> Message:
 
 
 def _require_typed_failure(kit: Kit, reply: Message, what: str) -> None:
-    """Any other bad end of a VERIFY brings nothing (docs/protocol #defect-d10)."""
+    """Any other failure of a VERIFY leads to no CHANGE (docs/protocol #defect-d10)."""
     is_typed = reply.type == "DistroDataResponse"
     kit.require(is_typed and not reply.succeeded, f"a typed failure for {what}", reply)

@@ -1,5 +1,5 @@
-"""Clients of the HTTP API: no connection, one owner by hash, and beats (docs/protocol #owner-place, #lease-copies and
-#http-v1)."""
+"""Clients of the HTTP API, which have no connection, one owner by hash, and beats (docs/protocol #owner-place,
+#lease-copies and #http-v1)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from distro_traces.content import Replica
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
 _ATTEMPTS = 10
-"""At meeting each other."""
+"""Attempts to make two requests overlap."""
 _CLIENTS = 4
-"""Of each member: enough for hashes of either sign."""
+"""Clients of each member: enough for hashes of either sign."""
 _HAS_REVISIONS = Span(since="2.1.2")
 _HAS_LATER_API = Span(since="2.2.0")
 _SHORT_MS = 6_000
@@ -33,15 +33,15 @@ _SHORT_MS = 6_000
 
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
-    """An instance registered over HTTP at its owner is in a SNAPSHOT, and reaches every other member whole, as a CHANGE
-    of `ip:port#true`."""
+    """An instance that is registered over HTTP at its owner is in a SNAPSHOT, and every other member receives all of it
+    in a CHANGE of `ip:port#true`."""
     client, service = await _registered(kit, cluster="blue", zone="a")
     for peer in kit.peers:
         change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
         published = change.call.replica.published if change.call and change.call.replica else ()
         found = [(each.service, each.ip, each.port, each.cluster) for each in published]
-        told = (service, client.ip, client.port, "blue")
-        kit.require(found == [told], f"the CHANGE to hold {told} and nothing else", found)
+        registered = (service, client.ip, client.port, "blue")
+        kit.require(found == [registered], f"the CHANGE to hold {registered} and nothing else", found)
         zone = json.loads(published[0].attributes).get("zone")
         kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
     snapshot = {replica.client: services_of(replica) for replica in await kit.peer.snapshot()}
@@ -50,7 +50,7 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
 async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
-    """An instance whose beats stay out is unhealthy after 15 s and gone after 30 s, each at the next check."""
+    """An instance without beats is unhealthy after 15 s and removed after 30 s, each at the next check."""
     began_ms = kit.target.clock.now_ms()
     client, service = await _registered(kit)
     reader = await kit.client()
@@ -72,7 +72,7 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
         within_ms=left_of(_UNHEALTHY_MS + _CHECK_MS + kit.timings.view_ms),
         what=f"{client.id} shown as unhealthy",
     )
-    # A reader on a busy machine may miss the ten seconds in between; the member was sent them all the same.
+    # A reader on a busy machine may miss the ten seconds in between; the CHANGE still reached the member.
     changes = [each.call.replica for each in kit.arrivals(client.id) if each.call and each.call.replica]
     announced = any(not published.healthy for replica in changes for published in replica.published)
     if seen != "unhealthy" and not announced:
@@ -86,7 +86,7 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-013", MUST, "#ip-port-creation, #lease-beats", bug="B30", since="2.0.3")
 async def client_is_created_once(kit: Kit) -> None:
-    """Instances end for want of beats also where the first two requests of their client came at once."""
+    """Instances without beats are removed even if the first two requests of their client arrived at the same time."""
     clients = [kit.http_client(kit.target.address) for _ in range(_ATTEMPTS)]
     services = [kit.service() for _ in range(2)]
     replies = await asyncio.gather(*(client.register(service) for client in clients for service in services))
@@ -99,7 +99,8 @@ async def client_is_created_once(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
-    """A request about an instance that another member owns is passed on, and its answer is given back unchanged."""
+    """A request about an instance that another member owns is passed on to the owner, and the owner's answer is
+    returned unchanged."""
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
         for number, request in enumerate((client.register, client.beat, client.deregister), 1):
@@ -117,7 +118,7 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-004", MUST, "#lease-beats, #http-v1")
 async def beats_keep_an_instance(kit: Kit) -> None:
-    """Beats keep their instance healthy, and no other one of its client."""
+    """Beats keep their own instance healthy, and no other instance of its client."""
     client, service = await _registered(kit)
     other = kit.service()
     await client.register(other)
@@ -126,7 +127,7 @@ async def beats_keep_an_instance(kit: Kit) -> None:
     end_ms = beaten_ms + _UNHEALTHY_MS + _CHECK_MS
 
     async def beats() -> Mapping[str, bool]:
-        """What is healthy half a minute of beats later."""
+        """The healthy instances after half a minute of beats."""
         nonlocal beaten_ms
         await client.beat(service)
         last_ms, beaten_ms = beaten_ms, kit.target.clock.now_ms()
@@ -143,12 +144,13 @@ async def beats_keep_an_instance(kit: Kit) -> None:
 
     while kit.target.clock.now_ms() < end_ms:
         await beats()
-    await kit.eventually(other_ends, within_ms=_CHECK_MS, what=f"no healthy {other}, whose beats stay out")
+    await kit.eventually(other_ends, within_ms=_CHECK_MS, what=f"no healthy {other}, which gets no beats")
 
 
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
 async def beat_registers(kit: Kit) -> None:
-    """A whole beat of an unknown instance registers it, a light one is told that it is unknown."""
+    """A whole beat of an unknown instance registers the instance, and a light beat is answered with the code for an
+    unknown instance."""
     client, service = kit.http_client(kit.target.address), kit.service()
     light = await client.light_beat(service)
     kit.note(f"a light beat of {client.id}: {light}")
@@ -162,14 +164,15 @@ async def beat_registers(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
-    """A deregistration over HTTP ends the instance, and 30 s later the client, and the members are told."""
+    """A deregistration over HTTP removes the instance, and 30 s later the client, and both changes are sent to the
+    members."""
     client, service = await _registered(kit)
     change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
     reply = await client.deregister(service)
     kit.note(f"it deregisters: {reply}")
     kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
 
-    async def told() -> Arrival | None:
+    async def announced() -> Arrival | None:
         for operation in ("CHANGE", "DELETE"):
             arrival = await kit.arrival(operation, client.id, after=change)()
             if arrival and arrival.call and not services_of(arrival.call.replica):
@@ -177,7 +180,7 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
         return None
 
     what = f"a CHANGE of {client.id} without {service}, or its DELETE"
-    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+    await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually_listed(await kit.client(), service)
     within_ms = _GONE_MS + 2 * kit.timings.clean_ms + 2 * kit.timings.sync_ms
     await kit.eventually_sent("DELETE", client.id, within_ms=within_ms)
@@ -185,9 +188,10 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-007", MUST, "#lease-beats, #revision-ip-port", bug="B06", since="2.1.2")
 async def health_has_a_revision(kit: Kit) -> None:
-    """An instance that turns unhealthy for want of beats reaches the members as a CHANGE, under another revision.
+    """An instance that becomes unhealthy because it gets no beats reaches the members as a CHANGE with another
+    revision.
 
-    Where a check of beats comes so late that the instance is gone by then, it never was unhealthy.
+    If a check of beats is so late that it removes the instance, the instance never was unhealthy.
     """
     began_ms = kit.target.clock.now_ms()
     client, _ = await _registered(kit)
@@ -214,7 +218,7 @@ async def health_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
-    """A beat makes an unhealthy instance healthy again, and the members are told."""
+    """A beat makes an unhealthy instance healthy again, and the members receive a CHANGE."""
     client, service = await _registered(kit)
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
     unhealthy = await kit.arrange(_told(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}")
@@ -229,7 +233,8 @@ async def beat_heals(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
 async def no_second_hop(kit: Kit) -> None:
-    """What a member has passed on is not passed on again: who is not the owner refuses it with 400."""
+    """A request that a member has passed on is not passed on again: a node that is not the owner refuses it with
+    400."""
     client = kit.http_client(kit.peer.address)
     reply = await client.passed_on(kit.service())
     kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
@@ -240,8 +245,8 @@ async def no_second_hop(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-010", MUST, "#http-v1")
 async def list_over_http(kit: Kit) -> None:
-    """A list over HTTP shows all that is published and enabled, under the grouped name, and needs no owner; one of a
-    cluster, or of the healthy, leaves out all others."""
+    """A list over HTTP, from any member, shows all published and enabled instances under the grouped name; a list of
+    one cluster, or of healthy instances, leaves out all others."""
     service, reader = kit.service(), kit.http_client(kit.peer.address)
     parts: Sequence[Json] = ({"healthy": False}, {"clusterName": "blue"}, {"enabled": False})
     for port, part in enumerate(parts, 80):
@@ -288,12 +293,12 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
     reply = await client.register(service)
     kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node by {api}: {reply}")
     kit.assume(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
-    told, reader, was_shown = kit.arrival("CHANGE", client.id), await kit.client(), False
+    announced, reader, was_shown = kit.arrival("CHANGE", client.id), await kit.client(), False
 
     async def reached() -> object:
-        nonlocal was_shown  # who gives no heartbeat is shown for a while only
+        nonlocal was_shown  # a client without beats is shown only for a while
         was_shown |= [host.address for host in await reader.query(service)] == [f"{client.ip}:{client.port}"]
-        return _passed_on(client, kit.peer) or await told()
+        return _passed_on(client, kit.peer) or await announced()
 
     async def shown_here() -> dict[str, object]:
         return {"shown": was_shown}
@@ -304,8 +309,8 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-014", MUST, "#revision-ip-port", since="2.1.2")
 async def each_part_has_a_revision(kit: Kit) -> None:
-    """Each part of what a client of the HTTP API publishes, changed alone, gives the client another revision: metadata,
-    weight, enabled, health, cluster, and which services there are."""
+    """A change of any single part of what a client of the HTTP API publishes changes the client's revision: metadata,
+    weight, enabled, health, cluster, and the set of services."""
     apis = ("v1", later_api(kit.target.profile)) if kit.target.profile in _HAS_LATER_API else ("v1",)
     for api in apis:
         client, service = replace(kit.http_client(kit.target.address), api=api), kit.service()
@@ -337,14 +342,14 @@ async def each_part_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-015", MUST, "#lease-beats")
 async def time_outs_in_the_metadata_count(kit: Kit) -> None:
-    """Time-outs in the metadata of an instance decide when it is unhealthy and when it is removed, and for no other
+    """Time-outs in the metadata of an instance decide when it is unhealthy and when it is removed, and affect no other
     instance of its client."""
     began_ms = kit.target.clock.now_ms()
     short, long = _timeouts(_SHORT_MS, 2 * _SHORT_MS), _timeouts(2 * _GONE_MS, 3 * _GONE_MS)
     client, brief = await _registered(kit, **short)
     patient = kit.service()
     await client.register(patient, long)
-    kit.note(f"it registers {patient} too; the metadata of the two say {short} and {long}")
+    kit.note(f"it registers {patient} too; the metadata of the two hold {short} and {long}")
 
     async def healthy() -> Mapping[str, bool]:
         copy = await kit.peer.query(client.id)
@@ -369,8 +374,8 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-016", MUST, "#lease-beats, #http-beat")
 async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
-    """A whole beat of a registered instance counts for the service that its body names, whatever service the parameter
-    of the request names."""
+    """A whole beat of a registered instance counts for the service that its body names, whatever service the request
+    parameter names."""
     client, named = await _registered(kit)
     in_body = kit.service()
     await client.register(in_body)
@@ -400,8 +405,8 @@ async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-017", MUST, "#http-v1, #index-entries")
 async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
-    """A deregistration over HTTP ends one instance: those of other clients of the service, and of its client under
-    other services, stay in the CHANGE and in lists over gRPC and HTTP."""
+    """A deregistration over HTTP removes one instance: instances of other clients of the service, and of the same
+    client under other services, stay in the CHANGE and in lists over gRPC and HTTP."""
     client, service = await _registered(kit)
     other = kit.service()
     await client.register(other)
@@ -413,8 +418,8 @@ async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
     await kit.arrange_listed(reader, service, f"{client.ip}:{client.port}", *addresses)
     await client.deregister(service)
     kit.note(f"it deregisters {service}, which {neighbour.id} publishes too, and keeps {other}")
-    told = kit.arrival("CHANGE", client.id, carrying=lambda replica: services_of(replica) == [other])
-    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {other} alone")
+    changed = kit.arrival("CHANGE", client.id, carrying=lambda replica: services_of(replica) == [other])
+    await kit.eventually(changed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {other} alone")
     await kit.eventually_listed(reader, service, *addresses)
     await kit.eventually_listed(reader, other, f"{client.ip}:{client.port}")
     over_http = [f"{each['ip']}:{each['port']}" for each in json.loads((await neighbour.list(service)).text)["hosts"]]
@@ -422,7 +427,7 @@ async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
 
 
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
-    """Metadata of an instance. No beat may be due later than the time-outs."""
+    """Metadata of an instance. The beat interval must not exceed the time-outs."""
     return {
         "preserved.heart.beat.interval": str(min(unhealthy_ms, _BEAT_MS)),
         "preserved.heart.beat.timeout": str(unhealthy_ms),
@@ -431,12 +436,12 @@ def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
 
 
 def _passed_on(client: PlayedHttpClient, owner: PlayedPeer) -> list[Json]:
-    """To the played member."""
+    """Requests that the node passed on to the played member."""
     return [each for each in owner.http.requests if each["query"].get("ip") == client.ip]
 
 
 def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
-    """Looks for a CHANGE that shows the client's one instance so."""
+    """Looks for a CHANGE that shows the client's one instance with this health."""
 
     def shows(replica: Replica) -> bool:
         return [each.healthy for each in replica.published] == [healthy]
@@ -445,7 +450,7 @@ def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None)
 
 
 def _ended(kit: Kit, client: str, after: Arrival) -> Look[Arrival]:
-    """Looks for a CHANGE or a DELETE after which nothing is left of the client's instance."""
+    """Looks for a CHANGE or a DELETE that removes the client's instance."""
 
     async def look() -> Arrival | None:
         emptied = kit.arrival("CHANGE", client, after=after, carrying=lambda replica: not replica.published)
@@ -455,8 +460,9 @@ def _ended(kit: Kit, client: str, after: Arrival) -> Look[Arrival]:
 
 
 def _assume_checks(kit: Kit, since_ms: int) -> None:
-    """Checks of beats come every five seconds: an instance is gone without having been unhealthy only where one of them
-    is late by the ten seconds in between, less the five that it may come after the time."""
+    """Beats are checked every five seconds. An instance is removed without having been unhealthy only if a check is
+    late by five seconds: the ten seconds in between, less the five that a check may regularly come after the
+    time-out."""
     taken_ms = kit.target.clock.slack_since(since_ms)
     kit.assume(taken_ms < _CHECK_MS, "checks of beats in time", f"this machine took {taken_ms} ms")
 

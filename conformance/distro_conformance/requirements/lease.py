@@ -1,7 +1,7 @@
-"""What ends by silence, what renews it, and what must not (docs/protocol #lease-copies,
+"""Leases of copies: when a copy expires, what renews its lease, and what must not (docs/protocol #lease-copies,
 #verify-accept, #receive-lease).
 
-A lease is two-sided: a copy that ends too soon is an outage, one that stays too long is a zombie.
+Both directions are checked: a copy that ends too soon is an outage, and one that stays too long lists a dead instance.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from distro_conformance.waiting import known
 
 _KEEP_ALIVE_MS = 4_000
 _UNHEALTHY_MS = 15_000
-"""After so long without a renewal an instance of the HTTP API is unhealthy."""
+"""An instance of the HTTP API is unhealthy after this time without a renewal."""
 _LAST_LOOK_MS = 500
-"""So long before its time is over it is looked once more; a server takes a few ms to answer."""
+"""The last look comes this long before the end of the lease; a server takes a few ms to answer."""
 
 
 @requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
 async def copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy that nobody verifies stays for its lease, and ends at the next check after it; subscribers are told."""
+    """A copy that is not verified stays for its lease and ends at the next check after it; subscribers receive a
+    push."""
     reader = await kit.client()
     since_ms = kit.target.clock.now_ms()
     client, service = await kit.synced()
@@ -43,7 +44,7 @@ async def verify_renews(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-003", MUST, "#verify-accept", since="2.1.2")
 async def failed_verify_renews_nothing(kit: Kit) -> None:
-    """A VERIFY that fails renews nothing, for a client of either kind."""
+    """A failed VERIFY does not renew the lease, for a client of either kind."""
     clients = [(await kit.synced(client=each))[0] for each in (None, kit.http_client(kit.peer.address).id)]
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms
     while kit.target.clock.now_ms() < until_ms:
@@ -51,24 +52,24 @@ async def failed_verify_renews_nothing(kit: Kit) -> None:
             await kit.peer.verify(client, 7)
         await kit.sleep(_KEEP_ALIVE_MS)
     for client in clients:
-        within_ms, what = 2 * kit.timings.clean_ms, f"the end of {client}, whose verifies all fail"
+        within_ms, what = 2 * kit.timings.clean_ms, f"the end of {client}, of which every VERIFY fails"
         await kit.eventually(kit.lacks(client), within_ms=within_ms, what=what)
 
 
 @requirement("DISTRO-LEASE-004", MUST, "#receive-lease", bug="B17")
 async def change_renews(kit: Kit) -> None:
-    """A CHANGE renews the lease: who is told of a client, of whichever kind, all the time keeps it."""
+    """Each CHANGE renews the lease of a client of either kind."""
     began_ms = kit.target.clock.now_ms()
     copies = [await kit.synced(client=each) for each in (None, kit.http_client(kit.peer.address).id)]
-    revision, told_ms = 1, dict.fromkeys((client for client, _ in copies), kit.target.clock.now_ms())
+    revision, sent_ms = 1, dict.fromkeys((client for client, _ in copies), kit.target.clock.now_ms())
     until_ms = began_ms + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_since(began_ms):  # the cleaner may be late
         revision += 1
-        for client, service in copies:  # half a turn apart: what ends between a look and the next CHANGE is not seen
+        for client, service in copies:  # half a turn apart: an end between a look and the next CHANGE is not observed
             copy = await kit.peer.query(client)
             if copy is None:
-                kit.assume_turns(kit.target.clock.now_ms() - told_ms[client], kit.timings.lease_ms, "renewals")
-            told_ms[client] = kit.target.clock.now_ms()
+                kit.assume_turns(kit.target.clock.now_ms() - sent_ms[client], kit.timings.lease_ms, "renewals")
+            sent_ms[client] = kit.target.clock.now_ms()
             kit.require(
                 copy is not None,
                 f"{client} to stay",
@@ -81,7 +82,7 @@ async def change_renews(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-005", MUST, "#lease-copies")
 async def connected_client_needs_no_lease(kit: Kit) -> None:
-    """A client that is connected to the node never ends by a lease, however long it changes nothing."""
+    """A client that is connected to the node never expires, however long it changes nothing."""
     client, _ = await kit.publisher()
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     await _keep_until(kit, until_ms, client.id, "it is connected and answers")
@@ -89,7 +90,7 @@ async def connected_client_needs_no_lease(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy of a client of the HTTP API ends with its lease too, not before."""
+    """A copy of a client of the HTTP API ends with its lease too, and not before."""
     http, since_ms = kit.http_client(kit.peer.address), kit.target.clock.now_ms()
     client, _ = await kit.synced(client=http.id)
     await _ends_with_its_lease(kit, since_ms, client)
@@ -108,7 +109,8 @@ async def verify_renews_beats(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-008", SHOULD, "#lease-pause", bug="B23", since="2.2.0", own_node=True)
 async def suspension_ends_no_lease(kit: Kit) -> None:
-    """A node that was suspended for longer than a lease ends no copy for it: nobody could have renewed one."""
+    """A node that was suspended for longer than a lease ends no copy because of that: no member could have renewed a
+    lease meanwhile."""
     await kit.start_node(short_lease=True)
     client, service = await kit.synced()
     await kit.suspend_node(kit.timings.lease_ms + 2 * kit.timings.clean_ms)
@@ -124,14 +126,15 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
 
 
 async def _ends_with_its_lease(kit: Kit, since_ms: int, client: str) -> None:
-    """Not before, and at the next check after it. It is there since then at the earliest."""
+    """Expects the copy to end at the next check after its lease, and not before. It exists since `since_ms` at the
+    earliest."""
     await _keep_until(kit, since_ms + kit.timings.lease_ms - 1_000, client, "its lease has not ended")
     within_ms = 1_000 + 2 * kit.timings.clean_ms
-    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
+    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which is not verified")
 
 
 async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
-    """For how long at most nothing renewed it."""
+    """The longest time without a renewal."""
     renewed_ms, longest_ms = since_ms, 0
 
     async def renew() -> None:
@@ -151,7 +154,8 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
 async def _keep_until(
     kit: Kit, until_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Looks every few seconds; a lease takes minutes. What a look brings after that time may have begun after it."""
+    """Queries the copy every few seconds; a lease takes minutes. The answer to a query that ends after `until_ms` is
+    ignored."""
     while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
         if meanwhile is not None:
             await meanwhile()
@@ -160,6 +164,6 @@ async def _keep_until(
         await kit.sleep(min(_KEEP_ALIVE_MS, before_last_ms if before_last_ms > 0 else left_ms))
         copy = await kit.peer.query(client)
         if copy is None and meanwhile is not None:
-            await meanwhile()  # tells whether it is this process that came too late
+            await meanwhile()  # shows whether this process was too late
         if kit.target.clock.now_ms() <= until_ms:
             kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")

@@ -1,4 +1,4 @@
-"""What a query shows (docs/protocol #index-push, #index-entries, #naming-requests)."""
+"""Answers to queries (docs/protocol #index-push, #index-entries, #naming-requests)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distro_conformance.waiting import known
 
 @requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
 async def registration_shows(kit: Kit) -> None:
-    """An acknowledged registration shows in queries of any client, and a deregistration ends that."""
+    """An acknowledged registration is in the answers to queries of any client until it is deregistered."""
     reader = await kit.client()
     client, service = await kit.publisher()
     await kit.eventually_listed(reader, service, "10.0.0.1:80")
@@ -21,7 +21,7 @@ async def registration_shows(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-002", MUST, "#naming-requests")
 async def unknown_service_is_empty(kit: Kit) -> None:
-    """A query of a service that nobody publishes succeeds and shows no hosts."""
+    """A query of a service that no client publishes succeeds and shows no hosts."""
     reply = await (await kit.client()).ask("ServiceQueryRequest", query_request(kit.service()))
     kit.require(reply.type == "QueryServiceResponse" and reply.succeeded, "success", reply)
     kit.require(read_hosts(reply) == (), "no hosts", reply.body)
@@ -29,7 +29,7 @@ async def unknown_service_is_empty(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-003", MUST, "#naming-requests")
 async def disabled_instance_is_hidden(kit: Kit) -> None:
-    """An instance that is not enabled is in no list, and is in every list again as soon as it is enabled."""
+    """A disabled instance is in no list, and is in every list again as soon as it is enabled."""
     service, reader, client = kit.service(), await kit.client(), await kit.client()
     await _register(client, service, 80, enabled=False)
     await _register(await kit.client(), service, 81)
@@ -42,7 +42,8 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
 async def selectors_select(kit: Kit) -> None:
-    """A query for healthy instances leaves unhealthy ones out, one for a cluster all others."""
+    """A query for healthy instances leaves out unhealthy ones, and a query for a cluster leaves out instances of other
+    clusters."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
@@ -56,7 +57,7 @@ async def selectors_select(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
-    """A list is the union of what all clients publish, own and synced, each as it was said."""
+    """A list is the union of what all clients publish, own and synced, each with its published values."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, weight=2.5, metadata={"zone": "a"})
     await _register(await kit.client(), service, 81)
@@ -70,7 +71,7 @@ async def list_is_the_union(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")
 async def services_are_listed(kit: Kit) -> None:
-    """The names of a group's services are listed plainly, with their number."""
+    """A list of the services of a group shows their names without the group, and their number."""
     client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
     for name in names:
         body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
@@ -84,7 +85,8 @@ async def services_are_listed(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-007", MUST, "#client-disconnect, #index-entries", bug="B13")
 async def gone_client_is_in_no_list(kit: Kit) -> None:
-    """Nothing that a client published, under however many services, is in a list once its connection has ended."""
+    """Once the connection of a client has ended no list shows anything that the client published, under however many
+    services."""
     reader = await kit.client()
     client, service = await kit.publisher()
     names = [service, kit.service()]
@@ -99,7 +101,7 @@ async def gone_client_is_in_no_list(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-008", MUST, "#index-entries, #index-push, #client-disconnect, #receive-delete")
 async def other_publishers_stay(kit: Kit) -> None:
-    """When one of several publishers of a service leaves, in whatever way, the others stay in every list and push."""
+    """When one of several publishers of a service leaves, in any way, the others stay in every list and push."""
     reader, service = await kit.client(), kit.service()
     await reader.subscribe(service)
     _, disconnecting, deregistering = clients = [await kit.client() for _ in range(3)]

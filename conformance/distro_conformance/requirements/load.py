@@ -1,5 +1,5 @@
-"""How a node starts: whom it asks, what it takes, what it does not do before (docs/protocol #load-first, #load-asks,
-#load-takes). Each check starts a node of its own."""
+"""The load of a starting node: which members it asks, what it accepts, and what it does not do before (docs/protocol
+#load-first, #load-asks, #load-takes). Each check starts a node of its own."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from distro_conformance.waiting import Look, known
 from distro_conformance.wire.messages import sync_data
 
 _STARTED_MS = 10_000
-"""Until a node that serves has asked for the first time; where nodes know their members it takes less than a second."""
+"""Until a serving node has sent its first request; it takes less than a second where nodes know their members."""
 _NOT_UPGRADED_WITH_DATA = Span(until="2.0.4")
-"""A first node of these counts its services in both of its stores, and takes no client while they differ: one that has
-loaded data of others only refuses for good. So it has to serve before it is given any (seen on a running 2.0.4)."""
+"""A first node of these releases counts its services in both of its stores, and accepts no client while they differ: a
+node that has only loaded copies refuses for ever. So it must serve before it gets any copy (observed on a running
+2.0.4)."""
 _HELD_MS = 15_000
 _BALLAST = 8 * 1024 * 1024
-"""Of the content, which is a third longer in the message."""
+"""The size of the content, which is a third longer in the message."""
 _LOAD_RETRY_MS, _LOAD_RETRY_2_0_MS = 30_000, 60_000
 
 
 @requirement("DISTRO-LOAD-001", MUST, "#load-first, #load-asks", bug="B32", since="2.2.1", own_node=True)
 async def load_is_asked_at_once(kit: Kit) -> None:
-    """A node that starts asks a member for everything at once, in ascending order, and nobody after a success."""
+    """A node that starts requests a SNAPSHOT at once, from the members in ascending order, and from no other member
+    after a success."""
     await kit.start_node()
     low, high = sorted(kit.peers, key=lambda peer: peer.address)
     await kit.eventually(_asked(low), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {low.address}")
@@ -38,25 +40,27 @@ async def load_is_asked_at_once(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-002", MUST, "#load-asks", since="2.2.1", own_node=True)
 async def next_member_is_asked(kit: Kit) -> None:
-    """Where a member fails a SNAPSHOT the next one is asked at once."""
+    """If a member fails a SNAPSHOT, the next member is asked at once."""
     await _is_loaded_from_the_next(kit, FAILURE)
 
 
 @requirement("DISTRO-LOAD-010", MUST, "#load-takes", since="2.2.1", own_node=True)
 async def half_a_snapshot_is_no_load(kit: Kit) -> None:
-    """A SNAPSHOT that cannot be read completes no load, though it says success: the next member is asked at once."""
+    """A SNAPSHOT that cannot be read does not complete the load, even if its answer reports success: the next member is
+    asked at once."""
     await _is_loaded_from_the_next(kit, HALF_A_SNAPSHOT)
 
 
 @requirement("DISTRO-LOAD-011", MUST, "#load-takes", since="2.2.1", own_node=True)
 async def snapshot_with_a_broken_client_is_no_load(kit: Kit) -> None:
-    """A SNAPSHOT of which one client cannot be taken completes no load: the next member is asked at once."""
+    """A SNAPSHOT with a client that cannot be applied does not complete the load: the next member is asked at once."""
     await _is_loaded_from_the_next(kit, snapshot_reply({"clientId": kit.foreign_client(), "namespaces": "none"}))
 
 
 @requirement("DISTRO-LOAD-003", MUST, "#load-takes", own_node=True)
 async def snapshot_is_applied(kit: Kit) -> None:
-    """What a snapshot holds is applied as copies: shown in lists, confirmed by revision, not verified."""
+    """The clients of a SNAPSHOT are applied as copies: lists show them, a VERIFY of their revision succeeds, and the
+    node does not verify them."""
     client, service = kit.foreign_client(), kit.service()
     serves_first = kit.target.profile in _NOT_UPGRADED_WITH_DATA
     if serves_first:
@@ -77,7 +81,7 @@ async def snapshot_is_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-009", SHOULD, "#load-size", bug="B11", since="2.2.1", own_node=True)
 async def large_snapshot_is_taken(kit: Kit) -> None:
-    """A snapshot of more than 10 MiB is taken like any other: who cannot load never verifies."""
+    """A SNAPSHOT of more than 10 MiB is applied like any other: a node that cannot load never verifies."""
     (client, service), ballast = (kit.foreign_client(), kit.service()), kit.foreign_client()
     large = sync_data(ballast, 1, [(kit.service(), "10.0.0.2", 80)], ballast="x" * _BALLAST)
     _all_answer(kit, snapshot_reply(sync_data(client, 1, [(service, "10.0.0.1", 80)]), large))
@@ -96,7 +100,7 @@ async def large_snapshot_is_taken(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-004", MUST, "#load-takes", since="2.2.1", own_node=True)
 async def no_verify_before_the_load(kit: Kit) -> None:
-    """Until its load is complete a node sends syncs and no VERIFY, and afterwards both."""
+    """Until its load is complete a node sends syncs but no VERIFY; afterwards it sends both."""
     asked = await _loads_slowly(kit, snapshot_reply())
     client, _ = await kit.publisher()
     await kit.eventually_sent("CHANGE", client.id)
@@ -109,7 +113,7 @@ async def no_verify_before_the_load(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-005", MUST, "#load-asks", since="2.2.1", own_node=True)
 async def failed_load_is_repeated(kit: Kit) -> None:
-    """Where every member has failed they are asked again later, until one answers."""
+    """If every member has failed, the node asks them again later, until one answers."""
     failing = [(peer, peer.answer("SNAPSHOT", ERROR)) for peer in kit.peers]
     await kit.start_node(until_loaded=False)
     for peer in kit.peers:
@@ -124,7 +128,7 @@ async def failed_load_is_repeated(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-006", MUST, "#receive-native", bug="B01", since="2.2.1", own_node=True)
 async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
-    """A snapshot leaves a client that is connected here as it is, however old its copy in there is."""
+    """A SNAPSHOT does not change a client that is connected to the node, however old its copy in the SNAPSHOT is."""
     client_of: list[str] = []
     stale, fresh = kit.service(), kit.service()
 
@@ -145,15 +149,15 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     await kit.settle(1_000)
     copy = await kit.peer.query(client.id)
     is_unharmed = services(copy) == sorted((stale, fresh))
-    heard = NOTHING if is_unharmed else await kit.heard_of(client.id, [stale])
-    observed = {**heard, "published": services(copy), "sent": [stale]}
+    answers = NOTHING if is_unharmed else await kit.heard_of(client.id, [stale])
+    observed = {**answers, "published": services(copy), "sent": [stale]}
     kit.require(is_unharmed, f"{client.id} with both services", copy, observed=observed)
 
 
 @requirement("DISTRO-LOAD-007", MUST, "#receive-late", bug="B27", since="2.2.1", own_node=True)
-async def snapshot_brings_nobody_back(kit: Kit) -> None:
-    """A client whose DELETE came while the snapshot was under way does not come back with it, and all others are
-    taken."""
+async def snapshot_restores_no_client(kit: Kit) -> None:
+    """A SNAPSHOT does not restore a client whose DELETE arrived while the SNAPSHOT was under way, and all its other
+    clients are applied."""
     (client, service), (rest, its) = ((kit.foreign_client(), kit.service()) for _ in range(2))
     reply = snapshot_reply(
         *(sync_data(each, 3, [(name, "10.0.0.1", 80)]) for each, name in ((client, service), (rest, its)))
@@ -172,7 +176,8 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-008", SHOULD, "#load-snapshot, #defect-d14", bug="B33", since="2.2.1", own_node=True)
 async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
-    """A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is."""
+    """A node that has not loaded yet refuses a SNAPSHOT request: the receiver would take its incomplete data for
+    complete."""
     asked = await _loads_slowly(kit, snapshot_reply())
     client, service = await kit.publisher()
     try:
@@ -196,7 +201,7 @@ async def _is_taken(kit: Kit, client: str, service: str) -> bool:
 
 
 async def _is_loaded_from_the_next(kit: Kit, reply: Reply) -> None:
-    """When the first member answers so."""
+    """Expects the load from the second member when the first one answers with `reply`."""
     low, high = sorted(kit.peers, key=lambda peer: peer.address)
     low.answer("SNAPSHOT", reply)
     client, service = kit.foreign_client(), kit.service()
@@ -220,9 +225,9 @@ def _asked(peer: PlayedPeer) -> Look[Arrival]:
 
 
 async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
-    """The node serves; members refused it so far, and from now on give it that after `_HELD_MS`.
+    """Starts the node while the members refuse its requests; from then on they answer with `reply` after `_HELD_MS`.
 
-    Returns the first request after that: however long the start takes, there is time left then.
+    Returns the first request after that, so that time is left however long the start takes.
     """
     _all_answer(kit, ERROR)
     await kit.start_node(until_loaded=False)

@@ -1,6 +1,6 @@
-"""Who counts as a member, who is sent to, whose the clients of others become (docs/protocol #member-report,
-#member-reported, #member-report-end, #sync-only-up, #owner-place). Where a member's standing changes the check has a
-node of its own."""
+"""Members: which nodes count as members, which of them receive syncs, and who owns the clients of DOWN members
+(docs/protocol #member-report, #member-reported, #member-report-end, #sync-only-up, #owner-place). A check that changes
+the state of a member starts a node of its own."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ _ROUND_MS = 4_000
 """Reports go to one member every 2 s, and there are two."""
 _DOWN_MS = 6 * _ROUND_MS
 _READ_MS = 6_000
-"""Until a changed file is read, by a server that looks every five seconds, and what was on its way has arrived."""
+"""Until a server that reads the file every five seconds has read a change, and earlier messages have arrived."""
 _TAKEN_MS = 1_000
-"""Until a report would have had its effect."""
+"""Until a report would have taken effect."""
 _MUTE_MS = 45_000
-"""Until a connection that was idle for 5 s has been asked in vain three times, another one is there, and a member that
-was DOWN meanwhile counts as UP again."""
+"""Until three detections on a connection that was idle for 5 s have failed, another connection is set up, and a member
+that was DOWN meanwhile is UP again."""
 _LAST_OF_2 = "2.99.99"
 _CLIENTS = 8
-"""With one member more three of four clients would have another owner."""
+"""One more member would change the owner of three of four clients."""
 _REPORTED_MS = 5_000 + _ROUND_MS
-"""A newcomer of whom nobody has heard may be DOWN at first, and is reported to every five seconds then."""
+"""A new member that no node has received a report from may be DOWN at first, and gets a report every five seconds
+then."""
 
 
 @requirement("DISTRO-MEMBER-001", MUST, "#member-report", since="2.2.1")
 async def node_reports_itself(kit: Kit) -> None:
-    """A node reports itself to every member in turn, by its address and with its version."""
+    """A node reports itself to every member in turn, with its address and its version."""
     for peer in kit.peers:
         before = len(_reports(peer))
         await kit.eventually(_report(peer, before + 2), within_ms=3 * _ROUND_MS, what=f"reports at {peer.address}")
@@ -45,7 +46,8 @@ async def node_reports_itself(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-002", MUST, "#member-report", since="2.2.1")
 async def report_is_answered_with_the_node(kit: Kit) -> None:
-    """A report is answered with success and the node itself, without which its sender learns nothing."""
+    """The answer to a report holds success and the answering node itself, without which the sender learns nothing from
+    it."""
     connection = await kit.connection(CLUSTER_LABELS)
     reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
     kit.note(f"{kit.peer.address} reports itself: {reply}")
@@ -65,7 +67,8 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
-    """Who refuses the reports is sent nothing any more, others are, and once it takes them again it catches up."""
+    """A member that refuses reports is sent nothing while other members are, and it catches up once it accepts reports
+    again."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -75,22 +78,22 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
 
-    def told(peer: PlayedPeer) -> Look[Arrival]:
+    def reached(peer: PlayedPeer) -> Look[Arrival]:
         return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
 
-    await kit.eventually(told(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
+    await kit.eventually(reached(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
     sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
     kit.other.forget(refusal)
     kit.note(f"{kit.other.address} takes reports again")
     within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
-    await kit.eventually(told(kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}")
+    await kit.eventually(reached(kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}")
 
 
 @requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)
 async def ownership_follows_the_living(kit: Kit) -> None:
-    """The clients of a member that is DOWN get another owner, and are its own again when it is back."""
+    """The clients of a DOWN member get another owner, and the member owns them again when it is back."""
     await kit.start_node()
     refusal = await _goes_down(kit, kit.other)
     client = kit.http_client(kit.other.address)
@@ -108,7 +111,7 @@ async def ownership_follows_the_living(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-006", MUST, "#member-report-end, #member-alive", since="2.2.1", own_node=True)
 async def success_clears_the_failures(kit: Kit) -> None:
-    """A report that succeeds clears the failures before it: only the fourth in a row makes a member DOWN."""
+    """A report that succeeds resets the count of failures: only the fourth failure in a row makes a member DOWN."""
     await kit.start_node()
     await kit.arrange(_report(kit.other, 1), within_ms=_DOWN_MS, what=f"a report at {kit.other.address}")
     began_ms = kit.target.clock.now_ms()
@@ -118,7 +121,7 @@ async def success_clears_the_failures(kit: Kit) -> None:
     await _refuses(kit, kit.other, 3)
     await kit.settle(300)
     reply, passed_on = await _registers(kit, kit.http_client(kit.other.address), kit.other)
-    kit.assume_answers(began_ms)  # a report that is not answered in time has failed too
+    kit.assume_answers(began_ms)  # a report without an answer in time counts as a failure
     kit.require(
         passed_on, f"that it is passed on to {kit.other.address}, of which no four reports in a row failed", reply
     )
@@ -126,7 +129,7 @@ async def success_clears_the_failures(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-007", SHOULD, "#owner-place, #member-alive", bug="B15", since="2.2.1", own_node=True)
 async def who_lives_keeps_its_clients(kit: Kit) -> None:
-    """While a member is DOWN its clients alone have another owner: of all others nodes agree, whatever they believe."""
+    """While a member is DOWN only its clients change owner: all other clients keep their owner."""
     await kit.start_node()
     await _goes_down(kit, kit.other)
     client = kit.http_client(kit.peer.address, node_owns_without=kit.other.address)
@@ -137,7 +140,7 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-008", SHOULD, "#member-list, #sync-execute", since="2.2.1", own_node=True)
 async def list_is_read_again(kit: Kit) -> None:
-    """Who leaves the member list is sent nothing any more, and is verified to again once it is back."""
+    """A member that leaves the member list is sent nothing more, and receives VERIFYs again once it is back."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -145,11 +148,11 @@ async def list_is_read_again(kit: Kit) -> None:
     await kit.settle(_READ_MS)
     seen = len(kit.arrivals(client.id, kit.other))
     before = kit.arrivals(client.id, kit.other)[-1]
-    told = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
+    announced = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
-    await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
+    await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
     sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not on the list")
@@ -161,23 +164,22 @@ async def list_is_read_again(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-009", MUST, "#connection-client-check", bug="B35", since="2.2.1", own_node=True)
 async def mute_connection_is_replaced(kit: Kit) -> None:
-    """A connection to a member on which nothing is answered any more is given up for another one, however much is sent
-    on it."""
+    """A node replaces a connection on which a member no longer answers, however much is sent on it."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     kit.other.falls_mute()
-    kit.note(f"{kit.other.address} hears and answers nothing any more on the connections that are open")
+    kit.note(f"{kit.other.address} neither reads nor answers anything more on the open connections")
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
-    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
-    await kit.eventually(told, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
+    announced = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
+    await kit.eventually(announced, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
 
 
 @requirement("DISTRO-MEMBER-010", MUST, "#sync-execute, #member-list", bug="B37", since="2.2.1", own_node=True)
 async def nothing_is_retried_at_who_left(kit: Kit) -> None:
-    """What waits for a member that leaves the list is not tried again."""
+    """A sync that waits for a retry to a member is not sent once the member has left the list."""
     await kit.start_node()
     kit.other.answer("CHANGE", FAILURE)
     client, _ = await kit.publisher()
@@ -193,7 +195,8 @@ async def nothing_is_retried_at_who_left(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-011", MUST, "#member-reported, #member-list", since="2.2.1", own_node=True)
 async def strangers_do_not_join(kit: Kit) -> None:
-    """Who is not on the list does not become a member by reporting itself, so that owners are what they were."""
+    """A node that is not on the list does not become a member by reporting itself, so the owners of clients stay the
+    same."""
     await kit.start_node()
     ip, port = "127.0.0.1", 1
     stranger = {**kit.peer.as_member(), "ip": ip, "port": port, "address": f"{ip}:{port}"}
@@ -208,8 +211,7 @@ async def strangers_do_not_join(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-012", MUST, "#connection-client-check, #wire-checks", since="2.2.1", own_node=True)
 async def forgotten_connection_is_replaced(kit: Kit) -> None:
-    """A connection that a member does not know any more, and answers with ErrorResponse 301, is given up for another
-    one."""
+    """A node replaces a connection that a member no longer knows and answers with ErrorResponse 301."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -218,20 +220,20 @@ async def forgotten_connection_is_replaced(kit: Kit) -> None:
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
-    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
-    await kit.eventually(told, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
+    announced = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
+    await kit.eventually(announced, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
 
 
 async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> tuple[HttpReply, bool]:
-    """What it is answered by the node, and whether that passed it on to the member whose place it is."""
+    """The node's answer to the client, and whether the node passed the request on to `owner`."""
     before = len(owner.http.requests)
     reply = await client.register(kit.service())
-    kit.note(f"{client.id}, whose place is {owner.address}, registers at the node: {reply}")
+    kit.note(f"{client.id}, which {owner.address} owns while it is UP, registers at the node: {reply}")
     return reply, len(owner.http.requests) > before
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:
-    """The next `count` reports; the one after them is answered."""
+    """Refuses the next `count` reports; the report after them is answered."""
     before = len(_reports(peer))
     for _ in range(count):
         peer.answer("REPORT", REPORT_FAILURE, once=True)
@@ -258,7 +260,7 @@ def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
 
 @requirement("DISTRO-MEMBER-013", SHOULD, "#member-reported", since="3.0.0")
 async def report_without_address_is_of_its_ip_and_port(kit: Kit) -> None:
-    """A report without an address is taken for one of the member at its ip and port."""
+    """A report without an address counts as a report of the member at its ip and port."""
     reply, _ = await _report_without_address(kit)
     kit.require(reply.succeeded, "success", reply)
 

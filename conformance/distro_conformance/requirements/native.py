@@ -1,4 +1,4 @@
-"""A client belongs to the member that holds its connection, and no other member has a say in it."""
+"""A client belongs to the member that holds its connection: requests of other members about it change nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 
 @requirement("DISTRO-NATIVE-001", MUST, "#receive-native", bug="B01")
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
-    """A member's CHANGE leaves a client that is connected to the node as it is."""
+    """A member's CHANGE does not change a client that is connected to the node."""
     client, service = await _registered(kit)
     other = kit.service()
     reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
@@ -23,7 +23,7 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
 
 @requirement("DISTRO-NATIVE-002", MUST, "#receive-native", bug="B41")
 async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
-    """A member's DELETE leaves a client that is connected to the node as it is."""
+    """A member's DELETE does not change a client that is connected to the node."""
     client, service = await _registered(kit)
     reply = await kit.peer.delete(client.id)
     kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply}")
@@ -42,15 +42,15 @@ async def _require_unharmed(
 ) -> None:
     published = await _published(kit, client)
     is_unharmed = published == [service]
-    heard = NOTHING if is_unharmed or not sent else await kit.heard_of(client.id, sent)
+    answers = NOTHING if is_unharmed or not sent else await kit.heard_of(client.id, sent)
     kit.require(
         is_unharmed,
         f"{client.id} to publish {service} and nothing else",
         published,
-        observed={**observed, **heard, "published": published},
+        observed={**observed, **answers, "published": published},
     )
 
 
 async def _published(kit: Kit, client: PlayedClient) -> list[str] | None:
-    """As the node holds it now; lists may be older."""
+    """The services of the client that the node holds now; lists may be older."""
     return services(await kit.peer.query(client.id))

@@ -1,4 +1,4 @@
-"""Who speaks for a client: the member that holds its connection, and nobody else (docs/protocol #sync-announce)."""
+"""Only the member that holds the connection of a client announces it (docs/protocol #sync-announce)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 
 @requirement("DISTRO-OWNER-001", MUST, "#owner-responsible, #receive-change", bug="B07")
 async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
-    """A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it."""
+    """A client that is synced to a node is in the node's lists, and the node neither verifies nor re-broadcasts it."""
     reader = await kit.client()
     synced, service = await kit.synced()
     await kit.eventually_listed(reader, service, "10.0.0.1:80")
@@ -20,6 +20,6 @@ async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
                 return arrival
         return None
 
-    # The reader's own VERIFY shows that a round has passed; only then does silence about the other one count.
+    # The reader's own VERIFY shows that a round has passed; before that silence about the other client proves nothing.
     await kit.arrange_sent("VERIFY", reader.id)
-    await kit.never(claimed, for_ms=kit.timings.sync_ms, what=f"{synced} is not the node's to speak for")
+    await kit.never(claimed, for_ms=kit.timings.sync_ms, what=f"the node does not own {synced}")

@@ -1,4 +1,4 @@
-"""What subscribers are told, when, and again (docs/protocol #index-push, #connection-stream)."""
+"""Pushes to subscribers: their content, time and repetition (docs/protocol #index-push, #connection-stream)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
 async def changes_are_pushed(kit: Kit) -> None:
-    """A subscriber is pushed the whole list when somebody registers, changes and goes."""
+    """A subscriber is pushed the whole list when a client registers, changes and leaves."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for ports in ((80,), (81,)):
@@ -28,7 +28,7 @@ async def changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-002", MUST, "#index-push, #receive-change")
 async def synced_changes_are_pushed(kit: Kit) -> None:
-    """What a member says changes lists too, and their subscribers are told."""
+    """A CHANGE or DELETE that a member sends changes lists too, and their subscribers receive a push."""
     subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     await subscriber.subscribe(service)
     await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
@@ -39,7 +39,7 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
 async def unacknowledged_push_is_repeated(kit: Kit) -> None:
-    """A push that is not acknowledged is repeated, and again, to that subscriber alone."""
+    """A push that is not acknowledged is repeated more than once, and only to that subscriber."""
     subscriber, acknowledging, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     await acknowledging.subscribe(service)
@@ -51,7 +51,9 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     for more, what in ((2, "the same push again"), (3, "the same push once more")):
         await kit.eventually(_pushes(subscriber, service, before + more), within_ms=within_ms, what=what)
     shown = [_read_ports(push) for push in acknowledging.pushed(service)]
-    kit.require(shown.count([80]) == 1, f"one push of {service} at port 80 to who acknowledges it", shown)
+    kit.require(
+        shown.count([80]) == 1, f"one push of {service} at port 80 to the subscriber that acknowledges it", shown
+    )
 
 
 @requirement("DISTRO-PUSH-004", SHOULD, "#index-push, #connection-stream")
@@ -70,8 +72,8 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-005", MUST, "#naming-requests")
 async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
-    """Who has unsubscribed is pushed nothing more of that service, and its other ones as before; so are the subscribers
-    that stay when others unsubscribe or leave."""
+    """A client that has unsubscribed from a service is pushed nothing more of it and still gets pushes of its other
+    services; subscribers that stay when others unsubscribe or leave still get pushes."""
     former, subscriber, leaving = [await kit.client() for _ in range(3)]
     publisher, service, other = await kit.client(), kit.service(), kit.service()
     for each in (former, subscriber, leaving):
@@ -91,7 +93,8 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-006", MUST, "#index-push", bug="B44")
 async def pushes_are_in_order(kit: Kit) -> None:
-    """Later pushes carry later times, a request id each, and the last one shows what a query shows."""
+    """Later pushes carry later times, each push has a request id of its own, and the last push shows what a query
+    shows."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for port in (80, 81, 82):
@@ -108,7 +111,7 @@ async def pushes_are_in_order(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
-    """The answer to a subscription shows the list as it is."""
+    """The answer to a subscription shows the current list."""
     _, service = await kit.publisher()
     subscriber = await kit.client()
     hosts = await subscriber.subscribe(service)
@@ -117,7 +120,7 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
 async def pushes_are_of_the_cluster(kit: Kit) -> None:
-    """Who subscribes to one cluster is pushed the instances of that one alone."""
+    """A client that subscribes to one cluster is pushed only the instances of that cluster."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.ask("SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": "blue"})
     await (await kit.client()).register(service, "10.0.0.1", 80)
@@ -133,8 +136,8 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-009", MUST, "#index-push")
 async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
-    """A change is pushed to every earlier subscriber also when somebody else subscribes within the push delay, before
-    or after the change."""
+    """A change is pushed to every earlier subscriber even if another client subscribes within the push delay, before or
+    after the change."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for port, is_change_first in ((80, True), (81, False)):
@@ -167,7 +170,7 @@ def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:
 
 
 def _ports(client: PlayedClient, service: str) -> list[int] | None:
-    """Those that the last push of the service shows; None where there was none."""
+    """The ports in the last push of the service; None without a push."""
     pushes = client.pushed(service)
     return _read_ports(pushes[-1]) if pushes else None
 

@@ -1,6 +1,6 @@
-"""What a node cannot handle it must not acknowledge: a success means that the data was applied (B16).
+"""A node must not acknowledge a request that it cannot handle: a success means that the data was applied (B16).
 
-A sender looks at `resultCode` alone; a failure that shows in `errorCode` only is a success to it, and the sync is lost.
+A sender reads only `resultCode`: it treats a failure that is only in `errorCode` as a success, and the sync is lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def unknown_resource_type_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-REFUSAL-003", MUST, "#distro-unknown, #defect-d6", bug="B16-unhandled")
 async def unknown_operation_is_refused(kit: Kit) -> None:
-    """A sync whose data names an operation that is no sync is answered with failure."""
+    """A sync whose data names an operation that is not a sync is answered with failure."""
     body = _change(kit, kit.foreign_client())
     body["distroData"]["type"] = "QUERY"
     await _require_failure(kit, body, "a CHANGE whose data has the type QUERY")
@@ -37,7 +37,7 @@ async def unknown_operation_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-ERROR-005", MUST, "#distro-envelope, #receive-raised", bug="B16")
 async def data_without_a_type_is_refused(kit: Kit) -> None:
-    """A CHANGE whose data does not say what it is is answered with failure."""
+    """A CHANGE whose data has no type is answered with failure."""
     body = _change(kit, kit.foreign_client())
     del body["distroData"]["type"]
     await _require_failure(kit, body, "a CHANGE without the inner type")
@@ -50,8 +50,8 @@ def _change(kit: Kit, client: str) -> Json:
 
 async def _require_failure(kit: Kit, body: Json, what: str) -> None:
     plain = await kit.peer.say(_change(kit, kit.foreign_client()))
-    # A node that refuses whatever this member says has not refused it for this reason.
-    kit.assume(plain.succeeded, "an acknowledged CHANGE of which nothing is wrong", plain)
+    # A node that refuses every request of this member does not refuse this one for the tested reason.
+    kit.assume(plain.succeeded, "an acknowledged CHANGE without a fault", plain)
     reply = await kit.peer.say(body)
     kit.note(f"{kit.peer.address} sends {what}: {reply}")
     copy = await kit.peer.query(body["distroData"]["distroKey"]["resourceKey"])

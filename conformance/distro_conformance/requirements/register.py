@@ -1,4 +1,4 @@
-"""What a client publishes, as the node takes it (docs/protocol #client-change, #naming-requests, #client-unknown)."""
+"""Registrations and deregistrations at the node (docs/protocol #client-change, #naming-requests, #client-unknown)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def registration_replaces(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-002", MUST, "#client-change, #client-deregister-sdk")
 async def deregistration_matches_the_service_alone(kit: Kit) -> None:
-    """A deregistration removes what the client publishes under the service, whatever address and cluster it names."""
+    """A deregistration removes the client's instance of the service, whatever address and cluster the request names."""
     client, service = await kit.publisher()
     body = instance_request("deregisterInstance", service, "10.9.9.9", 99, {})
     body["instance"]["clusterName"] = ""
@@ -35,7 +35,7 @@ async def deregistration_matches_the_service_alone(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-003", MUST, "#client-change")
 async def idle_deregistration_succeeds(kit: Kit) -> None:
-    """A deregistration of what is not published succeeds and leaves the rest."""
+    """A deregistration of a service that the client does not publish succeeds and changes nothing."""
     client, service = await kit.publisher()
     other = kit.service()
     reply = await client.ask("InstanceRequest", instance_request("deregisterInstance", other, "10.0.0.1", 80, {}))
@@ -46,7 +46,7 @@ async def idle_deregistration_succeeds(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-004", MUST, "#distro-content, #defect-d9")
 async def instance_travels_whole(kit: Kit) -> None:
-    """What a client says of its instance reaches the members, the weight as a fraction."""
+    """Every field of a client's instance reaches the members, the weight as a fraction."""
     client, service = await kit.client(), kit.service()
     body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
@@ -63,7 +63,8 @@ async def instance_travels_whole(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-005", MUST, "#client-unknown", bug="B12")
 async def registration_without_a_client_is_refused(kit: Kit) -> None:
-    """A registration on a connection that has no naming client is refused: a success would mean that it is held."""
+    """A registration on a connection that has no naming client is refused: a success would mean that the node holds
+    it."""
     connection = await kit.connection({"source": "sdk", "module": "config"})
     service = kit.service()
     reply = await connection.ask("InstanceRequest", instance_request("registerInstance", service, "10.0.0.1", 80, {}))
@@ -90,7 +91,7 @@ async def blank_service_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-007", MUST, "#client-change, #revision-connection", since="2.1.2")
 async def every_request_counts(kit: Kit) -> None:
-    """Every registration and deregistration raises the client's revision, also where nothing differs."""
+    """Every registration and deregistration raises the client's revision, even if nothing changes."""
     client, service = await kit.publisher()
     revisions = [await kit.revision_of(client.id)]
     await client.register(service, "10.0.0.1", 80)
@@ -103,7 +104,7 @@ async def every_request_counts(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
 async def services_of_one_name_stay_apart(kit: Kit) -> None:
-    """A service is known by namespace, group and name: others of that name stay apart."""
+    """A service is identified by namespace, group and name: services that only share the name are separate."""
     client, service = await kit.publisher()
     for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
         body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}

@@ -1,6 +1,6 @@
 """What a requirement is, and the table of all of them.
 
-A check is written once and registers itself with `@requirement`; nothing else has to be told about it. The sentence
+A check is written once and registers itself with `@requirement`; no other registration is needed. The sentence
 that it checks is the first paragraph of its docstring.
 """
 
@@ -24,7 +24,7 @@ Check = Callable[["Kit"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`text` is one sentence, `source` says where the rule comes from, `check` finds out."""
+    """`text` is one sentence, `source` names the origin of the rule, `check` tests a node against it."""
 
     id: str
     level: Level
@@ -33,9 +33,9 @@ class Requirement:
     releases: Span
     check: Check
     own_node: bool = False
-    """The check starts the node, `kit.start_node()`, or does what others beside it could not stand."""
+    """The check starts the node, `kit.start_node()`, or disturbs other checks on a shared node."""
     bug: str | None = None
-    """Of releases, which fails it."""
+    """A known bug of releases that fails it."""
 
 
 _REGISTRY: dict[str, Requirement] = {}
@@ -51,9 +51,8 @@ def requirement(
     until: str | None = None,
     own_node: bool = False,
 ) -> Callable[[Check], Check]:
-    """Registers the decorated check. `statements`: anchors of docs/protocol; `bug`: what fails it, in the list of
-    mutants. Raises ValueError when the id is taken, and when the check says no sentence.
-    """
+    """Registers the decorated check. `statements`: anchors of docs/protocol; `bug`: the bug that fails it, in the list
+    of mutants. Raises ValueError when the id is taken, and when the check has no sentence."""
 
     def register(check: Check) -> Check:
         if id in _REGISTRY:

@@ -1,4 +1,4 @@
-"""A sync that was not acknowledged is sent again, until it is, or its receiver is no member (docs/protocol #sync-retry,
+"""A sync is sent again until it is acknowledged or its receiver is no longer a member (docs/protocol #sync-retry,
 #sync-result)."""
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def _repeated(kit: Kit, answer: Reply) -> None:
 
 @requirement("DISTRO-RETRY-005", MUST, "#sync-retry")
 async def failed_delete_is_repeated(kit: Kit) -> None:
-    """A DELETE that fails, in whatever way, is sent again, as a DELETE, until it succeeds."""
+    """A DELETE that fails in any way is sent again, as a DELETE, until it succeeds."""
     client, _, _ = await kit.replicated()
     kit.answer("DELETE", FAILURE, client=client.id)
     await kit.leave(client)
@@ -85,7 +85,7 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
 
 @requirement("DISTRO-RETRY-006", MUST, "#sync-retry, #sync-null-data", bug="B24")
 async def delete_survives_a_failing_change(kit: Kit) -> None:
-    """The end of a client reaches a member although an earlier CHANGE to it failed meanwhile."""
+    """The DELETE of a client reaches a member even if an earlier CHANGE to that member fails meanwhile."""
     client, _, change = await _changed(kit, NEVER)
     await kit.sleep(max(0, change.at_ms + kit.timings.call_ms - 500 - kit.target.clock.now_ms()))
     await kit.leave(client)
@@ -107,18 +107,20 @@ async def delete_survives_a_failing_change(kit: Kit) -> None:
 
 
 @requirement("DISTRO-RETRY-007", MUST, "#sync-retry, #sync-workers")
-async def silence_delays_nobody_else(kit: Kit) -> None:
-    """A member that does not answer delays nothing that is sent to another one."""
+async def silence_delays_no_other_member(kit: Kit) -> None:
+    """A member that does not answer delays nothing that is sent to another member."""
     client, _, _ = await _changed(kit, NEVER)
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
-    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda replica: service in (services(replica) or ()))
-    await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.other.address}")
+    announced = kit.arrival(
+        "CHANGE", client.id, at=kit.other, carrying=lambda replica: service in (services(replica) or ())
+    )
+    await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.other.address}")
 
 
 @requirement("DISTRO-RETRY-008", MUST, "#sync-execute, #sync-retry")
 async def repetition_is_current(kit: Kit) -> None:
-    """What is sent again is the client as it is by then."""
+    """A retry sends the state that the client has at the time of the retry."""
     client, service, first = await _changed(kit, FAILURE)
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)
@@ -128,7 +130,7 @@ async def repetition_is_current(kit: Kit) -> None:
 
 
 async def _changed(kit: Kit, answer: Reply) -> tuple[PlayedClient, str, Arrival]:
-    """A new client, its service, and its CHANGE, which `peer` answers so, as all that follow."""
+    """A new client, its service, and its CHANGE; `peer` answers this CHANGE and all later ones with `answer`."""
     client, service = await kit.publisher()
     kit.answer("CHANGE", answer, client=client.id)
     return client, service, await kit.arrange_sent("CHANGE", client.id)

@@ -1,4 +1,4 @@
-"""What a member makes of the revisions that an owner sends it (docs/protocol #receive-change, #verify-round)."""
+"""A member's handling of the revisions that an owner sends (docs/protocol #receive-change, #verify-round)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def verify_after_change_succeeds(kit: Kit) -> None:
 
 
 async def _stamped(kit: Kit, client: str) -> dict[str, object]:
-    """Which content the node holds, and the revisions that it confirms of it."""
+    """The content that the node holds, and the revisions of which a VERIFY succeeds."""
     copy = await kit.peer.query(client)
     found = re.search(r'"round": ?"(\d)"', copy.published[0].attributes) if copy and copy.published else None
     confirmed = [revision for revision in (1, 2) if (await kit.peer.verify(client, revision)).succeeded]

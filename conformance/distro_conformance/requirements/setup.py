@@ -1,4 +1,4 @@
-"""How a connection begins: the check, the set-up, what makes a naming client of it (docs/protocol
+"""The start of a connection: the server check, the set-up, and the naming client (docs/protocol
 #connection-handshake, #connection-stream, #client-connect)."""
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from distro_protos import Json, Message
 EMPTY: Json = {"headers": {}, "module": "internal"}
 ACK = "SetupAckRequest"
 _ATTEMPTS = 20
-"""At ending a connection at the wrong moment."""
+"""Attempts to end a connection during its set-up."""
 _NOTICED_MS = 2_000
-"""Long before anybody asks a silent connection whether it lives."""
+"""Long before a node sends a detection on a silent connection."""
 
 
 @requirement("DISTRO-SETUP-001", MUST, "#wire-checks, #connection-id")
@@ -54,7 +54,7 @@ async def health_check_succeeds(kit: Kit) -> None:
 
 @requirement("DISTRO-SETUP-004", MUST, "#client-connect, #connection-handshake")
 async def only_naming_connections_are_clients(kit: Kit) -> None:
-    """A connection that is not labelled `module=naming` gets no naming client, and no member hears of it."""
+    """A connection without the label `module=naming` gets no naming client, and no member is sent anything about it."""
     stranger = await kit.connection({"source": "sdk", "module": "config"})
     client = await kit.client()
     await kit.arrange_sent("VERIFY", client.id)
@@ -74,7 +74,7 @@ async def silent_client_is_verified(kit: Kit) -> None:
 
 @requirement("DISTRO-SETUP-006", MUST, "#connection-handshake", since="2.3.0")
 async def abilities_are_pushed(kit: Kit) -> None:
-    """A server that says it negotiates abilities pushes its own to a client that sent a table of them."""
+    """A server that reports that it negotiates abilities pushes its own to a client that sent a table of abilities."""
     reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
     kit.assume(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
@@ -87,7 +87,7 @@ async def abilities_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-SETUP-007", MUST, "#connection-stream")
 async def strange_stream_messages_are_ignored(kit: Kit) -> None:
-    """What cannot be read on the stream, and an answer that nobody waits for, change nothing."""
+    """An unreadable message on the stream, and an answer that no request waits for, change nothing."""
     connection = await kit.connection(SDK_LABELS)
     service = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(service))
@@ -132,18 +132,19 @@ async def brief_connection_leaves_no_client(kit: Kit) -> None:
 
 @requirement("DISTRO-SETUP-010", MUST, "#client-connect, #client-unknown", bug="native-connect-onto-synced")
 async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
-    """A connection that is set up under the id of a copy is a client of the node with nothing but what it registers."""
+    """A connection that is set up under the id of a copy becomes a client of the node and publishes only what it
+    registers."""
     connection, since_ms = await kit.named_connection(), kit.target.clock.now_ms()
     client, copied = await kit.synced(client=connection.id)
     await kit.arrange(kit.holds(client, copied), within_ms=0, what=f"a copy of {client} with {copied}")
     await connection.set_up(SDK_LABELS)
     kit.note(f"{client} is set up with the labels {SDK_LABELS}")
-    await kit.settle(500)  # naming hears of a connection later than its requests are taken
+    await kit.settle(500)  # requests on a connection are accepted before its naming client exists
     own = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(own))
     kit.note(f"it registers {own} at 10.0.0.1:80: {reply}")
     held = services(await kit.peer.query(client))
-    took_ms = kit.target.clock.now_ms() - since_ms  # later on the lease of a copy may end, or who says nothing is asked
+    took_ms = kit.target.clock.now_ms() - since_ms  # after that the copy may expire, or the node may send a detection
     kit.assume_turns(took_ms, kit.timings.idle_ms, "a registration after the copy")
     own_alone = kit.arrival("CHANGE", client, carrying=lambda copy: services(copy) == [own])
 

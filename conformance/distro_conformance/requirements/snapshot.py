@@ -1,4 +1,4 @@
-"""What a member is given that asks for everything (docs/protocol #distro-snapshot, #load-snapshot, #distro-query)."""
+"""Answers to SNAPSHOT and QUERY requests of members (docs/protocol #distro-snapshot, #load-snapshot, #distro-query)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
 
 
 @requirement("DISTRO-SNAPSHOT-001", MUST, "#distro-snapshot, #load-snapshot")
-async def snapshot_holds_everybody(kit: Kit) -> None:
-    """A SNAPSHOT holds every client, own and synced, of either kind, with what it publishes, and none that has gone."""
+async def snapshot_holds_every_client(kit: Kit) -> None:
+    """A SNAPSHOT holds every client, own and synced, of either kind, with what it publishes, and no client that has
+    gone."""
     expected: dict[str, list[str] | None] = {}
     for _ in range(2):
         client, service = await kit.publisher()
@@ -40,7 +41,7 @@ async def snapshot_shows_revisions(kit: Kit) -> None:
 
 @requirement("DISTRO-SNAPSHOT-003", MUST, "#distro-snapshot, #distro-query")
 async def answers_are_keyed(kit: Kit) -> None:
-    """A QUERY of an unknown client succeeds without data, and a SNAPSHOT is keyed as one."""
+    """A QUERY of an unknown client succeeds without data, and the data of a SNAPSHOT has the key SNAPSHOT."""
     client = kit.foreign_client()
     reply = await kit.peer.say(distro_request("QUERY", client, target=kit.target.address))
     kit.require(reply.succeeded and "distroData" not in reply.body, "success without data", reply.body)

@@ -12,12 +12,12 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import RESOURCE_TYPE
 
 _ATTEMPTS = 20
-"""At being quick, on a machine that may be busy."""
+"""Attempts to be fast enough on a machine that may be busy."""
 _LEAVING, _REGISTRATIONS = 10, 5
 _QUICK_ATTEMPTS = 5
 _CHANGES_EVERY_MS = 400
 _GIVEN_UP = 3
-"""Sync delays in which nothing came although the client goes on changing."""
+"""The number of sync delays without a CHANGE, while the client keeps changing, after which the check stops waiting."""
 
 
 @requirement("DISTRO-SYNC-001", MUST, "#sync-announce, #sync-merge")
@@ -45,8 +45,8 @@ async def disconnect_arrives_as_delete(kit: Kit) -> None:
 
 
 @requirement("DISTRO-SYNC-003", MUST, "#sync-announce")
-async def everybody_is_told(kit: Kit) -> None:
-    """Change and end of a client reach every other member, not only one."""
+async def every_member_is_sent_changes(kit: Kit) -> None:
+    """A change and the end of a client reach every other member, not only one."""
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:
@@ -57,16 +57,16 @@ async def everybody_is_told(kit: Kit) -> None:
 
 @requirement("DISTRO-SYNC-004", MUST, "#sync-merge, #sync-announce")
 async def later_changes_do_not_postpone(kit: Kit) -> None:
-    """A client that goes on changing is announced a sync delay after the first change, and again after later ones.
+    """A client that keeps changing is announced one sync delay after the first change, and again after later changes.
 
-    Only where each change comes before a delay that the one before has restarted would be over: a node that restarts it
-    announces nothing until then, and as soon as nothing changes for so long.
+    The check assumes that each change comes within one sync delay of the previous one: a node that restarts the delay
+    at each change then announces nothing until the client stops changing for one delay.
     """
     within_ms = kit.timings.sync_ms - _CHANGES_EVERY_MS
     for _ in range(_QUICK_ATTEMPTS):
         client, names, changed_ms = await _goes_on_changing(kit)
         longest_ms = max((later - earlier for earlier, later in itertools.pairwise(changed_ms)), default=0)
-        longest_ms += kit.target.clock.slack_since(changed_ms[0])  # more is not known of the gaps at the node
+        longest_ms += kit.target.clock.slack_since(changed_ms[0])  # an upper limit of the gaps that the node sees
         if longest_ms < within_ms:
             break
     kit.assume_turns(longest_ms, within_ms, "one change after the other")
@@ -79,7 +79,8 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
 
 
 async def _goes_on_changing(kit: Kit) -> tuple[PlayedClient, list[str], list[int]]:
-    """A client until a CHANGE of it has arrived, or long after one had to: its services, and when it changed."""
+    """Changes a client until a CHANGE of it arrives or is long overdue. Returns the client, its services, and the times
+    of its changes."""
     client, service = await kit.publisher()
     names, changed_ms = [service], [kit.target.clock.now_ms()]
     until_ms = changed_ms[0] + _GIVEN_UP * kit.timings.sync_ms
@@ -94,7 +95,7 @@ async def _goes_on_changing(kit: Kit) -> tuple[PlayedClient, list[str], list[int
 
 @requirement("DISTRO-SYNC-005", MUST, "#sync-execute, #sync-merge")
 async def changes_are_merged(kit: Kit) -> None:
-    """Changes within one sync delay leave as one CHANGE, of the last state."""
+    """Changes within one sync delay are sent as one CHANGE of the last state."""
     for _ in range(_ATTEMPTS):
         client, service, other = await kit.client(), kit.service(), kit.service()
         began_ms = kit.target.clock.now_ms()
@@ -113,7 +114,7 @@ async def changes_are_merged(kit: Kit) -> None:
 
 @requirement("DISTRO-SYNC-006", MUST, "#sync-announce, #notify-queues", bug="B08")
 async def brief_client_is_deleted(kit: Kit) -> None:
-    """A client that registers and goes at once is deleted everywhere, and no CHANGE of it comes after that."""
+    """A client that registers and leaves at once is deleted everywhere, and no CHANGE of it follows."""
     client, _, change = await kit.replicated()
     await client.register(kit.service(), "10.0.0.1", 80)
     await kit.leave(client)
@@ -147,7 +148,7 @@ async def clients_that_leave_busy_are_deleted(kit: Kit) -> None:
 
 
 async def _leaves_busy(kit: Kit, client: PlayedClient) -> None:
-    """As soon as the first of several registrations is answered."""
+    """The client leaves as soon as the first of several registrations is answered."""
     asked = [asyncio.ensure_future(client.register(kit.service(), "10.0.0.1", 80)) for _ in range(_REGISTRATIONS)]
     await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
     await kit.leave(client)
@@ -156,7 +157,7 @@ async def _leaves_busy(kit: Kit, client: PlayedClient) -> None:
 
 @requirement("DISTRO-SYNC-007", MUST, "#distro-envelope")
 async def envelope_is_whole(kit: Kit) -> None:
-    """A sync names its client, the resource type and its receiver, and says twice what it is."""
+    """A sync names its client, the resource type and its receiver, and holds its operation twice."""
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:

@@ -1,9 +1,10 @@
-"""What each requirement asks where there is more than one of something: a cell for each requirement and variation.
+"""The variations that each requirement covers: one cell for each requirement and variation.
 
-A defect that shows only with two clients of one service, in a batch, at the second change or after a removal passes a
-check that has one of each. So each cell says that the requirement is judged with the variation, by its own check or
-that of another requirement; or that it is the same code, and why; or that there is no such case. An area of
-requirements has its cells in `AREAS`, a requirement those that differ in `OWN`. A test fails for an empty cell.
+A check with one client, one service and one change misses a defect that needs two clients of one service, a batch, a
+second change or a removal. A cell states one of three things: a check judges the requirement with the variation (its
+own check or that of another requirement); the variation runs the same code, with the reason; or the case cannot occur.
+`AREAS` holds the cells of an area, `OWN` those of a requirement that differ from its area. A test fails for an empty
+cell.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def never(why: str) -> Cell:
 
 
 def cell(requirement: str, variation: str) -> Cell | None:
-    """None where nobody has said anything."""
+    """None without a cell."""
     _, area, _ = requirement.split("-")
     return OWN.get(requirement.removeprefix("DISTRO-"), {}).get(variation) or AREAS.get(area, {}).get(variation)
 
@@ -66,14 +67,14 @@ _BESIDE = same(
     "looks for its own"
 )
 _WHOLE_CLIENT = same("a client is sent, verified and removed whole, whatever it publishes")
-_WHATEVER_IT_HOLDS = same("the content has no part in it: a batch is one entry of its client")
-_EVERY_TIME = same("each request is handled by itself, and leaves nothing that the next one meets")
+_WHATEVER_IT_HOLDS = same("it does not depend on the content: a batch is one entry of its client")
+_EVERY_TIME = same("each request is handled by itself and leaves no state behind")
 _EACH_MEMBER = same("each member has its own tasks and its own connection; SYNC-003 and VERIFY-003 ask at every member")
 _EITHER_KIND = same("one routine applies what members send of clients of either kind; HOLDER-001 to -007 ask for both")
 _ANNOUNCED_ALIKE = same("one routine announces clients of either kind; IPPORT-001, -006 and -011 ask for those of HTTP")
 _NO_CONTENT = never("it is about requests and connections, and not about what a client publishes")
-_NO_MEMBER = never("members have no part in it")
-_NO_CLIENT = never("clients have no part in it")
+_NO_MEMBER = never("it does not involve members")
+_NO_CLIENT = never("it does not involve clients")
 _NOTHING_FAILS = never("nothing fails in it")
 _NO_HTTP = never("it is about connections, which clients of the HTTP API do not have")
 _NO_HTTP_BATCH = never("the HTTP API registers one instance at a time")
@@ -107,7 +108,7 @@ AREAS: Mapping[str, Row] = {
         CHANGE: _EVERY_TIME,
         REMOVAL: _NO_CONTENT,
         FAILURE: _EVERY_TIME,
-        MEMBERS: same("the answer does not depend on who asks"),
+        MEMBERS: same("the answer does not depend on the sender"),
         HTTP: never("it is about requests over gRPC; differential scripts compare those over HTTP"),
     },
     "HOLDER": {
@@ -137,7 +138,7 @@ AREAS: Mapping[str, Row] = {
         CHANGE: judged("LEASE-002", "LEASE-004"),
         REMOVAL: judged("LEASE-001", "LEASE-006"),
         FAILURE: judged("LEASE-003"),
-        MEMBERS: same("who verifies is not looked at"),
+        MEMBERS: same("the sender of a VERIFY is not checked"),
         HTTP: judged("LEASE-003", "LEASE-004", "LEASE-006", "LEASE-007"),
     },
     "LIST": {
@@ -178,7 +179,7 @@ AREAS: Mapping[str, Row] = {
         REMOVAL: judged("NATIVE-002"),
         FAILURE: _EVERY_TIME,
         MEMBERS: same("what is refused does not depend on which member sends it"),
-        HTTP: never("the owner of a client of the HTTP API changes, so that what the owner of before sends is applied"),
+        HTTP: never("the owner of a client of the HTTP API changes, so requests of the previous owner are applied"),
     },
     "OWNER": {
         CLIENTS: _ONE_OWNER,
@@ -207,7 +208,7 @@ AREAS: Mapping[str, Row] = {
         CHANGE: _EVERY_TIME,
         REMOVAL: _NO_CONTENT,
         FAILURE: _EVERY_TIME,
-        MEMBERS: same("the answer does not depend on who asks"),
+        MEMBERS: same("the answer does not depend on the sender"),
         HTTP: never("members send over gRPC alone"),
     },
     "REGISTER": {
@@ -245,7 +246,7 @@ AREAS: Mapping[str, Row] = {
     "SECURITY": {
         **dict.fromkeys((CLIENTS, SERVICES, BATCH, REMOVAL), _NO_CONTENT),
         **dict.fromkeys((CHANGE, FAILURE), _EVERY_TIME),
-        MEMBERS: same("the port is what counts, and not who asks"),
+        MEMBERS: same("only the port counts, not the sender"),
         HTTP: never("Distro requests go over gRPC alone"),
     },
     "SETUP": {
@@ -262,7 +263,7 @@ AREAS: Mapping[str, Row] = {
         CHANGE: judged("SNAPSHOT-002"),
         REMOVAL: judged("SNAPSHOT-001"),
         FAILURE: _NOTHING_FAILS,
-        MEMBERS: same("the answer does not depend on who asks"),
+        MEMBERS: same("the answer does not depend on the sender"),
         HTTP: judged("SNAPSHOT-001", "IPPORT-001"),
     },
     "SYNC": {
@@ -297,9 +298,9 @@ OWN: Mapping[str, Row] = {
     "IPPORT-003": {MEMBERS: _ITSELF, FAILURE: same("each request is passed on by itself, and once")},
     "IPPORT-009": dict.fromkeys((CLIENTS, SERVICES, CHANGE, REMOVAL), _EVERY_TIME),
     "IPPORT-011": {MEMBERS: _ITSELF},
-    "LEASE-005": {HTTP: never("clients of the HTTP API live by their beats, whoever owns them")},
+    "LEASE-005": {HTTP: never("clients of the HTTP API stay alive by beats, whichever node owns them")},
     "LEASE-008": {HTTP: same("one cleaner for clients of either kind"), FAILURE: _EVERY_TIME},
-    "LIST-002": dict.fromkeys((CLIENTS, BATCH, CHANGE, REMOVAL), never("nobody publishes the service")),
+    "LIST-002": dict.fromkeys((CLIENTS, BATCH, CHANGE, REMOVAL), never("no client publishes the service")),
     "LOAD-001": dict.fromkeys((CLIENTS, SERVICES, BATCH, REMOVAL, HTTP), _NO_CLIENT),
     "LOAD-002": dict.fromkeys((CLIENTS, SERVICES, BATCH, REMOVAL, HTTP), _NO_CLIENT),
     "LOAD-005": {REMOVAL: never("nothing was loaded that could be removed")},

@@ -34,8 +34,7 @@ async def verify_carries_the_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-VERIFY-002", MUST, "#verify-failed, #sync-result")
 async def failed_verify_is_followed_by_change(kit: Kit) -> None:
-    """A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member,
-    however often."""
+    """Each VERIFY that is answered with failure is followed at once by a CHANGE of the whole client to that member."""
     client, _, change = await kit.replicated()
     assert change.call is not None
     kit.answer("VERIFY", FAILURE, client=client.id)
@@ -50,7 +49,7 @@ async def failed_verify_is_followed_by_change(kit: Kit) -> None:
 
 
 @requirement("DISTRO-VERIFY-003", MUST, "#verify-round")
-async def everybody_verifies_each_period(kit: Kit) -> None:
+async def every_member_is_verified_each_period(kit: Kit) -> None:
     """Every other member gets a VERIFY of every owned client in each period, as long as the client lives."""
     client, _, change = await kit.replicated()
     for peer in kit.peers:
@@ -65,8 +64,8 @@ async def everybody_verifies_each_period(kit: Kit) -> None:
 
 
 @requirement("DISTRO-VERIFY-004", MUST, "#verify-failed")
-async def only_who_failed_is_told(kit: Kit) -> None:
-    """Only the member that failed a VERIFY is sent the client again, and only the client that failed."""
+async def only_the_failing_member_is_sent_the_client(kit: Kit) -> None:
+    """Only the member that failed a VERIFY is sent a CHANGE, and only of the client that failed."""
     beside, _, _ = await kit.replicated()
     client, _, change = await kit.replicated()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other)
@@ -80,13 +79,13 @@ async def only_who_failed_is_told(kit: Kit) -> None:
     async def again() -> Arrival | None:
         return await elsewhere() or await another()
 
-    what = f"{kit.other.address} has failed nothing, and {kit.peer.address} nothing of {beside.id}"
+    what = f"{kit.other.address} has failed no VERIFY, and {kit.peer.address} none of {beside.id}"
     await kit.never(again, for_ms=kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-VERIFY-005", MUST, "#verify-round, #client-disconnect")
 async def gone_client_is_not_verified(kit: Kit) -> None:
-    """A client that has gone is not verified any more."""
+    """A client that has gone is no longer verified."""
     client, _, change = await kit.replicated()
     await kit.arrange_sent("VERIFY", client.id, after=change)
     await kit.leave(client)
@@ -110,7 +109,7 @@ async def verify_is_whole(kit: Kit) -> None:
 
 @requirement("DISTRO-VERIFY-007", MUST, "#verify-round", own_node=True)
 async def silence_delays_no_verify(kit: Kit) -> None:
-    """A member that answers no VERIFY delays none to another one, however many clients there are."""
+    """A member that answers no VERIFY delays no VERIFY to another member, however many clients there are."""
     await kit.start_node()
     silent, other = sorted(kit.peers, key=lambda peer: peer.address)
     silent.answer("VERIFY", NEVER)
