@@ -94,7 +94,7 @@ def test_a_lease_that_ends_under_an_open_connection_is_seen():
     """One lost verify is more than a lease of 30 s survives."""
     bounds, short = Bounds(changes=0, periods=3, lease_periods=1, swallows=0), with_mutant(STRICT, "B31")
     run = explore(bounds, short, [property_named("INV-LIVE")]).result("INV-LIVE").counterexample
-    assert run.found == "b let c1 expire, which is connected to a"
+    assert run.found == "b expired c1, which is connected to a"
     assert "is lost" in str(run)
 
 

@@ -1,15 +1,14 @@
-"""The one cluster: its state, and one statement of each transition. Choosers differ only in who picks the next one.
+"""The cluster: its state, and one definition of each transition. Choosers differ only in how they select the next one.
 
-How it is said
-    `statement` what a transition is: functions in a row, whose parameter names are registers; `registers` what several
-    of them write; `values` what the columns hold; `budget` two columns that only a search has.
+How a transition is defined
+    `statement` a transition: a sequence of functions whose parameter names are registers; `registers` those that
+    several transitions write; `values` the contents of the columns; `budget` two columns that only a search has.
 
-What happens, a file for each family
+Transitions, a file for each family
     `calls` between sending and the end; `torn` CHANGEs made and applied in parts; `nodes` tasks and timers; `crashes`;
     `clients`, `http_clients`; `inside` local events, requests and set-ups in two steps; `connections` silence and the
     connection check; `links` that are cut, `half_open` ones that break silently; `members`; `operator` metadata;
     `accidents`.
 
-What is watched on the way is in `alarms`. Who chooses: a search (`bounded/`), a clock (`clock/`), chance
-(`simulation/`).
+Checks of a transition are in `alarms`. Choosers: a search (`bounded/`), a clock (`clock/`), chance (`simulation/`).
 """

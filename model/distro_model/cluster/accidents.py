@@ -1,8 +1,8 @@
-"""What nobody in the cluster meant to happen: a load that is interrupted, and requests that no owner sent.
+"""Unintended events: a load that is interrupted, and requests that no owner sent.
 
-A *stray* request claims a client for somebody else: connection ids are `millis_ip_port`, and collide after a step of a
-clock or behind a proxy (B41). It comes with a revision that the owner never reaches and with content of its own. Nobody
-hears its answer. At a client's home it may also be a DELETE.
+A *stray* request claims a client of another node: connection ids are `millis_ip_port`, and collide after a step of a
+clock or behind a proxy (B41). It carries a revision that the owner never reaches and content of its own. Its answer is
+discarded. At a client's home it may also be a DELETE.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a transition shows beyond one node's step: a false confirmation, a repair, a retry.
+"""Checks of a transition that involve more than one node's step: a false confirmation, a repair, a retry.
 
-Each is a step that watches a transition. What one step of one node shows by itself is in `properties/steps.py`.
+Each is a step that observes a transition. Checks of one step of one node are in `properties/steps.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def confirmation(call: Call, target: NodeState, answer: Answer | None) -> Confir
 
 
 def false_confirmation(confirmed: Confirmed | None, life: Life) -> Finding | None:
-    """INV-VERIFY: from the content with which the verify was sent up to the last one, none is the copy's."""
+    """INV-VERIFY: none of the owner's contents, from the one with which the verify was sent to the last, equals the
+    copy's."""
     if confirmed is None or confirmed.client != life.client:
         return None
     sent = life.contents.index(confirmed.sent_as) if confirmed.sent_as in life.contents else 0
@@ -57,12 +58,12 @@ def false_confirmation(confirmed: Confirmed | None, life: Life) -> Finding | Non
 
 
 def giver(event: CallEnded, target: NodeState) -> Giver:
-    """Who was asked for a snapshot, if it gave one."""
+    """The peer that was asked for a snapshot, if it gave one."""
     return Giver(target if event.answer.result is CallResult.SUCCESS else None)
 
 
 def left_out(giver: NodeState | None, source: NodeState, life: Life) -> Finding | None:
-    """INV-LOAD: after a snapshot was applied, a connected client that its giver holds is missing."""
+    """INV-LOAD: after a snapshot was applied, a connected client that the peer holds is missing."""
     if giver is None:
         return None
     missing = giver.client(life.client) is not None and source.client(life.client) is None
@@ -76,7 +77,7 @@ def repair(event: CallEnded, source: NodeState) -> Finding | None:
     request = event.request
     if not isinstance(request, Verify) or event.answer.result is not CallResult.FAIL:
         return None
-    published = ClientVerifyFailed(request.client, event.target) in source.local.events  # as good as queued
+    published = ClientVerifyFailed(request.client, event.target) in source.local.events  # equivalent to queued
     if source.task(request.client, event.target) is None and not published:
         return None
     what = f"{event.target} failed the verify of {request.client}, and {source.name} queued it for {event.target}"
@@ -95,7 +96,8 @@ def requeued(event: CallEnded, source: NodeState) -> Finding | None:
 
 
 def false_ip_confirmation(confirmed: Confirmed | None, source: NodeState, ip_life: IpLife) -> Finding | None:
-    """INV-VERIFY for ip:port clients, which have no history: the copy is what was meant, or what there is now."""
+    """INV-VERIFY for ip:port clients, which have no history: the copy equals the content that was verified, or the
+    current one."""
     held = None if confirmed is None else source.client(confirmed.client)
     if confirmed is None or confirmed.client != ip_life.client:
         return None
@@ -109,7 +111,7 @@ def false_ip_confirmation(confirmed: Confirmed | None, source: NodeState, ip_lif
 
 
 def forgotten(before: NodeState | None, after: NodeState, ip_life: IpLife) -> Finding | None:
-    """A client that publishes and beats is not shown any more, by the doing of a check or of a verify."""
+    """A client that publishes and beats is no longer shown, because of a check or of a verify."""
     held, kept = None if before is None else before.client(ip_life.client), after.client(ip_life.client)
     gone = held is not None and held.content and (kept is None or not kept.content)
     if not gone or not ip_life.published or ip_life.silence or after.name in ip_life.unlisted:

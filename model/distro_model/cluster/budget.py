@@ -1,4 +1,4 @@
-"""The columns of a search alone: what the environment may still do, and which periods have passed."""
+"""The columns that only a search has: the remaining events of the environment, and the periods that have passed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distro_model.value import value
 
 @value(frozen=True, slots=True)
 class Budget:
-    """What the environment may still do: pairs (field of `Bounds`, how often), ascending."""
+    """The remaining events of the environment: pairs (field of `Bounds`, count), ascending."""
 
     left: tuple[tuple[str, int], ...]
 
@@ -18,14 +18,15 @@ class Budget:
         return dict(self.left).get(name, 0)
 
     def less(self, name: str) -> Budget | None:
-        """One less of `name`; None when there is none left."""
+        """Decrement `name`; None when it is 0 already."""
         left = dict(self.left)
         return Budget(tuple({**left, name: left[name] - 1}.items())) if left.get(name) else None
 
 
 @value(frozen=True, slots=True)
 class Clock:
-    """Periods passed, and who has fired which timer in this one (positions of nodes). Constant without periods."""
+    """Periods passed, and the nodes (by position) that have fired each timer in this period. Constant without
+    periods."""
 
     period: int = 0
     verified: tuple[str, ...] = ()
@@ -33,11 +34,11 @@ class Clock:
     done: tuple[str, ...] = ()  # by clients
     loaded: tuple[str, ...] = ()
     slept: tuple[str, ...] = ()
-    """Who has slept since its last lease check."""
+    """The nodes that have slept since their last lease check."""
 
     def fired(self, timer: str, who: str, last: int) -> Clock | None:
-        """After `who` has fired this timer, the name of a field above; None when it had before in this period, unless
-        that is the last one."""
+        """The columns after `who` has fired this timer (the name of a field above); None when it had fired before in
+        this period, unless this is the last period."""
         already: tuple[str, ...] = getattr(self, timer)
         if who in already:
             return self if self.period == last else None

@@ -1,8 +1,8 @@
-"""What can become of a call: everything between the sending of a request and the moment its sender hears of its end.
+"""The outcomes of a call: everything between the sending of a request and the moment its sender observes its end.
 
 A call is delivered, answered and ended in one transition, unless it is lost, swallowed, overtaken, doubled, delayed or
-answered late; each of those is a transition of its own. Which call is meant is a choice: a search takes the first on
-its way, a clock the one that a scenario names.
+answered late; each of those is a transition of its own. Which call is affected is a choice: a search takes the first
+one on the link, a clock the one that a scenario names.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from distro_model.transitions import (
 WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
 
 
-# Which call
+# Selection of a call
 
 
 def first_sent(link: Link) -> int | None:
-    """Where the first request on its way is: requests on one link keep their order."""
+    """The position of the first request in transit: requests on one link keep their order."""
     return next((position for position, call in enumerate(link.calls) if call.phase is Phase.SENT), None)
 
 
@@ -69,18 +69,18 @@ def mean_first(link: Link) -> MaybeMeant:
 
 
 def take_overtaking(link: Link) -> list[Taken]:
-    """Every request that is not the first one on its way."""
+    """Every request in transit that is not the first one."""
     sent = [position for position, call in enumerate(link.calls) if call.phase is Phase.SENT]
     return [Taken(link.without(position), link.calls[position]) for position in sent[1:]]
 
 
 def take_waiting(link: Link) -> list[MaybeTaken]:
-    """Every call that its receiver has nothing to do with any more, or not yet; equal ones once."""
+    """Every call with which its receiver has nothing to do any more, or not yet; equal calls once."""
     found = {call: position for position, call in enumerate(link.calls) if call.phase in WAITING}
     return [MaybeTaken(link.without(position), call) for call, position in found.items()] or [MaybeTaken(link, None)]
 
 
-# Is there one, of this kind? A step of its own, so that a search looks at each link once for all kinds.
+# Whether there is a call of this kind: a step of its own, so that a search examines each link once for all kinds.
 
 
 def is_operation(call: Call | None, operation: Operation) -> Meant | None:
@@ -108,7 +108,7 @@ def deadline(call: Call) -> int:
     return call.deadline_ms
 
 
-# What happens to it
+# Effects on the call
 
 
 def arrival(call: Call, source_name: str, now: int) -> RequestReceived:
@@ -151,7 +151,7 @@ def end_by_itself(call: Call, target_name: str, now: int) -> CallEnded:
     return CallEnded(now, target_name, call.request, call.answer or answers[call.phase])
 
 
-# What properties remember and watch
+# History for properties, and checks
 
 
 class Left(NamedTuple):
@@ -159,7 +159,7 @@ class Left(NamedTuple):
 
 
 def left_to_lease(call: Call) -> Left:
-    """The client whose DELETE does not arrive: the copy that it should remove is left to the lease."""
+    """The client whose DELETE does not arrive: the copy that it should remove remains until its lease ends."""
     return Left(call.request.client if isinstance(call.request, Delete) else None)
 
 
@@ -167,7 +167,7 @@ def without_delete(life: Life, left: str | None) -> Lived:
     return Lived(replace(life, left_cleanly=False) if left == life.client else life)
 
 
-# The transitions
+# Transitions
 
 
 def _says(label: type[OnLink]) -> Function:
@@ -175,7 +175,7 @@ def _says(label: type[OnLink]) -> Function:
 
 
 def _ends(label: type[OnLink]) -> Function:
-    """The label also says how the sender heard of the call's end."""
+    """The label also states which end of the call the sender observed."""
     return lambda source_name, target_name, call, event: label(
         source_name, target_name, call.request, event.answer.result
     )
@@ -185,17 +185,17 @@ NO_CALL = "no such call"
 
 
 def taking(kind: Function) -> tuple[Step, ...]:
-    """The first request on its way arrives, if it is of this kind."""
+    """The first request in transit arrives, if it is of this kind."""
     return chooses(take_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
 def meaning(kind: Function) -> tuple[Step, ...]:
-    """Something becomes of the first request on its way, if it is of this kind."""
+    """An outcome of the first request in transit, if it is of this kind."""
     return chooses(mean_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
 def ending(phase: Phase) -> tuple[Step, ...]:
-    """The sender hears of the end of a call that has come to this phase."""
+    """The sender observes the end of a call that has reached this phase."""
     return chooses(take_waiting, NO_GUARD), chooses(has_come_to(phase), NO_CALL)
 
 
@@ -227,8 +227,8 @@ OVERTAKE = Transition(
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
 DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), handles("target", arrival)), _says(Duplicates))
-"""The request arrives, and will arrive again. A clock does so where it is told to; a search loses the reply instead,
-after which the sender tries again."""
+"""The request arrives, and will arrive again. A clock does so on request; a search loses the reply instead, after which
+the sender retries."""
 
 LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(Loses), cost="drops")
 
@@ -249,7 +249,8 @@ SWALLOW = Transition(
     _ends(Swallows),
     cost="swallows",
 )
-"""Acknowledged and not delivered. A snapshot cannot be: there is no content to acknowledge it with."""
+"""The request is acknowledged and not delivered. A snapshot request cannot be: its acknowledgement would have no
+content."""
 
 REPLY_LATE = Transition(
     "reply late",
@@ -257,7 +258,7 @@ REPLY_LATE = Transition(
     _says(RepliesLate),
     cost="late_replies",
 )
-"""The request takes effect; its reply stays on its way."""
+"""The request takes effect; its reply stays in transit."""
 
 REPLY_ARRIVES = Transition(
     "reply arrives",
@@ -268,7 +269,7 @@ REPLY_ARRIVES = Transition(
 FAIL = Transition(
     "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG
 )
-"""There is no connection; the sender is told."""
+"""There is no connection; the sender receives a failure."""
 
 TIME_OUT = Transition(
     "time out",
@@ -287,7 +288,7 @@ ABANDON = Transition(
     _ends(Abandons),
     cost="delays",
 )
-"""The sender stops waiting; the request is still on its way."""
+"""The sender stops waiting; the request is still in transit."""
 
 ARRIVE = Transition(
     "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(Arrives), fair=Fairness.STRONG
@@ -301,7 +302,7 @@ GARBLE = Transition(
 """The request takes effect, and the answer is of an unknown type (B42)."""
 
 REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(Fails))
-"""Of clocks only. The target answers with a failure and does nothing, for as long as it is told to."""
+"""Of clocks only. The target answers with a failure and does nothing, for as long as the scenario requests it."""
 
 RAISE = Transition(
     "raise",
@@ -317,4 +318,4 @@ MISTYPE = replace(
     steps=(*taking(is_sync), handles("target", mistyped), *RAISE.steps[-1:]),
     says=_ends(Mistypes),
 )
-"""The request arrives as data of a type that nobody there knows (D6)."""
+"""The request arrives as data of a type that the receiver does not know (D6)."""

@@ -1,4 +1,5 @@
-"""What clients do on their connections: connect, register, deregister, go away. What exactly is a choice."""
+"""What clients do on their connections: connect, register, deregister, disconnect. Which of these happens is a
+choice."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def request_of(action: Change, at_ms: int) -> InstanceRequest:
 
 
 def after_request(content: Content, request: InstanceRequest) -> Content:
-    """What a client publishes when this request of it is carried out."""
+    """The content that a client publishes after this request of it is carried out."""
     kept = {service: instance for service, instance in content if service != request.service}
     match request:
         case InstanceRegistered():
@@ -50,8 +51,9 @@ def after_request(content: Content, request: InstanceRequest) -> Content:
     return tuple(sorted(kept.items()))
 
 
-def heard(life: Life, request: InstanceRequest, answer: Answer | None) -> Life:
-    """The client hears how its request ended, and from then on counts on what was answered with success."""
+def with_answer(life: Life, request: InstanceRequest, answer: Answer | None) -> Life:
+    """The client receives the end of its request; content that was answered with success is acknowledged from then
+    on."""
     if answer is None or answer.result is not CallResult.SUCCESS or not life.is_up:
         return life
     return replace(life, acknowledged=after_request(life.acknowledged, request))
@@ -89,7 +91,8 @@ DISCONNECT = Transition(
 
 
 def ask(life: Life, services: int) -> list[Asked]:
-    """At one of its services: a registration that differs from all before it, or a deregistration."""
+    """A registration with content that differs from all before it, or a deregistration, at one of the client's
+    services."""
     if not life.acts or not life.changes_left:
         return []
     published, instance = dict(life.contents[-1]), f"{life.address} v={len(life.contents)}"
@@ -102,7 +105,7 @@ def ask(life: Life, services: int) -> list[Asked]:
 
 
 def ask_other_cluster(life: Life) -> Asked | None:
-    """What it publishes, in another cluster and otherwise as it is."""
+    """The client's current content with another cluster name and otherwise unchanged."""
     published = dict(life.contents[-1]).get(SERVICE)
     if not life.acts or not life.changes_left or published is None or is_batch(published):
         return None
@@ -122,10 +125,10 @@ def ask_batch(life: Life) -> Asked | None:
 
 
 def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
-    """What it publishes from now on, and what it was told of that."""
-    left = life.changes_left - (not isinstance(event, BatchRegistered))  # batches have a budget of their own
+    """The content that the client publishes from now on, and the content acknowledged to it."""
+    left = life.changes_left - (not isinstance(event, BatchRegistered))  # batches have a separate budget
     contents = (*life.contents, after_request(life.contents[-1], event))
-    return Lived(heard(replace(life, contents=contents, changes_left=left), event, answer))
+    return Lived(with_answer(replace(life, contents=contents, changes_left=left), event, answer))
 
 
 CHANGE = Transition(

@@ -1,7 +1,8 @@
-"""Connections that are open and quiet: clients fall silent, servers ask for a sign of life and close what gives none.
+"""Open, idle connections: clients fall silent, servers probe idle connections and close those that do not answer.
 
-Which connections are idle is a choice: a search may find any silent client idle, a living one costs it a budget each
-time; a clock says whose time is up. A living client answers before the wait is over; a silent one never does.
+Which connections are idle is a choice: a search may find any silent client idle, and spends a budget each time it finds
+a live one idle; a clock determines the idle time. A live client answers before the wait is over; a silent one never
+does.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ ANSWER_AGAIN = Transition(
     (writes(speak_again, "{client} is not silent"),),
     of(AnswerAgain, "client"),
 )
-"""Of clocks only: where it makes no difference how long a silence lasts, it need not end."""
+"""Of clocks only: where the length of a silence has no effect, the silence need not end."""
 
 
 def nobody_yet(node: NodeState | None) -> Idle | None:
@@ -147,4 +148,5 @@ END_CHECK = Transition(
     of(EndsConnectionCheck, "node_name"),
     fair=Fairness.STRONG,
 )
-"""As soon as every answer was counted; else when the wait is over, which is not before all the living answered."""
+"""As soon as every answer was counted; else when the wait is over, which is not before all live clients have
+answered."""

@@ -1,4 +1,4 @@
-"""How nodes fail and start again."""
+"""Crashes and restarts of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distro_model.node import Addresses, NodeState, fresh_node
 from distro_model.search.system import Fairness
 
 Pairs = tuple[tuple[str, str], ...]
-"""(node, other): what the node believes of the other may rightly be out of date."""
+"""(node, other): the node's belief about the other may legitimately be out of date."""
 
 
 class Outgoing(NamedTuple):
@@ -38,14 +38,15 @@ def refuse(incoming: Link) -> Incoming:
 
 
 def disconnect(life: Life, node_name: str, period: int) -> Lived:
-    """Its own node has crashed, and its connection with it; copies of others may stay where nobody removes them."""
+    """The client's own node has crashed, and its connection with it; other nodes may keep copies that no node
+    removes."""
     if life.home != node_name or not life.is_up:
         return Lived(replace(life, left_cleanly=False))
     return Lived(replace(life, connection=Connection.ENDED, silent=False, ended_period=period))
 
 
 def shaken(ip_life: IpLife) -> IpLived:
-    """A node has crashed, or left a list: what it alone knew is lost, or not sent to every node."""
+    """A node has crashed, or left a list: state that only it held is lost, or not sent to every node."""
     return IpLived(replace(ip_life, sure=False))
 
 
@@ -54,7 +55,7 @@ def with_pairs(stale: Pairs, *pairs: tuple[str, str]) -> Pairs:
 
 
 def unheard_of(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
-    """Nobody has heard yet that it has stopped, not even those who believed it DOWN before."""
+    """No node has observed yet that it has stopped, including those that believed it DOWN before."""
     kept = tuple(pair for pair in stale if pair[0] != node_name)
     return Stale(with_pairs(kept, *((other, node_name) for other in others)))
 
@@ -72,7 +73,7 @@ CRASH = Transition(
     of(Crash, "node_name"),
     cost="crashes",
 )
-"""The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
+"""The node loses its memory; calls that wait for it fail, calls for whose answers it waited vanish."""
 
 
 def start(
@@ -86,7 +87,7 @@ def mend(incoming: Link) -> Incoming:
 
 
 def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
-    """It believes everybody UP, and the others have not heard that it runs again."""
+    """It believes all members UP, and the others have not observed that it runs again."""
     return Stale(with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others)))
 
 
@@ -96,4 +97,4 @@ RESTART = Transition(
     of(Restart, "node_name"),
     fair=Fairness.STRONG,
 )
-"""The node starts empty and loads at once. Calls that were waiting for the old one still fail."""
+"""The node starts empty and loads at once. Calls that were waiting for the previous process still fail."""

@@ -1,7 +1,7 @@
-"""Connections between nodes that break without a word, and the health check that replaces them.
+"""Connections between nodes that break without notification, and the health check that replaces them.
 
-What was on its way is lost and so is all that is sent later; its sender sees time-outs and nothing else. A check of a
-connection that works changes nothing, so only the checks that find one broken are transitions.
+Messages in transit are lost, and so are all that are sent later; their sender observes only time-outs. A check of a
+connection that works changes nothing, so only the checks that find a broken connection are transitions.
 """
 
 from __future__ import annotations

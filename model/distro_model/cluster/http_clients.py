@@ -1,7 +1,7 @@
-"""Clients of the HTTP API: what they ask, of whom, and who handles it.
+"""Clients of the HTTP API: their requests, the node that receives each, and the node that handles it.
 
-A request goes to any node and, where that one says so, on to another, all in one transition. Which request it is and
-who is asked are choices; how long a client is silent belongs to the chooser (`bounded/periods.py`).
+A client sends a request to any node, which may forward it to another, all in one transition. The request and the
+receiving node are choices; how long a client is silent is decided by the chooser (`bounded/periods.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from distro_model.transitions import AnnounceRuns, HttpAsks, HttpEnds, HttpEnter
 
 class Wanted(NamedTuple):
     wanted: IpLife
-    """The client as it is once its request was carried out."""
+    """The client after its request was carried out."""
     asking: HttpReceived
 
 
@@ -38,7 +38,7 @@ class Asking(NamedTuple):
 
 
 def ask(ip_life: IpLife) -> list[Wanted]:
-    """A registration that differs from all before it, or a deregistration of what is registered."""
+    """A registration that differs from all before it, or a deregistration of the registered instance."""
     if not ip_life.changes_left:
         return []
     left, number = ip_life.changes_left - 1, ip_life.registrations + 1
@@ -74,7 +74,7 @@ def _beat(ip_life: IpLife) -> HttpReceived:
 def route(
     asked: NodeState | None, asking: HttpReceived, asked_name: str, handling_name: str, profile: Profile
 ) -> Asking | None:
-    """The node that is asked answers, or it forwards the request to the one that it believes to be the owner."""
+    """The node that receives the request answers it, or forwards it to the node that it believes to be the owner."""
     outputs = () if asked is None else step(asked, asking, profile).outputs
     if asked_name == handling_name:
         return Asking(asking) if any(isinstance(each, Reply) for each in outputs) else None
@@ -86,16 +86,17 @@ def http_request(asking: HttpReceived, now: int) -> HttpReceived:
 
 
 def hear(ip_life: IpLife, wanted: IpLife, answer: Answer | None, periods: int) -> Outcome | None:
-    """What is refused is tried again; in a period the try itself counts."""
+    """A refused request is retried; in a period the attempt itself counts."""
     if answer is not None and answer.result is CallResult.SUCCESS:
         return Outcome(wanted)
     return Outcome(ip_life) if periods and wanted.published == ip_life.published else None
 
 
 def accepted(outcome: IpLife, before: NodeState | None, handling_name: str) -> IpLived:
-    """Two nodes that accept different changes, neither knowing of the other's, fork the client: see INV-CLIENTACK.
+    """Two nodes that accept different changes, without either having received the other's, fork the client: see
+    INV-CLIENTACK.
 
-    Who holds nothing knows of a deregistration only if it has handled it.
+    A node that holds nothing knows of a deregistration only if it has handled it.
     """
     held = None if before is None else before.client(outcome.client)
     content = () if held is None else shown(held.content)
@@ -106,7 +107,7 @@ def accepted(outcome: IpLife, before: NodeState | None, handling_name: str) -> I
 
 
 def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> Finding | None:
-    """A request that was answered with SUCCESS shows at once where it was handled."""
+    """The node that handled a request and answered it with SUCCESS shows the result at once."""
     if answer is None or answer.result is not CallResult.SUCCESS:
         return None
     held = handling.client(event.client)
@@ -175,7 +176,7 @@ def inside(node: NodeState | None) -> list[Asking]:
 
 
 def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
-    """Of two first requests at once, which is the client's last word is anybody's guess: nothing is claimed of it."""
+    """The order of two first requests at once is unspecified: no property assumes the client's last content."""
     return IpLived(replace(ip_life, sure=False, silence=0) if asking.client == ip_life.client else ip_life)
 
 

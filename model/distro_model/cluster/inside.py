@@ -1,7 +1,7 @@
-"""What goes on inside one node: its local events, and requests and set-ups that take two steps.
+"""Events inside one node: its local events, and requests and set-ups that take two steps.
 
-All of it is instantaneous unless a bound asks: then other things happen while a request or a connection is half
-handled. Between the two halves nothing outside the node can decide, so on a clock they follow each other at once.
+All of it is instantaneous unless a bound allows steps: then other events occur while a request or a connection is half
+handled. Between the two halves nothing outside the node can choose, so on a clock they follow each other at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Register
-from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, heard, request_of
+from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, request_of, with_answer
 from distro_model.cluster.registers import Lived
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import Connection, Life
@@ -88,7 +88,7 @@ LOSE_EVENT = Transition(
     of(LosesEvent, "node_name", "lost"),
     cost="lost_events",
 )
-"""A subscriber raises, or a thread stops: the event is gone. What Distro has to hear is left to anti-entropy."""
+"""A subscriber raises, or a thread stops: the event is lost. Anti-entropy repairs what Distro missed by it."""
 
 
 # Set-ups in two steps
@@ -107,7 +107,7 @@ START_SETUP = Transition(
 
 
 def insert_connection(life: Life, home: NodeState | None) -> Lived | None:
-    """The node goes on, whether or not there still is somebody at the other end."""
+    """The node completes the set-up, whether or not the client's end is still open."""
     if home is None or life.client not in dict(home.local.setups):
         return None
     connection = Connection.OPEN if life.connection is Connection.OPENING else life.connection
@@ -132,10 +132,11 @@ def ask_early(life: Life) -> Asked | None:
 
 
 def heard_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
-    """A client that is refused asks again when it is connected; one that is told SUCCESS has had its change."""
+    """A client that is refused retries when it is connected; a client that receives SUCCESS expects its change to be
+    applied."""
     if answer is None or answer.result is not CallResult.SUCCESS:
         return Lived(life)
-    return Lived(heard(replace(life, changes_left=life.changes_left - 1), event, answer))
+    return Lived(with_answer(replace(life, changes_left=life.changes_left - 1), event, answer))
 
 
 EARLY_REQUEST = Transition(
@@ -147,7 +148,7 @@ EARLY_REQUEST = Transition(
     ),
     lambda life, action, answer: AnswersEarly(life.home, f"{action}: {answer.result}"),
 )
-"""A request on a connection that its node does not know yet. Where it is refused, nothing has happened."""
+"""A request on a connection that its node does not know yet. A refused request has no effect."""
 
 
 # Requests in two steps
@@ -166,7 +167,7 @@ def request_started(action: Change, now: int) -> RequestStarted:
 
 
 def heard_at_start(life: Life, event: RequestStarted, answer: Answer | None) -> Lived:
-    return Lived(heard(replace(life, changes_left=life.changes_left - 1), event.request, answer))
+    return Lived(with_answer(replace(life, changes_left=life.changes_left - 1), event.request, answer))
 
 
 START_REQUEST = Transition(
@@ -187,10 +188,11 @@ def requests_finished(life: Life, home: NodeState | None, now: int) -> list[Requ
 
 
 def heard_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> Lived:
-    """What the client publishes has changed at its node, if its request was carried out while it was there."""
+    """The content that the client publishes has changed at its node, if its request was carried out while it was
+    there."""
     if answer is not None and answer.result is CallResult.SUCCESS and life.connection is Connection.OPEN:
         life = replace(life, contents=(*life.contents, after_request(life.contents[-1], event.request)))
-    return Lived(heard(life, event.request, answer))
+    return Lived(with_answer(life, event.request, answer))
 
 
 FINISH_REQUEST = Transition(

@@ -11,7 +11,7 @@ from distro_model.cluster.values import Link
 
 
 def cut(link: Link) -> OneLink | None:
-    """From now on every request fails at once, and those on their way too."""
+    """From now on every request on the link fails at once, and so do those in transit."""
     return None if link.cut else OneLink(replace(link.refused(), cut=True))
 
 

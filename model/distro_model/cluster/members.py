@@ -1,11 +1,11 @@
-"""Who is a member, and who is believed alive: member lists, and without a clock the news that reports bring.
+"""Membership and beliefs about members: member lists, and, without a clock, the results of reports.
 
-`stale` is history that no rule can read: the pairs (node, other) of which the node's belief may rightly be out of date.
-A crash, a restart, a false alarm or a new member makes pairs stale; a report between the two, whatever its end, makes
-them fresh. INV-OWNER speaks about what is fresh.
+`stale` is history that no rule can read: the pairs (node, other) of which the node's belief may legitimately be out of
+date. A crash, a restart, a false alarm or a new member makes pairs stale; a report between the two, whatever its end,
+makes them fresh. INV-OWNER covers fresh pairs only.
 
-Reports differ between choosers on purpose. A clock sends each when it is due (`nodes.REPORT`), and counts failures; for
-a search all that matters of a report is its news, at once; how many failures lead to DOWN is a bound (`suspicions`).
+Reports differ between choosers on purpose. A clock sends each when it is due (`nodes.REPORT`), and counts failures; a
+search applies only the result of a report, at once; how many failures lead to DOWN is a bound (`suspicions`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NEWS = Transition(
     lambda source_name, target_name: ReportEnds(source_name, target_name, answered=True),
     fair=Fairness.STRONG,
 )
-"""Of searches only. A report between two that run makes both UP for each other."""
+"""Of searches only. A report between two running nodes makes both UP for each other."""
 
 
 def brings_bad_news(
@@ -79,7 +79,7 @@ BAD_NEWS = Transition(
     lambda source_name, target_name: ReportEnds(source_name, target_name, answered=False),
     fair=Fairness.STRONG,
 )
-"""Of searches only. A report to a node that does not run makes that DOWN."""
+"""Of searches only. A report to a node that does not run makes that node DOWN."""
 
 
 def fails_to_reach(
@@ -106,9 +106,9 @@ FALSE_ALARM = Transition(
 
 class Listed(NamedTuple):
     listed: tuple[str, ...]
-    """All members but the reader."""
+    """All members except the reader."""
     changed: str | None
-    """Who is new in the list, or in it no more."""
+    """Members that were added to the list or removed from it."""
 
 
 def leaving(node: NodeState | None) -> list[Listed]:
@@ -127,7 +127,7 @@ def rereading(node: NodeState | None) -> Listed | None:
 
 
 def relist(stale: Pairs, changed: str | None, peer: NodeState | None, node_name: str, peer_name: str) -> Stale:
-    """Of a new member that runs there is no news yet. Of one that does not, nothing good was ever heard."""
+    """No report of a new member that runs has arrived yet. A new member that does not run was never reported UP."""
     if changed != peer_name:
         return Stale(stale)
     fresh = tuple(pair for pair in stale if pair != (node_name, peer_name))
@@ -162,4 +162,4 @@ _CHANGED = (
 )
 LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")
 LIST_JOINS = replace(REREAD_LIST, kind="list joins", steps=(chooses(joining, NO_LIST), *_CHANGED), cost="joins")
-"""A node reads its member list anew. Where the list changes, what clients left behind may stay there."""
+"""A node reads its member list again. Where the list changes, copies of clients that have left may stay there."""

@@ -1,8 +1,8 @@
-"""What nodes do by themselves: queued tasks and timers. `due` is when a clock lets it happen.
+"""Transitions that nodes start themselves: queued tasks and timers. `due` is when a clock lets them happen.
 
-A timer is judged when it fires, not when its instant begins: another timer of the same instant may change its guard.
-Every timer of a node is in phase with the node's start (docs/protocol #sync-merge, #verify-round, #lease-copies,
-#member-report).
+The guard of a timer is evaluated when it fires, not when its instant begins: another timer of the same instant may
+change its guard. Every timer of a node is in phase with the node's start (docs/protocol #sync-merge, #verify-round,
+#lease-copies, #member-report).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Queued(NamedTuple):
 
 
 def queued(node: NodeState | None, profile: Profile) -> list[Queued]:
-    """Those that a worker is free for."""
+    """The tasks for which a worker is free."""
     if node is None:
         return []
     return [Queued(task) for task in node.tasks if has_free_worker(node, task.client, task.target, profile)]
@@ -70,13 +70,13 @@ RUN_TASK = Transition(
 
 
 def verify_rounds(node: NodeState | None, now: int, profile: Profile) -> list[VerifyDue]:
-    """Without anything to verify a round does nothing."""
+    """With nothing to verify, a round has no effect."""
     return [] if node is None or not has_round(node, profile) else [VerifyDue(now)]
 
 
 def has_round(node: NodeState, profile: Profile) -> bool:
     if profile.keeps_index and profile.has(audited) and not node.local.events and corrections(node):
-        return True  # a node without clients of its own has its index to look after
+        return True  # a node without native clients still checks its index
     return node.loaded and has_something_to_verify(node, profile)
 
 
@@ -86,7 +86,7 @@ def has_something_to_verify(node: NodeState, profile: Profile) -> bool:
 
 
 def may_have_round(node: NodeState, profile: Profile) -> bool:
-    """Not loaded yet it verifies nothing, but its load may end at any moment."""
+    """A node that is not loaded verifies nothing, but its load may end at any moment."""
     return profile.keeps_index or has_something_to_verify(node, profile)
 
 
@@ -103,20 +103,20 @@ VERIFY_ROUND = Transition(
     fair=Fairness.STRONG,
     due=next_round,
 )
-"""Strongly fair, though it is a timer: in a bounded cluster a full link makes it impossible now and then."""
+"""Strongly fair, although it is a timer: in a bounded cluster a full link sometimes makes it impossible."""
 
 
 # Leases and beats
 
 
 def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
-    """INV-LIVE: a lease check removed the copy of a client whose connection is open, and no false claim of it."""
+    """INV-LIVE: a lease check removed a copy whose client has an open connection and was not claimed falsely."""
     held = None if before is None else before.client(life.client)
     if held is None or held.content == STRAY_CONTENT or node.client(life.client) is not None:
         return None
     if life.connection is not Connection.OPEN or node.name in life.unlisted:
         return None
-    return Finding("INV-LIVE", f"{node.name} let {life.client} expire, which is connected to {life.home}")
+    return Finding("INV-LIVE", f"{node.name} expired {life.client}, which is connected to {life.home}")
 
 
 def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
@@ -125,8 +125,8 @@ def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | 
 
 
 def _leases_end(node: NodeState, profile: Profile) -> list[tuple[str, int]]:
-    """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and natives too where
-    they have one."""
+    """Every lease that a check may end starts when it was renewed: copies, tombstones, and native clients where they
+    have a lease."""
     natives_too = not profile.has(is_expired)
     held = [each for each in node.clients if natives_too or not each.native]
     ends = [(each.name, each.renewed_ms + _lease_ms(each, profile)) for each in held]
@@ -138,12 +138,12 @@ def _lease_ms(client: Client, profile: Profile) -> int:
 
 
 def ended(node: NodeState, now: int, profile: Profile) -> set[str]:
-    """Clients and tombstones whose time is up."""
+    """Clients and tombstones whose lease is over."""
     return {client for client, end_ms in _leases_end(node, profile) if end_ms <= now}
 
 
 def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
-    """When it fires, whether or not there is anything to check."""
+    """The time at which it fires, whether or not there is anything to check."""
     return next_on(node.started_ms, after_ms + 1, profile.lease_check_ms)
 
 
@@ -162,7 +162,7 @@ def finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
 
 
 def beat_check(node: NodeState | None, now: int, profile: Profile) -> BeatCheckDue:
-    """Each client is looked at in phase with its creation here; by a node that stood still, whenever it goes on."""
+    """Each client is checked in phase with its creation here; a node that was suspended checks when it resumes."""
     if node is None:
         return BeatCheckDue(now)
     clients = [each for each in node.clients if is_ip_client(each.name)]
@@ -172,8 +172,8 @@ def beat_check(node: NodeState | None, now: int, profile: Profile) -> BeatCheckD
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    """The first check that may find something: a silence that is long enough. Whoever is not the owner may have become
-    it in the very instant."""
+    """The first check that may find a silence that is long enough. A node that is not the owner may have become the
+    owner in this instant."""
     times = [
         _turn(node, each, max(min(ends), after_ms + 1), profile)
         for each in node.clients
@@ -183,7 +183,7 @@ def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | N
 
 
 def owns_silent(node: NodeState, now: int, profile: Profile) -> bool:
-    """There is a client here that is this node's and has an instance that was silent for long enough."""
+    """This node owns a client that has an instance that was silent for long enough."""
     return any(
         min(_silences_end(each, profile), default=now + 1) <= now and is_responsible(node, each, profile)
         for each in node.clients
@@ -192,19 +192,20 @@ def owns_silent(node: NodeState, now: int, profile: Profile) -> bool:
 
 
 def beat_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
-    """When it fires, whether or not there is anything to find. Who is created meanwhile has its first turn later."""
+    """The time at which it fires, whether or not there is anything to find. A client created meanwhile is first checked
+    later."""
     clients = [each for each in node.clients if is_ip_client(each.name)]
     times = [_turn(node, each, after_ms + 1, profile) for each in clients]
     return min(times, default=after_ms + profile.lease_check_ms)
 
 
 def _turn(node: NodeState, client: Client, from_ms: int, profile: Profile) -> int:
-    """The first of its checks then or later."""
+    """The first of its checks at that time or later."""
     return next_on(node.started_ms + client.turn_ms, from_ms, profile.lease_check_ms)
 
 
 def _silences_end(client: Client, profile: Profile) -> list[int]:
-    """When each of its instances has been silent for long enough to be found so."""
+    """The time at which each of its instances has been silent for long enough to be detected."""
     beats, longest_ms, shortest_ms = dict(client.beats), profile.beat_delete_ms, profile.beat_timeout_ms
     return [
         beats[service] + (longest_ms if instance.endswith(UNHEALTHY) else shortest_ms)
@@ -224,7 +225,7 @@ LEASE_AND_BEAT_CHECK = replace(
     LEASE_CHECK,
     steps=(*LEASE_CHECK.steps, handles("node", beat_check), watches(of(forgotten, "before", "node", "ip_life"))),
 )
-"""With periods both come once in each."""
+"""With periods, each of the two occurs once in a period."""
 
 
 def either_finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
@@ -241,7 +242,7 @@ CHECK_WITHOUT_TIME = replace(
         handles("node", beat_check),
     ),
 )
-"""Without periods no lease ends, but that of a client that publishes nothing."""
+"""Without periods only the lease of a client that publishes nothing ends."""
 
 
 # The first load
@@ -259,13 +260,13 @@ LOAD = Transition(
     "load",
     (handles("node", load, "no load is due"),),
     of(LoadRuns, "node_name"),
-    once="loaded",  # time presses here too: a load that is due is tried in every period
-    fair=Fairness.STRONG,  # as a verify round
+    once="loaded",  # time applies here too: a load that is due is attempted in every period
+    fair=Fairness.STRONG,  # like a verify round
     due=next_load,
 )
 
 
-# Reports: of clocks only. Without time, who is down is found out all at once (`cluster/members.py`).
+# Reports: of clocks only. Without time, DOWN nodes are detected all at once (`cluster/members.py`).
 
 
 def report(node: NodeState | None, now: int) -> ReportDue | None:
@@ -277,7 +278,7 @@ def next_report(node: NodeState, after_ms: int, profile: Profile) -> int | None:
     return next_on(first_ms, max(after_ms + 1, first_ms), profile.report_interval_ms) if node.others else None
 
 
-REPORT = Transition("report", (handles("node", report, "nobody to report to"),), str, due=next_report)
+REPORT = Transition("report", (handles("node", report, "no member to report to"),), str, due=next_report)
 
 
 def report_to_not_up(node: NodeState | None, now: int) -> ReportToNotUpDue | None:

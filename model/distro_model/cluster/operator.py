@@ -1,6 +1,7 @@
-"""An operator sets the weight of an instance, and nodes have it deleted when they believe that the instance is gone.
+"""An operator sets the weight of an instance, and nodes have the weight deleted when they believe that the instance is
+gone.
 
-Both are agreed on by all nodes at once. A mark may stay for any time before its minute is over.
+All nodes agree on both at once. A mark may stay for any time before its minute is over.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Expired(NamedTuple):
 
 
 def set_something(life: Life, budget: Budget) -> Wish | None:
-    """Another value each time."""
+    """A different value each time."""
     if life.address not in addresses_of(life.contents[-1]) or not life.acts:
         return None
     return Wish(life.address, f"weight {budget.of('operator_changes') + 1}")
@@ -47,11 +48,11 @@ def expired(node: NodeState | None) -> list[Expired]:
 
 
 def published_still(node: NodeState | None, address: str) -> Finding | None:
-    """INV-METADATA. It asks the node itself: of a publisher elsewhere it may not have heard yet."""
+    """INV-METADATA. It checks only the node itself, which may not have received a publisher on another node yet."""
     names = [] if node is None else sorted(client.name for client in publishers(node, address))
     if node is None or not names:
         return None
-    what = f"{node.name} has what an operator set of {address} deleted, which {' and '.join(names)} publishes"
+    what = f"{node.name} deleted the metadata of {address}, which {' and '.join(names)} publishes"
     return Finding("INV-METADATA", what)
 
 

@@ -1,4 +1,4 @@
-"""What single steps write, where several transitions write the same: a field is a register."""
+"""Registers that several transitions write: each field is a register."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""How a transition is stated: functions in a row, whose parameter names are the registers that they read.
+"""The definition of a transition: a sequence of functions whose parameter names are the registers that they read.
 
-A parameter is what an earlier step of the transition wrote, or a column of the place where it happens ("source",
-"link"), or a constant of that place ("source_name", "profile"). Where a parameter belongs to a family ("life": one for
-each client), the step happens once for each member. A step writes the fields of the NamedTuple that it returns; a list
-of those is a choice, None (or False) is its guard being false. A test proves that names and types fit.
+A parameter is a value that an earlier step of the transition wrote, or a column of the place where it happens
+("source", "link"), or a constant of that place ("source_name", "profile"). Where a parameter belongs to a family
+("life": one for each client), the step happens once for each member. A step writes the fields of the NamedTuple that it
+returns; a list of those is a choice, None (or False) is its guard being false. A test verifies that names and types
+match.
 
-Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock and a simulation
-a plain function (`clock/compiled.py`).
+Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock and a simulation a plain
+function (`clock/compiled.py`).
 """
 
 from __future__ import annotations
@@ -25,17 +26,19 @@ Function = Callable[..., Any]
 
 
 class StatementError(TypeError):
-    """A transition does not fit together; the message says which step, which name, and where."""
+    """The steps of a transition do not match; the message states the step, the name and the place."""
 
 
 class Does(Enum):
     WRITES = auto()
     CHOOSES = auto()
-    """A search tries all alternatives; any other chooser says which, by giving the registers that this would write."""
+    """A search tries all alternatives; any other chooser selects one by giving the registers that this step would
+    write."""
     RECORDS = auto()
-    """It writes what no rule can read: history that properties look at. Only a search keeps it."""
+    """The step writes history that no rule can read and that properties examine. Only a search keeps it."""
     HANDLES = auto()
-    """A node handles the event that it returns, and sends what it sends; its answer is in the register `answer`."""
+    """A node handles the event that the step returns, and sends its messages; its answer is in the register
+    `answer`."""
     WATCHES = auto()
     """A property of this transition: it returns a `Finding` or None, and writes nothing."""
 
@@ -45,7 +48,7 @@ class Step:
     function: Function
     does: Does
     unless: str
-    """What it means that there is no alternative, as a clause, with names of constants of the place in braces."""
+    """The meaning of having no alternative, as a clause, with names of constants of the place in braces."""
     handler: str = ""
     """The parameter name of the node that handles the event."""
 
@@ -76,7 +79,7 @@ def watches(function: Function) -> Step:
 
 @cache
 def of(makes: Function, *names: str) -> Function:
-    """The same function, or what a class makes: its arguments are the registers of these names, in this order."""
+    """The same function, or a constructor: its arguments are the registers of these names, in this order."""
 
     @wraps(makes, updated=())
     def made(*values: object, **registers: object) -> object:
@@ -92,24 +95,24 @@ def of(makes: Function, *names: str) -> Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """One kind of thing that can happen, wherever it happens. `says` makes its label, from registers too."""
+    """One kind of transition, at any place. `says` makes its label, from registers too."""
 
     kind: str
     """With names of constants of the place in braces."""
     steps: tuple[Step, ...]
     says: Function
     cost: str | None = None
-    """The budget of which a search spends one: a field of `Bounds`."""
+    """The budget that a search decrements: a field of `Bounds`."""
     once: str | None = None
-    """A search with periods lets it happen once in each: the field of its `Clock` that has who did."""
+    """A search with periods lets it happen once in each: the field of its `Clock` that records the nodes."""
     fair: Fairness = Fairness.NONE
     due: Function | None = None
-    """When a clock lets it happen, in ms, or None for not as things are; a search does not ask."""
+    """When a clock lets it happen, in ms, or None when it cannot happen now; a search does not use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of a family: what its parameter names stand for."""
+    """One member of a family: the values of its parameter names."""
 
     columns: Mapping[str, str]
     constants: Mapping[str, Hashable] = field(default_factory=dict)
@@ -117,7 +120,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What there may be any number of at a place: a step that names it happens once for each member."""
+    """A family of any number of members at a place: a step that names it happens once for each member."""
 
     names: tuple[str, ...]
     members: tuple[Member, ...]
@@ -125,22 +128,22 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something happens: what the parameter names stand for there."""
+    """A place where a transition happens: the values of the parameter names there."""
 
     name: str
     columns: Mapping[str, str]
     constants: Mapping[str, Hashable] = field(default_factory=dict)
     families: tuple[Family, ...] = ()
     absent: frozenset[str] = frozenset()
-    """Parameter names of columns that this cluster does without, and with them the steps that touch them."""
+    """Parameter names of columns that this cluster does not have; the steps that use them are omitted."""
 
     def at(self, name: str, **constants: Hashable) -> Place:
-        """A part of this place, under a name of its own."""
+        """A part of this place, under a separate name."""
         return replace(self, name=name, constants={**self.constants, **constants})
 
     def members(self, names: Sequence[str]) -> Sequence[Member]:
-        """For whom a step that reads or writes these names happens here: for each member of the family that has one of
-        them, else once."""
+        """The members for which a step that reads or writes these names happens here: each member of the family that
+        has one of them, else once."""
         foreign = {name for name in names if name not in self.columns and name not in self.constants}
         if foreign & self.absent:
             return ()
@@ -175,7 +178,7 @@ def written_by(function: Function) -> Mapping[str, Any]:
 
 
 def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
-    """What a step returned, as alternatives: none, one, or several."""
+    """The result of a step, as alternatives: none, one, or several."""
     if result is None or result is False:
         return ()
     if isinstance(result, tuple):
@@ -184,7 +187,7 @@ def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
 
 
 def events(result: Any) -> Sequence[tuple[Any, ...]]:
-    """What a step that tells returned, likewise."""
+    """The result of a step that sends an event, likewise."""
     if result is None:
         return ()
     return [(each,) for each in result] if isinstance(result, list) else ((result,),)

@@ -1,7 +1,8 @@
-"""CHANGEs that are made and applied in steps, for profiles that do so (B05): what may come between two of them.
+"""CHANGEs that are made and applied in steps, for profiles that do so (B05): what may happen between two of them.
 
 A CHANGE that its receiver is applying is a call in the phase HANDLED; the node's `applies` has the other half. In a
-search every step is a choice; on a clock they follow at once, and meet those of other CHANGEs of the same client.
+search every step is a choice; on a clock the steps follow at once, and interleave with those of other CHANGEs of the
+same client.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ BEGIN = Transition(
     lambda source_name, target_name, call: BeginsToApply(source_name, target_name, call.request),
     fair=Fairness.STRONG,
 )
-"""A CHANGE arrives and is not answered yet. (One that is answered at once is delivered as ever.)"""
+"""A CHANGE arrives and is not answered yet. (One that is answered at once is delivered as usual.)"""
 
 
 def next_parts(target: NodeState | None, source_name: str, now: int) -> list[ApplyDue]:
@@ -65,11 +66,11 @@ def take_handled(link: Link, event: ApplyDue) -> Taken | None:
 NOTHING_APPLIED = "nothing of {source_name} is being applied"
 APPLY_PART = Transition(
     "apply",
-    (handles("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller hears of it")),
+    (handles("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller observes the end")),
     lambda target_name, event: AppliesInPart(target_name, event.apply),
     fair=Fairness.STRONG,
 )
-"""A step that nobody hears of: not the last, or its caller has crashed."""
+"""A step whose end no caller observes: it is not the last step, or its caller has crashed."""
 
 APPLY_LAST = Transition(
     "apply the last",

@@ -1,7 +1,7 @@
-"""What the columns of a cluster hold, besides the states of the nodes: links with the calls on them, and clients.
+"""The contents of a cluster's columns, besides the states of the nodes: links with the calls on them, and clients.
 
-A `Life` is one client as the environment and the properties see it. Of what is in it, rules can read nothing; a search
-keeps all of it, a clock only who is connected where (`statement.Does.RECORDS`).
+A `Life` is one client as the environment and the properties see it. Rules can read none of it; a search keeps all of
+it, a clock only the home of each connected client (`statement.Does.RECORDS`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from enum import StrEnum
 from distro_model.messages import Answer, Content, Operation, Request
 from distro_model.value import value
 
-STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of somebody else"),)
+STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of another client"),)
 STRAY_REVISION = 99
-"""What a stray CHANGE says (`accidents.py`); no owner ever comes so far."""
+"""The content of a stray CHANGE (`accidents.py`); no owner ever reaches this revision."""
 
 
 class Phase(StrEnum):
-    """Where one call is. Its sender has not heard of its end in any of these, except ABANDONED."""
+    """The phase of a call. In all of them except ABANDONED its sender has not observed its end."""
 
     SENT = "on its way"
     HANDLED = "being applied"
     ANSWERED = "its reply is on its way"
-    LOST = "lost"  # it or its reply: only the time-out is left
-    REFUSED = "refused"  # there is no connection; the sender will be told
+    LOST = "lost"  # the request or its reply is lost: only the time-out is left
+    REFUSED = "refused"  # there is no connection; the sender will receive a failure
     ABANDONED = "given up by its sender, still on its way"
 
 
@@ -34,11 +34,11 @@ class Call:
     phase: Phase = Phase.SENT
     answer: Answer | None = None
     sent_as: Content | None = None
-    """History, for INV-VERIFY: what the sender's client published when a VERIFY was sent."""
+    """History, for INV-VERIFY: the content that the sender's client published when a VERIFY was sent."""
     deadline_ms: int = 0
-    """When its sender gives it up; 0 where no clock runs."""
+    """The time at which its sender times out; 0 without a clock."""
     number: int = 0
-    """Which one it is; 0 where nobody tells calls apart that are equal."""
+    """The identity of the call; 0 where equal calls are not distinguished."""
 
     @property
     def is_report(self) -> bool:
@@ -49,8 +49,8 @@ class Call:
 class Link:
     """Calls from one node to another, in the order in which they were sent; reports stay behind everything else.
 
-    `down`: the target does not run. `cut`: nothing passes. `half_open`: the connection is broken and its sender has not
-    noticed, so that every call on it is lost. A crash at either end makes an end of that connection.
+    `down`: the target does not run. `cut`: no request passes. `half_open`: the connection is broken and its sender has
+    not noticed, so that every call on it is lost. A crash at either end closes that connection.
     """
 
     down: bool = False
@@ -67,7 +67,7 @@ class Link:
         return self.with_calls((*self.calls[:first], call, *self.calls[first:]))
 
     def with_calls(self, calls: tuple[Call, ...]) -> Link:
-        return Link(self.down, calls, self.half_open, self.cut)  # not `replace`: a simulation is here all the time
+        return Link(self.down, calls, self.half_open, self.cut)  # not `replace`: a simulation calls this often
 
     def without(self, position: int) -> Link:
         calls = self.calls
@@ -75,14 +75,14 @@ class Link:
         return Link(self.down, left, self.half_open, self.cut)
 
     def with_phase(self, call: Call, phase: Phase, answer: Answer | None = None) -> Link:
-        """The first of the calls that equal this one has got so far."""
+        """The first of the calls that equal this one has reached this phase."""
         at = self.calls.index(call)
         after = Call(call.request, phase, answer, call.sent_as, call.deadline_ms, call.number)
         calls = (*self.calls[:at], after, *self.calls[at + 1 :])
         return Link(self.down, calls, self.half_open, self.cut)
 
     def refused(self) -> Link:
-        """The connection ends: every call on it fails, and what was given up never arrives."""
+        """The connection ends: every call on it fails, and abandoned requests never arrive."""
         calls = tuple(
             Call(each.request, Phase.REFUSED, None, each.sent_as, each.deadline_ms, each.number)
             for each in self.calls
@@ -110,20 +110,20 @@ class Life:
     """The instance that it publishes. Two clients with one address are two connections of one process."""
     connection: Connection = Connection.NEW
     left_cleanly: bool = False
-    """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: the cases in which nothing
-    but the lease could remove its copies. Of a connection that was still being set up nobody is told either."""
+    """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: otherwise only the lease
+    can remove its copies. The end of a connection that was still being set up is not reported either."""
     silent: bool = False
-    """It does nothing any more and answers nothing, though its connection is open."""
+    """It sends nothing any more and does not answer, though its connection is open."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
     acknowledged: Content = ()
-    """What it publishes as far as it was told: all its requests that were answered with success."""
+    """The content acknowledged to the client: all its requests that were answered with success."""
     unlisted: tuple[str, ...] = ()
-    """Nodes that the list of another has lacked: who owns a client need not renew what they hold of it."""
+    """Nodes that the list of another node has lacked: the owner of a client need not renew their copies of it."""
 
     @property
     def is_up(self) -> bool:
-        """Its transport is open, whatever its node knows of it."""
+        """Its transport is open, whether or not its node knows the connection."""
         return self.connection in (Connection.OPEN, Connection.OPENING)
 
     @property
@@ -131,7 +131,8 @@ class Life:
         return self.connection is Connection.OPEN and not self.silent
 
     def ended(self, period: int) -> Life:
-        """Its connection ends, and its node knows it. Of one that was never inserted nobody is told."""
+        """Its connection ends, and its node observes it. The end of a connection that was never inserted is not
+        reported."""
         cleanly = self.connection is Connection.OPEN
         return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=cleanly, ended_period=period)
 
@@ -144,19 +145,20 @@ class IpLife:
     changes_left: int
     registrations: int = 0
     published: Content = ()
-    """What it was last told to be registered."""
+    """The content that was last acknowledged as registered."""
     earlier: Content = ()
-    """What that replaced; whoever accepts a change should have held this."""
+    """The content that it replaced; a node that accepts a change should have held this."""
     silence: int = 0
     """0: its beats go on; 1: silent for longer than one time-out; 2: than both."""
     ended_at: str = ""
     """The node that handled its deregistration, while it publishes nothing."""
     sure: bool = True
-    """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
+    """There was no crash, silence, change of members or fork: every node must eventually show the acknowledged
+    content."""
     unlisted: tuple[str, ...] = ()
-    """As of a `Life`."""
+    """As in a `Life`."""
 
 
 def address_of(client: str) -> str:
-    """What the client c1, c2, … publishes, without the version that each change adds."""
+    """The content that the client c1, c2, … publishes, without the version that each change adds."""
     return f"10.0.0.{client[1:]}:80"

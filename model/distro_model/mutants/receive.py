@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         "B33",
         "A member that is not loaded itself gives a snapshot, and the receiver takes it as complete.",
-        rules=(receive.gives_unloaded, load.refusals_fail, load.missing_nobody),
+        rules=(receive.gives_unloaded, load.refusals_fail, load.missing_none),
         breaks=("INV-INIT",),
         bounds=Bounds(changes=0, drops=0, swallows=0, crashes=2),
     ),

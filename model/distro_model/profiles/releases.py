@@ -58,7 +58,7 @@ _ALWAYS = replace(
         receive.differs_but_for_cluster,
         receive.gives_unloaded,
         load.refusals_fail,
-        load.missing_nobody,
+        load.missing_none,
         load.ends_interrupted_load,
         verify.checks_always,
         sync.drops_unheard,

@@ -1,10 +1,10 @@
-"""A client and its own server: connect, register, deregister, go away.
+"""A client and its own server: connect, register, deregister, disconnect.
 
-Only the node that holds the connection runs these rules. Each change of what a client publishes, and its leaving, is
-told to the node's own notify centre (`notify.py`), and so announced to all other members.
+Only the node that holds the connection runs these rules. Each change of what a client publishes, and its removal, is
+published to the node's own notify centre (`notify.py`), and so announced to all other members.
 
-A set-up and a request may happen in two halves, because a server does them on one thread while another thread ends the
-connection: what the first half found to be so need not be so any more in the second.
+A set-up and a request may happen in two halves, because a server runs them on one thread while another thread ends the
+connection: a condition that held in the first half need not hold in the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from distro_model.rules.rule import guard, instead_of, rule
 
 @rule("connect", source="client-connect; ConnectionBasedClientManager.clientConnected")
 def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> Step:
-    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
+    """A connection makes a native client at once. Nothing is announced: the next verify round is the first message to
+    the peers."""
     if not takes_over(node, event.client, profile):
         return Step(node)
     held, client = node.client(event.client), fresh_native(event, profile)
@@ -52,7 +53,7 @@ def takes_over(_node: NodeState, _client: str, _: Profile) -> bool:
 
 @instead_of(takes_over)
 def leaves_copy(node: NodeState, client: str, _: Profile) -> bool:
-    """A client is created only if there is none of that id; a copy stays what it is."""
+    """A client is created only if there is none of that id; an existing copy is not changed."""
     return node.client(client) is None
 
 
@@ -64,7 +65,7 @@ def fresh_native(event: ClientConnected, _: Profile) -> Client:
 
 @rule("start-a-setup", source="connection-setup; ConnectionManager.register")
 def on_setup_started(node: NodeState, event: SetupStarted, _: Profile) -> Step:
-    """The transport is open; that is all that is checked before the connection is inserted."""
+    """The transport is open; no other condition is checked before the connection is inserted."""
     local = node.local
     return Step(_with(node, replace(local, setups=tuple(sorted((*local.setups, (event.client, True)))))))
 
@@ -83,13 +84,13 @@ def on_setup_finished(node: NodeState, event: SetupFinished, profile: Profile) -
 
 @guard(source="connection-setup")
 def transport_is_open(is_open: bool, _: Profile) -> bool:
-    """A transport that has ended leaves no client: nobody would ever be told of its end again."""
+    """A transport that has ended leaves no client: its end would never be reported again."""
     return is_open
 
 
 @instead_of(transport_is_open)
 def transport_was_open(_is_open: bool, _: Profile) -> bool:
-    """The transport was open when the set-up began, and is not looked at again (B40)."""
+    """The transport was open when the set-up began, and is not checked again (B40)."""
     return True
 
 
@@ -146,7 +147,8 @@ def on_request_started(node: NodeState, event: RequestStarted, profile: Profile)
 
 @rule("finish-a-request", source="client-request; EphemeralClientOperationServiceImpl")
 def on_request_finished(node: NodeState, event: RequestFinished, profile: Profile) -> Step:
-    """The client may have left the table since: then it is changed and announced as if it had not (B25), or refused."""
+    """The client may have left the table since: the request is then carried out and announced as if it had not (B25),
+    or refused."""
     left = list(node.local.requests)
     if event.request not in left:
         return Step(node)
@@ -167,7 +169,7 @@ def on_request_finished(node: NodeState, event: RequestFinished, profile: Profil
 
 @guard(source="client-request")
 def looks_again(_node: NodeState, _client: str, _: Profile) -> bool:
-    """A request that has looked up its client looks again before it changes and announces it."""
+    """A request that has looked up its client checks again before it changes and announces it."""
     return True
 
 
@@ -179,9 +181,9 @@ def looked_before(_node: NodeState, _client: str, _: Profile) -> bool:
 
 @rule("disconnect", source="client-disconnect; DistroClientDataProcessor")
 def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
-    """The client goes with its connection, and all others are told.
+    """The client is removed with its connection, and all other members are notified.
 
-    A connection that is not inserted yet has no client to remove; all that is left of it is its closed transport.
+    A connection that is not inserted yet has no client to remove; only its closed transport remains.
     """
     if event.client in dict(node.local.setups):
         closed = _without_setup(node, event.client).local
@@ -190,9 +192,9 @@ def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile
 
 
 def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
-    """However a connection ends, its client goes with it, and all others are told.
+    """However a connection ends, its client is removed with it, and all other members are notified.
 
-    Its own echo, in a snapshot that was cut before it left, must not bring it back either.
+    A snapshot that was taken before the removal must not restore the client either.
     """
     return deleted(node, name, at_ms, profile)
 
@@ -205,7 +207,8 @@ def _published(
     profile: Profile,
     revision: int | None = None,
 ) -> Step:
-    """What is not native here is not announced (only a client whose connection found a copy, see `on_connected`)."""
+    """A client that is not native here is not announced (only a client whose connection found a copy, see
+    `on_connected`)."""
     number = client.revision + 1 if revision is None else revision
     changed = node.with_client(Client(client.name, client.native, number, content, client.renewed_ms))
     node = operated(changed, _said(request), client.native, request.at_ms, profile)
@@ -219,13 +222,14 @@ def _asking(node: NodeState, name: str, profile: Profile) -> Client | None:
 
 @guard(source="client-unknown; EphemeralClientOperationServiceImpl")
 def may_ask(held: Client, _: Profile) -> bool:
-    """What is held under the id of a connection is the client of that connection, and no copy."""
+    """A client that is held under the id of a connection is the client of that connection, and not a copy."""
     return held.native
 
 
 @instead_of(may_ask)
 def copy_may_ask(_held: Client, _: Profile) -> bool:
-    """A request changes whatever is held under the id of its connection, a copy too (native-connect-onto-synced)."""
+    """A request changes the client that is held under the id of its connection, a copy too
+    (native-connect-onto-synced)."""
     return True
 
 

@@ -1,8 +1,8 @@
-"""The ejector: connections on which nothing came for a while are asked for a sign of life, and closed without one.
+"""The ejector: idle connections are probed, and closed if they do not answer.
 
-A check asks all idle connections at once and waits on a latch that every answer counts down. The callback of an answer
-does two things, recording it and counting it, on another thread than the one that waits; between them anything may
-happen, so they are two events. In which order they come is all the difference that B39 makes.
+A check probes all idle connections at once and waits on a latch that every answer counts down. The callback of an
+answer records it and counts it, on another thread than the one that waits; other events may occur between the two, so
+they are two events. Their order is the only difference of B39.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distro_model.rules.rule import instead_of, rule
 
 @rule("check-connections", source="ejector-check; NacosRuntimeConnectionEjector.ejectOutdatedConnection")
 def on_connection_check_due(node: NodeState, event: ConnectionCheckDue, _: Profile) -> Step:
-    """A connection on which nothing came for long is asked for a sign of life.
+    """A connection that was idle for long is probed.
 
     One check at a time: the thread that waits for its answers is the one that would start the next.
     """
@@ -29,13 +29,13 @@ def on_connection_check_due(node: NodeState, event: ConnectionCheckDue, _: Profi
 
 @instead_of(on_connection_check_due)
 def checks_no_connection(node: NodeState, _event: ConnectionCheckDue, _: Profile) -> Step:
-    """No connection is ever asked (B03)."""
+    """No connection is ever probed (B03)."""
     return Step(node)
 
 
 @rule("hear-a-sign-of-life", source="ejector-answer; ConnectionManager.refreshActiveTime")
 def on_detection_answered(node: NodeState, event: DetectionAnswered, profile: Profile) -> Step:
-    """The first half of what is done about an answer; the second may wait (`on_detection_handled`)."""
+    """The first half of the handling of an answer; the second may come later (`on_detection_handled`)."""
     asked = node.detection(event.client)
     if asked is None or asked.recorded or asked.counted:
         return Step(node)
@@ -44,19 +44,19 @@ def on_detection_answered(node: NodeState, event: DetectionAnswered, profile: Pr
 
 @rule("record-a-sign-of-life", source="ejector-answer")
 def first_half(asked: Detection, _: Profile) -> Detection:
-    """A sign of life is recorded before the check that waits for it is let go on."""
+    """An answer is recorded before the check that waits for it continues."""
     return Detection(asked.client, recorded=True)
 
 
 @instead_of(first_half)
 def counts_first(asked: Detection, _: Profile) -> Detection:
-    """A sign of life is counted first, and the check may go on in between (B39)."""
+    """An answer is counted first, and the check may continue before it is recorded (B39)."""
     return Detection(asked.client, counted=True)
 
 
 @rule("finish-a-sign-of-life", source="ejector-answer")
 def on_detection_handled(node: NodeState, event: DetectionHandled, _: Profile) -> Step:
-    """Whatever half is missing. After the end of the check it changes nothing any more."""
+    """The missing half. After the end of the check it changes nothing any more."""
     asked = node.detection(event.client)
     if asked is None or asked.recorded == asked.counted:
         return Step(node)
@@ -65,7 +65,7 @@ def on_detection_handled(node: NodeState, event: DetectionHandled, _: Profile) -
 
 @rule("eject-connections", source="ejector-check; ConnectionManager.unregister")
 def on_connection_check_ends(node: NodeState, event: ConnectionCheckEnds, profile: Profile) -> Step:
-    """Every connection that was asked, and is not among those that answered, is closed."""
+    """Every connection that was probed, and is not among those that answered, is closed."""
     silent = [detection.client for detection in node.detections if not detection.recorded]
     node = node.changed(detections=(), checked_ms=event.at_ms)
     for client in silent:

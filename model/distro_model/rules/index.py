@@ -1,7 +1,7 @@
-"""The service index: from a service to the clients that publish it, which is what queries and pushes go by.
+"""The service index: from a service to the clients that publish it; queries and pushes use it.
 
 It is maintained by events only, beside the table of clients; the two agree when every event was handled, once and in
-order. A push is taken to reach its subscriber at once: only what it says, and when it was computed, matters here.
+order. A push is assumed to reach its subscriber at once: only its content and the time of its computation matter here.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ Shown = tuple[str, str, str]
 def indexed(node: NodeState, client: str, service: str, _: Profile) -> NodeState:
     """The service has this client among its publishers.
 
-    Whether the client still exists is not asked: the order of the events answers for that (B13)."""
+    The rule does not check that the client still exists: it assumes the order of the events (B13).
+    """
     return _with_index(node, {*node.local.index, (service, client)})
 
 
 @rule("unindex-a-service", source="index-entries; ClientServiceIndexesManager.removePublisherIndexes")
 def unindexed(node: NodeState, client: str, service: str | None, _: Profile) -> NodeState:
-    """Without the entries of the client: under one service, or (None) under all."""
+    """Remove the entries of the client: under one service, or (None) under all."""
     return _with_index(
         node, {entry for entry in node.local.index if entry[1] != client or service not in (None, entry[0])}
     )
@@ -37,27 +38,27 @@ def unindexed(node: NodeState, client: str, service: str | None, _: Profile) -> 
 
 @rule("push-a-service", source="index-push; ServiceStorage, PushExecuteTask")
 def pushed(node: NodeState, service: str, _: Profile) -> NodeState:
-    """The subscriber is told the service as it is now, by the index and the table."""
+    """The current service, by the index and the table, is pushed to the subscriber."""
     kept = [shown for shown in node.local.pushed if shown[0] != service]
     now = [shown for shown in queried(node) if shown[0] == service]
     return node.changed(local=replace(node.local, pushed=tuple(sorted((*kept, *now)))))
 
 
 def queried(node: NodeState) -> tuple[Shown, ...]:
-    """What a query for each service shows: its entries in the index, as far as the table has such a client."""
+    """The result of a query for each service: its entries in the index, as far as the table has such a client."""
     published = set(projection(node))
     return tuple(shown for shown in sorted(published) if shown[:2] in node.local.index)
 
 
 def projection(node: NodeState) -> tuple[Shown, ...]:
-    """What the table of clients says, ascending."""
+    """The publishers by the table of clients, ascending."""
     return tuple(
         sorted((service, client.name, instance) for client in node.clients for service, instance in client.content)
     )
 
 
 def corrections(node: NodeState) -> tuple[LocalEvent, ...]:
-    """The events that would make index and last push agree with the table; none where they do."""
+    """The events that would make index and last push agree with the table; none where they agree already."""
     truth = projection(node)
     entries, index = {shown[:2] for shown in truth}, set(node.local.index)
     missing = tuple(ServiceRegistered(client, service) for service, client in sorted(entries - index))

@@ -1,9 +1,10 @@
-"""Clients of the HTTP API: requests and beats, who handles them, and what happens when the beats stop.
+"""Clients of the HTTP API: requests and beats, the node that handles them, and the effects of missing beats.
 
-A request may reach any node. The owner handles it; another node forwards it to whom it believes to be the owner, and
-a forwarded request is never forwarded again. The revision is a hash of the content. Nodes forget such a client by
-its silence: the owner finds an instance unhealthy, then removes it, then removes the empty client. In a release a
-change is announced by whoever is the owner when its event is handled, which need not be who accepted it (B22).
+A request may reach any node. The owner handles it; another node forwards it to the node that it believes to be the
+owner, and a forwarded request is never forwarded again. The revision is a hash of the content. Nodes remove such a
+client after its silence: the owner finds an instance unhealthy, then removes it, then removes the empty client. In a
+release a change is announced by the node that is the owner when its event is handled, which may be another than the one
+that accepted it (B22).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ UNNAMED = ""
 
 @rule("route-a-request", source="owner-filter; DistroFilter")
 def on_http(node: NodeState, event: HttpReceived, profile: Profile) -> Step:
-    """The owner carries the request out; who is not forwards it there, once."""
+    """The owner carries the request out; another node forwards it to the owner, once."""
     if event.by_v2 and not has_v2(profile):
         return Step(node, (Reply(NO_SUCH_API),))
     owner = owner_of(node, event.client, profile)
@@ -69,25 +70,25 @@ def has_v2(_: Profile) -> bool:
 
 @instead_of(has_v2)
 def has_no_v2(_: Profile) -> bool:
-    """Whoever asks by version 2 is told that there is no such page."""
+    """A request of version 2 is answered with "no such page"."""
     return False
 
 
 @guard(source="owner-filter, http-v2; DistroFilter")
 def is_passed_on(_request: HttpReceived, _: Profile) -> bool:
-    """Who does not own the client passes the request on, by whichever version of the API it came."""
+    """A node that does not own the client forwards the request, by whichever version of the API it came."""
     return True
 
 
 @instead_of(is_passed_on)
 def only_v1_is_passed_on(request: HttpReceived, _: Profile) -> bool:
-    """The filter is in front of version 1 alone: by version 2 any node carries out what it is asked (D7)."""
+    """The filter applies to version 1 alone: by version 2 any node carries out the request that it receives (D7)."""
     return not request.by_v2
 
 
 @rule("begin-a-first-request", source="ip-port-creation; EphemeralIpPortClientManager.clientConnected")
 def on_http_entered(node: NodeState, event: HttpEntered, profile: Profile) -> Step:
-    """The first request of a client has looked for it, found nothing, and has not created it yet."""
+    """The first request of a client has found no client, and has not created it yet."""
     request = event.request
     if owner_of(node, request.client, profile) != node.name or node.client(request.client) is not None:
         return Step(node)
@@ -96,7 +97,7 @@ def on_http_entered(node: NodeState, event: HttpEntered, profile: Profile) -> St
 
 @rule("finish-a-first-request", source="ip-port-creation; HealthCheckReactor.scheduleCheck")
 def on_http_finished(node: NodeState, event: HttpFinished, profile: Profile) -> Step:
-    """It creates its client, or finds that another has by now."""
+    """The request creates its client, or finds that another request has created it meanwhile."""
     request = event.request
     node = node.changed(entered=tuple(each for each in node.entered if each != request))
     node = before_creation(node, request, event.at_ms, profile)
@@ -120,8 +121,8 @@ def creates_twice(node: NodeState, request: HttpReceived, at_ms: int, profile: P
 
 
 def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
-    """A registration always counts as a change, a deregistration where there was something, a beat where it shows; each
-    renews the lease."""
+    """A registration always counts as a change, a deregistration only where there was an instance, a beat only where it
+    changes the content; each renews the lease."""
     held = node.client(request.client)
     if held is None and request.action is HttpAction.DEREGISTER:
         return node
@@ -162,8 +163,8 @@ def registered_with_id(request: HttpReceived, _: Profile) -> str:
 
 @rule("accept-a-request", source="owner-handover")
 def accepted(node: NodeState, before: Client | None, after: Client, _: Profile) -> NodeState:
-    """The node remembers that the client asked this of itself, until a peer sends another content; and of each peer
-    what the change has replaced, until the peer acknowledges the client."""
+    """The node remembers that it has accepted this change of the client, until a peer sends other content; and for each
+    peer the content that the change has replaced, until the peer acknowledges the client."""
     replaced = 0 if before is None else before.revision
     known = {*node.unacknowledged, *(Unacknowledged(after.name, peer, replaced) for peer in node.others)}
     kept = (each for each in known if (each.client, each.replaced) != (after.name, after.revision))
@@ -172,7 +173,7 @@ def accepted(node: NodeState, before: Client | None, after: Client, _: Profile) 
 
 @instead_of(accepted)
 def held_as_a_copy(node: NodeState, _before: Client | None, _after: Client, _: Profile) -> NodeState:
-    """What a client asked of the node itself is held as what a peer has sent is (B22)."""
+    """A change that a client requested from the node itself is held like one that a peer has sent (B22)."""
     return node
 
 
@@ -186,7 +187,7 @@ def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client
 
 
 def turn_of(node: NodeState, at_ms: int, profile: Profile) -> int:
-    """Of a client that is created now: from the next tick on it is looked at once in a period."""
+    """Of a client that is created now: from the next tick on it is checked once in a period."""
     since_start_ms = at_ms - node.started_ms
     return (since_start_ms + -since_start_ms % profile.tick_ms) % profile.lease_check_ms
 
@@ -203,7 +204,7 @@ def revision_of_health(client: Client, profile: Profile) -> int:
 
 @instead_of(revision_of_health)
 def revision_of_registration(client: Client, _: Profile) -> int:
-    """Only a registration computes the revision anew: other content goes by the same one (B06)."""
+    """Only a registration computes the revision anew: other changes of the content keep it (B06)."""
     return client.revision
 
 
@@ -225,7 +226,7 @@ def changed_and_announced_late(
 
 @rule("announce-an-ip-port-client", source="sync-announce; DistroClientDataProcessor.syncToAllServer")
 def on_announce_due(node: NodeState, event: AnnounceDue, profile: Profile) -> Step:
-    """Only where changes are announced late: who is not responsible by now drops it (B22)."""
+    """Only where changes are announced late: a node that is no longer responsible drops the change (B22)."""
     node = node.changed(unannounced=tuple(each for each in node.unannounced if each != event.client))
     held = node.client(event.client)
     if held is None or not is_responsible(node, held, profile):
@@ -235,14 +236,14 @@ def on_announce_due(node: NodeState, event: AnnounceDue, profile: Profile) -> St
 
 @guard(source="owner-handover")
 def is_not_superseded(node: NodeState, source: str, change: Change, _: Profile) -> bool:
-    """The CHANGE or snapshot does not bring what was replaced here since its sender last acknowledged the client. A
-    request without a sender is refused nothing."""
+    """The CHANGE or snapshot does not restore content that was replaced here since its sender last acknowledged the
+    client. A request without a sender is always accepted."""
     return Unacknowledged(change.client, source, change.revision) not in node.unacknowledged
 
 
 @rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2")
 def on_beat_check_due(node: NodeState, event: BeatCheckDue, profile: Profile) -> Step:
-    """The owner looks at the beats of its clients."""
+    """The owner checks the beats of its clients."""
     for client in node.clients:
         is_its_turn = event.of is None or client.name in event.of
         if is_its_turn and client.watched and client.content and is_ip_client(client.name):
@@ -269,7 +270,7 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
 
 
 def ends_unheard(client: Client, at_ms: int, profile: Profile) -> bool:
-    """An ip:port client that nothing was heard of for so long that it goes, on every node."""
+    """An ip:port client that was silent for so long that every node removes it."""
     if not is_ip_client(client.name):
         return False
     is_empty_for_long = not client.content and at_ms - client.renewed_ms > profile.empty_lease_ms
@@ -278,13 +279,13 @@ def ends_unheard(client: Client, at_ms: int, profile: Profile) -> bool:
 
 @rule("find-the-lease-of-an-ip-port-copy-over", source="lease-ip-port-copies")
 def ends_unowned(client: Client, at_ms: int, profile: Profile) -> bool:
-    """An ip:port client goes when its lease is over; at an owner the beats have ended it by then."""
+    """An ip:port client is removed when its lease is over; at an owner missing beats have removed it by then."""
     return at_ms - client.renewed_ms > profile.lease_ms
 
 
 @instead_of(ends_unowned)
 def never_ends_unowned(_client: Client, _at_ms: int, _: Profile) -> bool:
-    """No check looks at the copies of ip:port clients."""
+    """No check covers the copies of ip:port clients."""
     return False
 
 
@@ -309,5 +310,5 @@ def counts_as_beat(node: NodeState, held: Client, source: str, profile: Profile)
 
 @instead_of(counts_as_beat)
 def always_counts_as_beat(_node: NodeState, _held: Client, _source: str, _: Profile) -> bool:
-    """An accepted verify counts as a beat at an owner too, whoever verifies."""
+    """An accepted verify counts as a beat at an owner too, from any sender."""
     return True

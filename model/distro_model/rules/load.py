@@ -1,11 +1,11 @@
 """The first load: one snapshot from the first member that gives one.
 
-A member that is not loaded itself has an incomplete table, and `strict` gives no snapshot of that (B33). So that nodes
-which start together do not wait for each other for ever, a round in which everybody refused completes the load with
-what the node has: nobody can give more. What `everybody` means when some are away is in `_ask_next`.
+A member that is not loaded itself has an incomplete table, and `strict` gives no snapshot of that (B33). To prevent
+nodes that start together from waiting for each other for ever, a round in which all members refused completes the load
+with the node's own table: no member has more. The docstring of `_ask_next` defines "all members" when some are away.
 
 Elements of a snapshot are applied like CHANGE messages. This is one of the few rules that cross clients, and it does so
-element by element: one client's element never decides about another's.
+element by element: one client's element never affects another client.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def knows_no_peer_at_first(node: NodeState, _: Profile) -> bool:
 
 @rule("interrupt-a-load", source="load-interrupted; DistroLoadDataTask")
 def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profile) -> Step:
-    """Whoever was asked, nobody listens to the answer any more. The load starts again later."""
+    """The answer of the peer that was asked is ignored. The load starts again later."""
     return Step(node.changed(asking=None, to_ask=(), load_at_ms=event.at_ms + profile.load_retry_ms))
 
 
@@ -79,23 +79,23 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, _snapshot: Snapshot, pr
 
 @rule("choose-whom-else-to-ask", source="load-takes")
 def asked_further(_node: NodeState, _later: tuple[str, ...], _: Profile) -> tuple[str, ...]:
-    """Who has given a snapshot has given everything: nobody else is asked."""
+    """A successful snapshot is complete: no other member is asked."""
     return ()
 
 
 def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Profile) -> Step:
-    """Ask the first of `peers`, which ascend. After the last one: loaded, where everybody has refused.
+    """Ask the first of `peers`, which ascend. After the last one the node is loaded if all members have refused.
 
-    A round goes over the list as it was when it began; who has left that since cannot be asked.
+    A round uses the list as it was when the round began; a member that has left the list since cannot be asked.
 
-    Everybody is who is not DOWN, and there must be one: a node that hears nobody waits. Nobody waits for who is DOWN:
-    several reports to it have failed, and it may never come back (two of three that restart would wait for each other
-    for ever). A member that is only SUSPICIOUS, or whose answer was lost, may have all that is missing, and the round
-    has failed. If one that was DOWN comes back with data, then no harm was done: what being loaded allows, to verify
-    own clients and to give a snapshot, takes nothing away from anybody; and the next verify round of whoever is back
-    fails here, which brings its clients. Until then this node gives an incomplete snapshot, as does every node that
-    was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and would expire,
-    or of ip:port clients, whose next beat registers them again with the owner that has lost them.
+    "All members" are those that are not DOWN, and there must be one: a node without a reachable member waits. DOWN
+    members are skipped: several reports to them have failed, and they may never come back (two of three that restart
+    would wait for each other for ever). A member that is only SUSPICIOUS, or whose answer was lost, may have all that
+    is missing, so the round has failed. If a DOWN member comes back with data, no data was lost: a loaded node verifies
+    native clients and gives snapshots, which removes nothing from any node; and the next verify round of the member
+    that is back fails here, which brings its clients. Until then this node gives an incomplete snapshot, as does every
+    node that was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and
+    would expire, or of ip:port clients, whose next beat registers them again with the owner that has lost them.
     """
     for number, peer in enumerate(peers, start=1):
         is_listed = peer in node.others
@@ -112,13 +112,13 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
 
 @rule("pass-over-a-member", source="load-refusals")
 def is_passed_over(member: Member, _: Profile) -> bool:
-    """Nobody waits for a member that is DOWN."""
+    """DOWN members are skipped."""
     return member.state is MemberState.DOWN
 
 
 @guard(source="load-refusals")
 def refusals_complete(node: NodeState, _: Profile) -> bool:
-    """A load that everybody refused is complete: nobody has anything."""
+    """A load that all members refused is complete: no member has any data."""
     return not node.missed and (node.asking is not None or not node.others)
 
 
@@ -130,13 +130,13 @@ def refusals_fail(_node: NodeState, _: Profile) -> bool:
 
 @rule("miss-a-member", source="load-refusals")
 def missing_one(node: NodeState, _: Profile) -> NodeState:
-    """Remember for this round that somebody may have a snapshot and has not given it."""
+    """Remember for this round that a member may have a snapshot and has not given it."""
     return node.changed(missed=True)
 
 
 @instead_of(missing_one)
-def missing_nobody(node: NodeState, _: Profile) -> NodeState:
-    """Where a refusal means nothing, no failure of another kind is worth remembering."""
+def missing_none(node: NodeState, _: Profile) -> NodeState:
+    """Where refusals do not count, other failures need not be remembered."""
     return node
 
 

@@ -1,7 +1,7 @@
-"""Members: who is believed to be UP, and the reports that keep it so.
+"""Members: which are believed to be UP, and the reports that keep them so.
 
-A report goes to one member at a time, round robin. Its end decides about the target, its arrival about the sender; so
-a link that is broken in one direction makes a member flap (D16).
+A report goes to one member at a time, round robin. Its end sets the state of the target, its arrival the state of the
+sender; so a link that is broken in one direction makes a member flap (D16).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def on_report_due(node: NodeState, event: ReportDue, profile: Profile) -> Step:
 
 
 def reported_member(node: NodeState, at_ms: int, profile: Profile) -> str:
-    """The n-th report goes to the n-th other member; n follows from the time, so the node need not remember it."""
+    """The n-th report goes to the n-th other member; n follows from the time, so the node does not store it."""
     reports_before = (at_ms - node.started_ms - profile.report_first_ms) // profile.report_interval_ms
     return node.others[reports_before % len(node.others)]
 
 
 @rule("report-to-members-not-up", source="member-report-not-up; ServerMemberManager.UnhealthyMemberInfoReportTask")
 def on_report_to_not_up_due(node: NodeState, _event: ReportToNotUpDue, _: Profile) -> Step:
-    """From 2.3.0 on, in a period of its own: who is back is found sooner than the round of reports comes by."""
+    """From 2.3.0 on, in a separate period: a member that is back is found sooner than by the round of reports."""
     not_up = (each.name for each in node.members if each.state is not MemberState.UP)
     return Step(node, tuple(Send(name, Report()) for name in not_up))
 
@@ -54,7 +54,7 @@ def on_report_ended(node: NodeState, event: CallEnded, _report: Report, profile:
 
 @rule("judge-a-report", source="member-report-end; MemberUtil.onFail")
 def judged(target: Member, result: CallResult, profile: Profile) -> Member:
-    """Over gRPC a typed failure counts, and a connection that does not run; any other bad end says nothing (D15)."""
+    """Over gRPC a typed failure counts, and a connection that does not run; any other failure is ignored (D15)."""
     if result is CallResult.SUCCESS:
         return Member(target.name)
     return failed(target, profile) if result in (CallResult.FAIL, CallResult.UNREACHABLE) else target
@@ -62,7 +62,7 @@ def judged(target: Member, result: CallResult, profile: Profile) -> Member:
 
 @instead_of(judged)
 def judged_over_http(target: Member, result: CallResult, profile: Profile) -> Member:
-    """Over HTTP whatever is no success counts, a time-out too, and a refused connection means DOWN at once."""
+    """Over HTTP every failure counts, a time-out too, and a refused connection means DOWN at once."""
     if result is CallResult.SUCCESS:
         return Member(target.name)
     after = failed(target, profile)
@@ -70,16 +70,17 @@ def judged_over_http(target: Member, result: CallResult, profile: Profile) -> Me
 
 
 def failed(target: Member, profile: Profile) -> Member:
-    failures = min(target.failures, profile.failures_until_down) + 1  # more would change nothing
+    failures = min(target.failures, profile.failures_until_down) + 1  # a higher count would change nothing
     is_down = failures > profile.failures_until_down
     return Member(target.name, MemberState.DOWN if is_down else MemberState.SUSPICIOUS, failures)
 
 
 @rule("read-the-member-list", source="member-list, member-self; ServerMemberManager.memberChange")
 def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
-    """Whoever is new has to be heard of first; of the others the list says nothing but that they are members (B36).
+    """A new member is DOWN until a report; the state of the others is unchanged: the list says only that they are
+    members (B36).
 
-    The node itself is one, listed or not.
+    The node itself is a member, listed or not.
     """
     others = tuple(sorted(event.others))
     members = tuple(listed(node, name, profile) for name in others)
@@ -91,9 +92,9 @@ def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
 
 @rule("hand-over-to-new-members", source="owner-handover")
 def handed_over(node: NodeState, joined: tuple[str, ...], at_ms: int, profile: Profile) -> NodeState:
-    """A member that joins is sent what ip:port clients have asked of this node: it may own them from now on (B22). What
-    was only concluded here from missing beats is not sent. Until it acknowledges a client it may receive, from any
-    other member that has not, what was replaced here."""
+    """A member that joins is sent the changes that ip:port clients have requested from this node: it may own them from
+    now on (B22). Changes that this node concluded from missing beats are not sent. Until the member acknowledges a
+    client it may receive, from any other member that has not, the content that was replaced here."""
     for client in node.clients:
         for peer in joined if client.accepted else ():
             old = {each.replaced for each in node.unacknowledged if each.client == client.name} | {0}
@@ -111,7 +112,7 @@ def not_handed_over(node: NodeState, _joined: tuple[str, ...], _at_ms: int, _: P
 
 @rule("list-a-member", source="member-list")
 def listed(node: NodeState, name: str, profile: Profile) -> Member:
-    """A node that appears in the list is DOWN until it was heard of; of the others the list says nothing."""
+    """A node that appears in the list is DOWN until a report from or to it; the state of the others is unchanged."""
     return (
         Member(name, MemberState.DOWN, profile.failures_until_down + 1)
         if name not in node.others
@@ -121,5 +122,5 @@ def listed(node: NodeState, name: str, profile: Profile) -> Member:
 
 @instead_of(listed)
 def listed_up(node: NodeState, name: str, _: Profile) -> Member:
-    """A node that appears in the list is UP, whether or not anybody listens there (B36)."""
+    """A node that appears in the list is UP, whether or not a server listens there (B36)."""
     return Member(name) if name not in node.others else node.member(name)

@@ -1,9 +1,9 @@
-"""What an operator has set of an instance, its weight for example. It belongs to an address, not to a client.
+"""Metadata that an operator has set of an instance, its weight for example. It belongs to an address, not to a client.
 
-All nodes agree on the values (they travel through the raft log, which is not Distro's and takes no time here), but each
-node watches by itself whether an instance is gone: it marks the address when a publisher goes, takes the mark back when
-one comes, and after a minute under the mark has the metadata deleted everywhere. A client that comes back on a new
-connection is two publishers of one address for a while, and the older one may go last (B43).
+All nodes agree on the values (they travel through the raft log, which is not part of Distro and takes no time here),
+but each node decides by itself whether an instance is gone: it marks the address when a publisher goes, removes the
+mark when one comes, and after a minute under the mark has the metadata deleted everywhere. A client that comes back on
+a new connection is two publishers of one address for a while, and the older one may go last (B43).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from distro_model.rules.rule import instead_of, rule
 
 @rule("set-metadata", source="metadata-set; NamingMetadataManager")
 def on_operator_set(node: NodeState, event: OperatorSet, _: Profile) -> Step:
-    """What an operator has set of an address holds on every node."""
+    """The metadata that an operator has set of an address holds on every node."""
     metadata = {**dict(node.metadata), event.address: event.value}
     return Step(node.changed(metadata=tuple(sorted(metadata.items()))))
 
 
 @rule("delete-metadata", source="metadata-expiry; ExpiredMetadataCleaner")
 def on_metadata_deleted(node: NodeState, event: MetadataDeleted, _: Profile) -> Step:
-    """All nodes have agreed that it is gone."""
+    """All nodes have agreed that the metadata is deleted."""
     return Step(
         node.changed(
             metadata=tuple(pair for pair in node.metadata if pair[0] != event.address),
@@ -37,7 +37,7 @@ def on_metadata_deleted(node: NodeState, event: MetadataDeleted, _: Profile) -> 
 
 @rule("mark-metadata", source="metadata-expiry; NamingMetadataManager.handleClientDisconnectEvent")
 def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
-    """Marks what this step leaves without a publisher, takes the mark from what it publishes."""
+    """Mark addresses that this step leaves without a publisher; remove the mark from addresses that it publishes."""
     marks = set(after.node.expiring)
     for address, _ in after.node.metadata:
         old, new = publishers(before, address), publishers(after.node, address)
@@ -50,13 +50,13 @@ def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
 
 @rule("choose-what-to-mark", source="metadata-expiry")
 def is_marked(left: frozenset[Client], _: Profile) -> bool:
-    """What an operator has set of an address stays while anybody publishes it."""
+    """The metadata of an address stays while any client publishes the address."""
     return not left
 
 
 @instead_of(is_marked)
 def is_always_marked(_left: frozenset[Client], _: Profile) -> bool:
-    """When a publisher goes, nobody looks for another (B43)."""
+    """When a publisher goes, the node does not look for another (B43)."""
     return True
 
 

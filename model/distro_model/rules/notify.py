@@ -83,13 +83,13 @@ def handled(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) ->
 
 @rule("handle-a-removal", source="notify-events, client-disconnect")
 def handled_removal(node: NodeState, event: ClientRemoved, at_ms: int, profile: Profile) -> NodeState:
-    """The end of an own client is announced. The index hears of it from another event."""
+    """The removal of a native client is announced. The index receives it by another event."""
     return announced(node, event.client, Action.DELETE, at_ms, profile) if event.native else node
 
 
 @instead_of(handled_removal)
 def handled_removal_from_index_too(node: NodeState, event: ClientRemoved, at_ms: int, profile: Profile) -> NodeState:
-    """The index hears of a removed client in the queue of Distro, not in that of its registrations (B13)."""
+    """The index receives the removal of a client in the queue of Distro, not in that of its registrations (B13)."""
     if profile.keeps_index:
         node = _unindexed(node, event.client, None, at_ms, profile)
     return announced(node, event.client, Action.DELETE, at_ms, profile) if event.native else node
@@ -131,7 +131,7 @@ def operated(
     at_ms: int,
     profile: Profile,
 ) -> NodeState:
-    """A client's own request was carried out: say so to Distro if it is native, then to the index."""
+    """A client's own request was carried out: publish an event for Distro if it is native, then for the index."""
     if native:
         node = published(node, ClientChanged(event.client), at_ms, profile)
     return published(node, event, at_ms, profile) if profile.keeps_index else node
@@ -139,7 +139,8 @@ def operated(
 
 @rule("publish-an-upgrade", source="notify-events, receive-change; DistroClientDataProcessor.upgradeClient")
 def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
-    """A peer's doing brought the client up to date: say to the index what differs, and to Distro if it is own."""
+    """A peer's request brought the client up to date: publish the differences for the index, and an event for Distro if
+    it is native."""
     if client.content != before and announces_upgrade(node, client, profile):
         node = published(node, ClientChanged(client.name), at_ms, profile)
     return reindexed(node, client, before, at_ms, profile)
@@ -147,19 +148,19 @@ def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profi
 
 @rule("announce-an-upgrade", source="receive-change, owner-handover")
 def announces_upgrade(_node: NodeState, client: Client, _: Profile) -> bool:
-    """What a peer has changed of a client that is connected here is announced. A change of an ip:port client was
-    announced to all members by the node that accepted it."""
+    """A peer's change of a client that is connected here is announced. A change of an ip:port client was announced to
+    all members by the node that accepted it."""
     return client.native
 
 
 @instead_of(announces_upgrade)
 def announces_what_it_owns(node: NodeState, client: Client, profile: Profile) -> bool:
-    """What a peer has changed of an own client is announced, an ip:port client too (B22)."""
+    """A peer's change of a native client is announced, an ip:port client too (B22)."""
     return is_responsible(node, client, profile)
 
 
 def reindexed(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
-    """Say to the index what differs between this client and its content before."""
+    """Publish for the index the differences between this client and its content before."""
     if not profile.keeps_index:
         return node
     for service, _ in sorted(set(client.content) - set(before)):
@@ -171,9 +172,9 @@ def reindexed(node: NodeState, client: Client, before: Content, at_ms: int, prof
 
 @rule("remove", source="notify-events, client-disconnect; ConnectionBasedClientManager.clientDisconnected")
 def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
-    """Take the client out of the table and say so: its connection ended, a DELETE arrived or its lease did.
+    """Remove the client from the table and publish it: its connection ended, a DELETE arrived or its lease did.
 
-    The index hears of it in the queue of its registrations.
+    The index receives it in the queue of its registrations.
     """
     own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
@@ -187,7 +188,7 @@ def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> No
 
 @instead_of(removed)
 def removed_by_one_event(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
-    """One event says it to Distro and to the index, in the queue of Distro (B13)."""
+    """One event notifies Distro and the index, in the queue of Distro (B13)."""
     own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
     return published(node, ClientRemoved(client.name, own), at_ms, profile) if own or profile.keeps_index else node
@@ -195,7 +196,7 @@ def removed_by_one_event(node: NodeState, client: Client, at_ms: int, profile: P
 
 @rule("audit-the-index", source="index-audit")
 def audited(node: NodeState, at_ms: int, profile: Profile) -> NodeState:
-    """Once every verify interval: what the index or the last push has wrong is published again."""
+    """Once every verify interval: events for the errors of the index or of the last push are published again."""
     if profile.keeps_index and not node.local.events:
         for event in corrections(node):
             node = published(node, event, at_ms, profile)
@@ -204,7 +205,7 @@ def audited(node: NodeState, at_ms: int, profile: Profile) -> NodeState:
 
 @instead_of(audited)
 def not_audited(node: NodeState, _at_ms: int, _: Profile) -> NodeState:
-    """Nothing ever compares the index with the table of clients (B14)."""
+    """The index is never compared with the table of clients (B14)."""
     return node
 
 
@@ -237,6 +238,6 @@ def _taken(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) -> 
 
 
 def _waiting(node: NodeState, events: tuple[LocalEvent, ...], profile: Profile) -> NodeState:
-    """Only the order within a queue means anything: keep the queues apart, so that equal knowledge is equal."""
+    """Only the order within a queue matters: keep the queues apart, so that equal states are equal."""
     in_order = tuple(sorted(events, key=lambda event: queue_of(event, profile)))
     return node.changed(local=replace(node.local, events=in_order))

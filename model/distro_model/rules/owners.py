@@ -1,8 +1,8 @@
-"""Who answers for a client: the node of its connection, or, for a client of the HTTP API, the one that the hash names.
+"""The owner of a client: the node of its connection, or, for a client of the HTTP API, the one that the hash names.
 
 The id of an ip:port client is `10.0.0.1:80#true`; what stands before the `#` is its tag. Every node computes the owner
-from the tag and from what it believes of the members, so nodes that believe different things name different owners
-(B15). Sources: docs/protocol/owners.md; DistroMapper, DistroUtils.
+from the tag and from its beliefs about the members, so nodes with different beliefs name different owners (B15).
+Sources: docs/protocol/owners.md; DistroMapper, DistroUtils.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from distro_model.rules.rule import guard, instead_of, rule
 MODULUS = 2147483647
 
 UNHEALTHY = " (unhealthy)"
-"""At the end of an instance whose beats stay out."""
+"""At the end of an instance without beats."""
 
 
 @cache
@@ -54,7 +54,7 @@ def summed_revision(client: str, content: Content, _: Profile) -> int:
     """The hash is a sum over the services, to which each part of an instance adds the same under every service: two
     that swap their metadata or their health leave it as it was. An id names its service.
 
-    Nobody else recomputes it, so any value will do that is the same when theirs is.
+    No other node recomputes it, so any value will do that is equal whenever the value of a release is equal.
     """
     services = " ".join(service + WITHOUT_ID * (WITHOUT_ID in instance) for service, instance in content)
     unhealthy = sum(instance.endswith(UNHEALTHY) for _, instance in content)
@@ -64,7 +64,7 @@ def summed_revision(client: str, content: Content, _: Profile) -> int:
 
 @rule("name-the-owner", source="owner-place; DistroMapper.mapSrvName")
 def owner_of(node: NodeState, client: str, _: Profile) -> str:
-    """The owner of an ip:port client as this node sees it: from the client's place in the configured list on, the first
+    """The owner of an ip:port client in this node's view: from the client's place in the configured list on, the first
     member that is not DOWN."""
     return next(name for name in preference(node, client) if is_alive(node, name))
 
@@ -84,7 +84,7 @@ def preference(node: NodeState, client: str) -> tuple[str, ...]:
 
 
 def is_alive(node: NodeState, name: str) -> bool:
-    """UP or SUSPICIOUS, and always so itself."""
+    """UP or SUSPICIOUS; the node itself is always included."""
     return name == node.name or node.member(name).state is not MemberState.DOWN
 
 

@@ -1,10 +1,10 @@
-"""Receiving a peer's state: CHANGE, DELETE, and being asked for a snapshot.
+"""Receiving a peer's state: CHANGE, DELETE, and requests for a snapshot.
 
 A release checks neither who sent a request nor whether the client is native here (B01, B41). Where a profile protects
-native clients, a request about one is answered with FAIL rather than ignored with SUCCESS: a SUCCESS must mean that the
-data was applied (INV-ACK), and a sender that claims somebody else's client should be loud, not silently right.
-The same goes for a CHANGE that comes after the DELETE of its client: its sender finds the client gone when it tries
-again, and sends the DELETE, which succeeds.
+native clients, a request about one is answered with FAIL and not ignored with SUCCESS: SUCCESS must mean that the data
+was applied (INV-ACK), and a sender that claims a client of another node should receive an error. The same goes for a
+CHANGE that arrives after the DELETE of its client: its sender finds the client gone when it retries, and sends the
+DELETE, which succeeds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from distro_model.rules.sync import copy_of
 
 @rule("apply-a-change", source="receive-change; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    """Take over what a peer sends of a client, in one step."""
+    """Apply what a peer sends of a client, in one step."""
     if not may_take(node, event.source, change, profile):
         return Step(node, (Reply(FAIL),))
     if not is_applicable(node, change, profile):
@@ -49,7 +49,7 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
 
 
 def may_take(node: NodeState, source: str, copy: Change, profile: Profile) -> bool:
-    """What this peer sends of this client may be applied."""
+    """The content that this peer sends of this client may be applied."""
     return (
         is_not_native_here(node, copy.client, profile)
         and is_not_deleted(node, copy.client, profile)
@@ -59,7 +59,7 @@ def may_take(node: NodeState, source: str, copy: Change, profile: Profile) -> bo
 
 @guard(source="receive-native, defect-d3")
 def is_not_native_here(node: NodeState, client: str, _: Profile) -> bool:
-    """No peer touches a client that is connected to this very node."""
+    """A peer cannot change a client that is connected to this node."""
     held = node.client(client)
     return held is None or not held.native
 
@@ -78,7 +78,7 @@ def is_not_deleted(node: NodeState, client: str, _: Profile) -> bool:
 
 @guard(source="receive-batch-over-single, defect-d8; BatchInstanceData")
 def is_applicable(_node: NodeState, _copy: Change, _: Profile) -> bool:
-    """Applying this does not raise: a copy takes a batch over a single instance, and the other way round."""
+    """Applying this does not raise: in a copy a batch replaces a single instance, and the other way round."""
     return True
 
 
@@ -86,7 +86,7 @@ def is_applicable(_node: NodeState, _copy: Change, _: Profile) -> bool:
 def no_batch_over_single(node: NodeState, copy: Change, _: Profile) -> bool:
     """A batch for a service under which the copy has a single instance raises, and nothing changes (B19).
 
-    Batches are applied before single instances, so what is left half done is, at most, another batch of that client.
+    Batches are applied before single instances, so that at most another batch of that client is already applied.
     """
     held = node.client(copy.client)
     before = {} if held is None else dict(held.content)
@@ -113,7 +113,8 @@ def raised(node: NodeState, _: Profile) -> Step:
 
 @instead_of(raised)
 def raised_unseen(node: NodeState, _: Profile) -> Step:
-    """A request whose handling raises is answered with SUCCESS, and an error code that nobody reads (B16)."""
+    """A request whose handling raises is answered with SUCCESS, and an error code that the sender does not read
+    (B16)."""
     return Step(node, (Reply(SUCCESS),))
 
 
@@ -125,13 +126,14 @@ def on_unknown(node: NodeState, _event: UnknownReceived, _: Profile) -> Step:
 
 @instead_of(on_unknown)
 def unknown_unseen(node: NodeState, _event: UnknownReceived, _: Profile) -> Step:
-    """Data of a type that nothing here handles is answered with SUCCESS, and an error code that nobody reads (D6)."""
+    """Data of a type that nothing here handles is answered with SUCCESS, and an error code that the sender does not
+    read (D6)."""
     return Step(node, (Reply(SUCCESS),))
 
 
 @rule("apply-a-delete", source="receive-delete; DistroClientDataProcessor.processData")
 def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: Profile) -> Step:
-    """Removes the client whoever owns it. The loss of a native one is announced."""
+    """Removes the client of any owner. The removal of a native one is announced."""
     if not is_not_native_here(node, delete.client, profile) or not is_deletable(node, event.source, delete, profile):
         return Step(node, (Reply(FAIL),))
     return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
@@ -139,14 +141,14 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
 
 @guard(source="receive-delete, owner-handover")
 def is_deletable(node: NodeState, source: str, delete: Delete, _: Profile) -> bool:
-    """The sender has acknowledged what the ip:port client asked of this node, or the client is not held: a DELETE of an
-    unknown client is a success."""
+    """The sender has acknowledged the changes that the ip:port client requested from this node, or the client is not
+    held: a DELETE of an unknown client is a success."""
     return node.client(delete.client) is None or not node.is_unacknowledged(delete.client, source)
 
 
 @rule("give-a-snapshot", source="load-snapshot, defect-d14; DistroClientDataProcessor.getDatumSnapshot")
 def on_snapshot(node: NodeState, _event: RequestReceived, _snapshot: Snapshot, profile: Profile) -> Step:
-    """Answers with everything it holds, own clients and copies."""
+    """Answers with everything it holds, native clients and copies."""
     if not may_give(node, profile):
         return Step(node, (Reply(FAIL),))
     copies = tuple(copy_of(client, profile) for client in given_clients(node, profile))
@@ -163,25 +165,25 @@ def may_give(node: NodeState, _: Profile) -> bool:
 
 @instead_of(may_give)
 def gives_unloaded(_node: NodeState, _: Profile) -> bool:
-    """A member gives what little it has, loaded or not, and whoever asked takes it for everything (B33)."""
+    """A member gives an incomplete snapshot before it is loaded, and the receiver treats it as complete (B33)."""
     return True
 
 
 @guard(source="load-size")
 def snapshot_fits(_clients: int, _: Profile) -> bool:
-    """A snapshot is paged: however much is held, it can be sent. Every release sends one message of at most 10 MB."""
+    """A snapshot is paged: any amount of data can be sent. Every release sends one message of at most 10 MB."""
     return True
 
 
 @rule("choose-what-a-snapshot-has", source="load-snapshot")
 def given_clients(node: NodeState, _: Profile) -> tuple[Client, ...]:
-    """Everything: own clients and copies."""
+    """Everything: native clients and copies."""
     return node.clients
 
 
 @rule("take-a-copy", source="receive-change; DistroClientDataProcessor.upgradeClient")
 def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> NodeState:
-    """Create or bring up to date what is held of a client; an own one that really changed is announced again.
+    """Create or update the held client; a native one that really changed is announced again.
 
     In `strict` an ip:port client is not: the node that accepted the change has announced it to all members.
     """
@@ -208,7 +210,7 @@ def created(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> Clie
 
 
 def taken_content(held: Client, sent: Content, profile: Profile) -> Content:
-    """What is held after this was sent; of what does not differ the copy keeps its own."""
+    """The content that is held after this was sent; the copy keeps its own instances where they are equal."""
     if sent == held.content:
         return sent
     before = dict(held.content)
@@ -237,7 +239,7 @@ def differs_but_for_cluster(client: str, held: str | None, sent: str, profile: P
 
 @instead_of(differs)
 def differs_with_id(_client: str, held: str | None, sent: str, _: Profile) -> bool:
-    """Compared as ever, but the id that most instances have names their cluster, and so differs."""
+    """Compared as usual, but the id that most instances have names their cluster, and so differs."""
     if held is None or WITHOUT_ID not in sent:
         return held != sent
     return without_clusters(held) != without_clusters(sent)
@@ -245,7 +247,7 @@ def differs_with_id(_client: str, held: str | None, sent: str, _: Profile) -> bo
 
 @rule("create-a-copy", source="receive-change; ConnectionBasedClientManager.syncClientConnected")
 def fresh_copy(copy: Change, at_ms: int, _: Profile) -> Client:
-    """What a peer's CHANGE creates is a copy: never verified or announced from here, and with a lease."""
+    """A peer's CHANGE creates a copy: never verified or announced from here, and with a lease."""
     return Client(copy.client, False, copy.revision, copy.content, at_ms)
 
 
@@ -286,7 +288,8 @@ def with_beats(node: NodeState, before: Client | None, after: Client, at_ms: int
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
-    """Gone, known or not, and with tombstones remembered as gone, so that nothing late brings it back (B26, B27)."""
+    """Removed, known or not, and with tombstones remembered as removed, so that a late request does not restore it
+    (B26, B27)."""
     held = node.client(name)
     if held is not None:
         node = removed(node, held, at_ms, profile)
@@ -295,16 +298,16 @@ def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeSta
 
 @guard(source="receive-late")
 def is_remembered(client: str, _: Profile) -> bool:
-    """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back.
+    """A deleted client stays deleted: for one lease no late CHANGE or snapshot restores it.
 
-    A connection id is never used twice, so nobody can miss it; an ip:port client may well come back. In memory like all
-    else: a node that restarts after the DELETE, and loads from a member that has not heard of it yet, still takes the
-    client until its lease ends.
+    A connection id is never used twice, so this affects no later client; an ip:port client may well come back.
+    Tombstones are kept in memory: a node that restarts after the DELETE, and loads from a member that has not received
+    it yet, still takes the client until its lease ends.
     """
     return not is_ip_client(client)
 
 
 @instead_of(is_remembered)
 def is_forgotten_at_once(_client: str, _: Profile) -> bool:
-    """Nothing is remembered of a client that was deleted (B26, B27)."""
+    """Deleted clients are not remembered (B26, B27)."""
     return False

@@ -1,9 +1,10 @@
-"""What a rule is: a function of a node that has a name, a source, and that a profile may replace by another.
+"""A rule: a function of a node that has a name and a source, and that a profile may replace by another.
 
-A function marked `@rule` says what `strict` does. Whoever calls it calls what the profile, its last argument, has in
-its place: a release, a mutant or a protocol under design replaces rules by functions marked `@instead_of(rule)`. A
-guard is a rule that answers yes or no to one question, so that a refusal can name the question (`watching.py`). Which
-guards and which other rules a rule asks is read from its code: a list beside it would only go stale.
+A function marked `@rule` is the behaviour of `strict`. A call of it calls the function that the profile, its last
+argument, has in its place: a release, a mutant or a protocol under design replaces rules by functions marked
+`@instead_of(rule)`. A guard is a rule that answers yes or no to one question, so that a refusal can name the question
+(`watching.py`). The guards and other rules that a rule calls are read from its code, so that no list can become
+outdated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ PACKAGE: Final = "distro_model.rules"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`function` is what callers call, `own` what `strict` does; `source`: anchors of docs/protocol, then names."""
+    """`function` is what callers call, `own` the behaviour of `strict`; `source`: anchors of docs/protocol, then
+    names."""
 
     name: str
     source: str
@@ -44,7 +46,7 @@ class Rule:
 _rules: dict[str, Rule] = {}
 RULES: Mapping[str, Rule] = MappingProxyType(_rules)
 _names: dict[Function, str] = {}
-"""Of each rule as it is called, and of each function that takes the place of one: the name of the rule."""
+"""Of each rule as it is called, and of each function that replaces one: the name of the rule."""
 
 
 class NotARuleError(TypeError):
@@ -57,7 +59,7 @@ def rule(name: str, *, source: str) -> Callable[[Callable[[*Ts], R]], Callable[[
 
 
 def guard(*, source: str) -> Callable[[Callable[[*Ts], bool]], Callable[[*Ts], bool]]:
-    """Mark a function as a guard, named as it is."""
+    """Mark a function as a guard; its name is the name of the function."""
     return lambda function: _listed(cast("FunctionType", function).__name__, source, function, is_guard=True)
 
 
@@ -109,7 +111,7 @@ def _written(function: Function) -> str:
 def instead_of(
     replaced: Callable[[*Ts], R],
 ) -> Callable[[Callable[[*Ts], R]], Callable[[*Ts], R]]:
-    """Mark a function as one that takes the place of a rule in a profile that has it (`Profile.with_rules`)."""
+    """Mark a function as one that replaces a rule in a profile that has it (`Profile.with_rules`)."""
 
     def marked(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
         _check_last(function)
@@ -121,7 +123,7 @@ def instead_of(
 
 
 def name_of(function: Function) -> str:
-    """The name of the rule that this function is, or takes the place of. Raises NotARuleError."""
+    """The name of the rule that this function is, or replaces. Raises NotARuleError."""
     try:
         return _names[function]
     except KeyError:
@@ -145,7 +147,7 @@ def sentence_of(function: Function) -> str:
 
 @cache
 def asked_by(function: Function) -> tuple[Rule, ...]:
-    """The rules, guards among them, that this function asks, itself or through helpers that are no rules."""
+    """The rules, guards among them, that this function calls, itself or through helpers that are no rules."""
     found: dict[str, Rule] = {}
     _collect(function, found, set())
     return tuple(sorted(found.values(), key=lambda each: each.name))
@@ -166,8 +168,8 @@ def _collect(function: Function, found: dict[str, Rule], seen: set[Function]) ->
 
 
 def _globals_in(code: CodeType, names: Mapping[str, object]) -> Iterator[object]:
-    """The globals that this code reads, and what it reads by name from a global that is a module. An attribute of any
-    other value is a method or a field, whatever it is called."""
+    """The globals that this code reads, and the names that it reads from a global that is a module. An attribute of any
+    other value is a method or a field, with any name."""
     read: object = None
     for instruction in get_instructions(code):
         if instruction.opname == "LOAD_GLOBAL":

@@ -1,9 +1,9 @@
-"""Sending a change: delay task, merge, execution, call, and the retry of what failed.
+"""Sending a change: delay task, merge, execution, call, and the retry of a failure.
 
-There is one pending task for each (client, target). The merge rule and the retry are where DELETEs get lost (B24), so
-they are spelled out here one guard at a time. Tasks are executed by workers, and in a real server several clients share
-one. A worker does not wait for what it has sent, so whom it serves besides is no difference, and each (client, target)
-has one to itself here.
+There is one pending task for each (client, target). The merge rule and the retry are where DELETEs are lost (B24), so
+they are defined here one guard at a time. Tasks are executed by workers, and in a real server several clients share
+one. A worker does not wait for the result of what it has sent, so sharing makes no difference, and each (client,
+target) has a separate worker here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ def announced(node: NodeState, client: str, action: Action, at_ms: int, profile:
 
 @rule("delay-a-change", source="sync-announce; DistroConfig")
 def delay_ms(_: Task | None, profile: Profile) -> int:
-    """However long a task waits that is queued already, a fresh change waits for the sync delay."""
+    """A new change waits for the whole sync delay, however long a queued task has waited already."""
     return profile.sync_delay_ms
 
 
 @rule("merge-tasks", source="sync-merge; NacosDelayTaskExecuteEngine, DistroDelayTask")
 def queued(node: NodeState, task: Task, _: Profile) -> NodeState:
-    """The newer task wins with its action and its own delay, but the clock keeps running from the older one."""
+    """The newer task replaces the older one with its action and its own delay, but the delay counts from the older
+    one."""
     pending = node.task(task.client, task.target)
     if pending is not None:
         task = Task(task.client, task.target, task.action, pending.since_ms, task.delay_ms)
@@ -67,7 +68,7 @@ def sent(node: NodeState, target: str, request: Change | Delete, profile: Profil
 
 
 def has_free_worker(node: NodeState, client: str, target: str, profile: Profile) -> bool:
-    """The worker of such a task is not in the middle of another one."""
+    """The worker of such a task does not execute another one."""
     begun = (*((read.client, read.target) for read in node.reads), *node.under_way)
     return not begun or worker_of(client, target, profile) not in {worker_of(*each, profile) for each in begun}
 
@@ -80,7 +81,7 @@ def worker_of(client: str, target: str, _: Profile) -> str:
 
 @guard(source="sync-workers; TaskExecuteWorker, GrpcConnection.asyncRequest")
 def is_free_when_sent(_: Profile) -> bool:
-    """A worker is free for the next task as soon as a request is sent, whenever that is answered."""
+    """A worker is free for the next task as soon as a request is sent, before it is answered."""
     return True
 
 
@@ -92,21 +93,22 @@ def is_executed_for(node: NodeState, target: str, profile: Profile) -> bool:
 
 @instead_of(is_executed_for)
 def for_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
-    """A task for a node that has left the member list is executed all the same (B37)."""
+    """A task for a node that has left the member list is executed nevertheless (B37)."""
     return True
 
 
 @guard(source="sync-execute, owner-handover")
 def is_still_to_send(node: NodeState, task: Task, profile: Profile) -> bool:
     """A task about an ip:port client that another node owns by now is dropped where the target has acknowledged all
-    that the client asked of this node: what is left was concluded from beats that may have gone to that owner."""
+    changes that the client requested from this node: the rest was concluded from beats that may have gone to that
+    owner."""
     is_own = not is_ip_client(task.client) or owner_of(node, task.client, profile) == node.name
     return is_own or node.is_unacknowledged(task.client, task.target)
 
 
 @instead_of(is_still_to_send)
 def sent_by_a_former_owner(_node: NodeState, _task: Task, _: Profile) -> bool:
-    """What was announced is sent, whoever owns the client by then (B22)."""
+    """An announced change is sent, whichever node owns the client by then (B22)."""
     return True
 
 
@@ -118,7 +120,7 @@ def has_member(node: NodeState, target: str, _: Profile) -> bool:
 
 @instead_of(has_member)
 def has_part_of_member(node: NodeState, target: str, _: Profile) -> bool:
-    """A test for a part of an address takes 10.0.0.1:8848 for a member while 110.0.0.1:8848 is one (B37)."""
+    """A substring test takes 10.0.0.1:8848 for a member while 110.0.0.1:8848 is one (B37)."""
     return any(node.address_of(target) in node.address_of(member) for member in node.others)
 
 
@@ -142,25 +144,25 @@ def skips_gone_client(_task: Task, _: Profile) -> Delete | None:
 
 
 def copy_of(client: Client, profile: Profile) -> Change:
-    """What travels of a client: everything, but its revision only where the release has one on the wire."""
+    """The content of a CHANGE: the whole client, but its revision only where the release has one on the wire."""
     return Change(client.name, client.revision if profile.revisions_travel else 0, client.content)
 
 
 @guard(source="sync-only-up; DistroClientTransportAgent")
 def is_reachable(node: NodeState, target: str, _: Profile) -> bool:
-    """A node talks only to members that it believes UP: a sync to another fails without a request."""
+    """A node sends only to members that it believes UP: a sync to another fails without a request."""
     return target in node.others and node.member(target).state is MemberState.UP
 
 
 @instead_of(is_reachable)
 def reaches_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
-    """A node talks to whoever it has a connection to, believed UP or not."""
+    """A node sends to every member to which it has a connection, believed UP or not."""
     return True
 
 
 @rule("end-a-sync", source="sync-result, sync-retry; DistroClientTaskFailedHandler")
 def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
-    """Everything but resultCode 200 is a failure, and every failure is retried."""
+    """Every result except resultCode 200 is a failure, and every failure is retried."""
     if node.under_way:
         ended = (request.client, event.target)
         node = node.changed(under_way=tuple(each for each in node.under_way if each != ended))
@@ -173,19 +175,19 @@ def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, p
 
 @guard(source="sync-unreadable; GrpcConnection.asyncRequest")
 def calls_back(_result: CallResult, _: Profile) -> bool:
-    """Whoever waits for the end of a call hears of it, in whatever way it ends."""
+    """The caller is notified of the end of every call."""
     return True
 
 
 @instead_of(calls_back)
 def drops_unheard(result: CallResult, _: Profile) -> bool:
-    """Where an answer cannot be read, or its type is unknown, an exception leaves the callback: nobody hears of the
-    end (B42)."""
+    """Where an answer cannot be read, or its type is unknown, an exception leaves the callback: the caller is not
+    notified of the end (B42)."""
     return result not in (CallResult.UNREADABLE, CallResult.UNHEARD)
 
 
 def _acknowledged(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
-    """The peer has applied what was sent: it can still hold that revision of the client, and no earlier one."""
+    """The peer has applied the request: it can still hold that revision of the client, and no earlier one."""
     revision = request.revision if isinstance(request, Change) else None
     kept = tuple(
         each
@@ -197,7 +199,7 @@ def _acknowledged(node: NodeState, peer: str, request: Change | Delete) -> NodeS
 
 @rule("retry", source="sync-retry, defect-d2; DistroClientTaskFailedHandler")
 def retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, profile: Profile) -> NodeState:
-    """Queue what has failed again, after the retry delay."""
+    """Queue a failed sync again, after the retry delay."""
     if not replaces_pending(node.task(request.client, target), profile):
         return node
     return queued(
@@ -207,17 +209,17 @@ def retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, 
 
 @guard(source="sync-retry, defect-d2")
 def replaces_pending(pending: Task | None, _: Profile) -> bool:
-    """The retry of a failed sync leaves a queued DELETE alone."""
+    """The retry of a failed sync does not replace a queued DELETE."""
     return pending is None or pending.action is not Action.DELETE
 
 
 @instead_of(replaces_pending)
 def replaces_anything(_pending: Task | None, _: Profile) -> bool:
-    """The retry takes the place of whatever is queued, a DELETE too (B24)."""
+    """The retry replaces any queued task, a DELETE too (B24)."""
     return True
 
 
 @rule("choose-the-action-of-a-retry", source="sync-retry")
 def retry_action(request: Change | Delete, _: Profile) -> Action:
-    """What failed is tried again: a CHANGE as CHANGE, a DELETE as DELETE."""
+    """A failed action is retried: a CHANGE as CHANGE, a DELETE as DELETE."""
     return Action.CHANGE if isinstance(request, Change) else Action.DELETE

@@ -1,8 +1,8 @@
-"""CHANGEs that are not made and not applied at once: the steps between which other requests come in (B05).
+"""CHANGEs that are made or applied in several steps, between which other requests are handled (B05).
 
-Only for profiles that say so. A receiver creates the client, puts one service after the other, removes those that were
-not mentioned, and sets the revision; a sender reads the content, and then the revision. Each step looks at the client
-as it is by then.
+Only for profiles that do so. A receiver creates the client, puts one service after the other, removes those that were
+not mentioned, and sets the revision; a sender reads the content, and then the revision. Each step uses the current
+client.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from distro_model.work import Apply, Read
 
 @instead_of(receive.on_change)
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    """CHANGEs are applied service by service while other requests go on, then the revision (B05).
+    """CHANGEs are applied service by service while other requests are handled, then the revision (B05).
 
     The client is created if it is unknown; everything else is left to the steps. There is no reply yet.
     """
@@ -56,7 +56,7 @@ def on_apply_due(node: NodeState, event: ApplyDue, profile: Profile) -> Step:
         return Step(node, (Reply(FAIL),))
     held = node.client(apply.client)
     is_last = apply.done > len(apply.content)
-    if held is not None:  # else its steps go into an object that nobody finds any more
+    if held is not None:  # else its steps change an object that is no longer in the table
         if is_last:
             after = _revised(held, apply, event.at_ms, profile)
         else:
@@ -94,7 +94,7 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
 
 @rule("read-the-revision", source="sync-torn; AbstractClient.generateSyncData")
 def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
-    """The content as it was, with the revision as it is."""
+    """The content that was read earlier, with the current revision."""
     read = event.read
     position = node.reads.index(read)
     node = node.changed(reads=(*node.reads[:position], *node.reads[position + 1 :]))

@@ -1,7 +1,7 @@
-"""Anti-entropy and leases: the owner asks, the holder of a copy confirms and renews, or forgets.
+"""Anti-entropy and leases: the owner verifies, the holder of a copy confirms and renews, or removes it.
 
-A verify is sent for native clients only, and only once the own load is finished. A typed failure brings a full copy to
-the one peer that failed; every other bad end of a verify brings nothing (D10).
+A verify is sent for native clients only, and only once the node's own load is finished. A typed failure brings a full
+copy to the one peer that failed; every other failure of a verify has no effect (D10).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def verified_revision(client: Client, profile: Profile) -> int:
 
 @guard(source="verify-round")
 def has_loaded(node: NodeState, _: Profile) -> bool:
-    """The own first load is finished."""
+    """The node's own first load is finished."""
     return node.loaded
 
 
@@ -55,13 +55,13 @@ def verified_members(node: NodeState, profile: Profile) -> tuple[str, ...]:
 
 @rule("list-what-is-owned", source="verify-v1")
 def lists_sent(_owned: Sequence[Client], _targets: Sequence[str], _: Profile) -> tuple[Send, ...]:
-    """A verify is about one client; what its sender does not name is not touched."""
+    """A verify is about one client; clients that its sender does not name are not changed."""
     return ()
 
 
 @rule("apply-a-list-of-what-is-owned", source="verify-v1")
 def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, profile: Profile) -> Step:
-    """Whatever this node attributes to the sender, and the sender does not name, is gone."""
+    """Every client that this node attributes to the sender, and the sender does not name, is removed."""
     for client in node.clients:
         unnamed = is_ip_client(client.name) and client.name not in owned.clients
         if unnamed and owner_of(node, client.name, profile) == event.source:
@@ -71,7 +71,7 @@ def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, pro
 
 @rule("confirm", source="verify-accept; ConnectionBasedClientManager.verifyClient")
 def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: Profile) -> Step:
-    """A verify of a client that is held as its owner has it renews the lease; any other fails."""
+    """A verify of a client that is held with its owner's revision renews the lease; any other fails."""
     held = node.client(verify.client)
     if not is_held(node, verify.client, profile) or held is None:
         return Step(of_unknown(node, verify, event.at_ms, profile), (Reply(FAIL),))
@@ -86,13 +86,13 @@ def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: 
 
 @guard(source="verify-accept")
 def is_held(node: NodeState, client: str, _: Profile) -> bool:
-    """The client is known here, as an own one or as a copy."""
+    """The client is known here, as a native one or as a copy."""
     return node.client(client) is not None
 
 
 @guard(source="verify-accept, defect-d11; EphemeralClientOperationServiceImpl")
 def revision_matches(verified_revision: int, held_revision: int, _: Profile) -> bool:
-    """The revision that is verified is the one that is held."""
+    """The verified revision equals the held one."""
     return verified_revision == held_revision
 
 
@@ -110,7 +110,7 @@ def zero_always_matches(verified_revision: int, held_revision: int, _: Profile) 
 
 @rule("answer-a-verify-of-an-unknown-client", source="verify-accept")
 def of_unknown(node: NodeState, _verify: Verify, _at_ms: int, _: Profile) -> NodeState:
-    """It makes nothing: the failure brings the client."""
+    """It creates no client: the failure brings the client."""
     return node
 
 
@@ -127,13 +127,13 @@ def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: 
 
 @rule("choose-whom-to-repair", source="verify-failed")
 def repaired_members(_node: NodeState, failed: str, _: Profile) -> tuple[str, ...]:
-    """A failed verify brings a full sync to the member that failed it, and to nobody else."""
+    """A failed verify brings a full sync to the member that failed it, and to no other."""
     return (failed,)
 
 
 @rule("end-leases", source="lease-copies; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
-    """Remove copies whose lease is over, and forget what was deleted a lease ago."""
+    """Remove copies whose lease is over, and tombstones that are a lease old."""
     if not checks_in_time(event, profile):
         return Step(_leases_anew(node, event.at_ms))
     for client in node.clients:
@@ -151,12 +151,12 @@ def checks_in_time(event: LeaseCheckDue, profile: Profile) -> bool:
 
 @instead_of(checks_in_time)
 def checks_always(_event: LeaseCheckDue, _: Profile) -> bool:
-    """However late the check is, it ends whatever could not be renewed meanwhile (B23)."""
+    """However late the check is, it ends the leases that could not be renewed meanwhile (B23)."""
     return True
 
 
 def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
-    """Of tombstones too: what they guard against has been waiting as well."""
+    """Of tombstones too: the requests that they refuse have been waiting as well."""
     return node.changed(
         clients=tuple(each if each.native else replace(each, renewed_ms=at_ms) for each in node.clients),
         gone=tuple((client, at_ms) for client, _ in node.gone),

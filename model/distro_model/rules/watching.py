@@ -1,7 +1,7 @@
-"""Why a node did not do something, and what it ever did: the rules that are applied, the guards and their answers.
+"""Refusals and counts of a node: the rules that are applied, the guards and their answers.
 
 A watched profile is the profile with every rule and every guard replaced by one that notes its call and then does what
-it did before. Nothing is paid for it where nobody watches.
+it did before. An unwatched profile has no overhead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distro_model.rules.rule import RULES, Function, Rule
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A guard that was false: where, for which rule, and what it was asked about (the node itself is left out)."""
+    """A guard that was false: where, for which rule, and its arguments (without the node itself)."""
 
     node: str
     rule: str
@@ -34,7 +34,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A rule at work."""
+    """A rule that is being applied."""
 
     node: str
     rule: str
@@ -42,7 +42,7 @@ class _Frame:
 
 
 def watched(profile: Profile, into: list[Refusal]) -> Profile:
-    """The same profile, whose guards that answer no are listed in `into`, in the order in which they were asked."""
+    """The same profile, whose guards that answer no are listed in `into`, in the order of their calls."""
     within: list[_Frame] = []
     rules = tuple((each.name, _watching(each, profile.replaced, within, into)) for each in RULES.values())
     return replace(profile, rules=rules, of=profile)
@@ -50,7 +50,7 @@ def watched(profile: Profile, into: list[Refusal]) -> Profile:
 
 @dataclass(slots=True)
 class Taken:
-    """How often each rule was applied, and each guard answered yes or no, wherever a profile counts into this."""
+    """How often each rule was applied, and each guard answered yes or no, over all profiles that count into this."""
 
     rules: Counter[str] = field(default_factory=Counter)
     yes: Counter[str] = field(default_factory=Counter)
@@ -58,12 +58,12 @@ class Taken:
 
     @property
     def of_rules(self) -> dict[str, int]:
-        """All rules that there are; one that was never applied is there with 0."""
+        """All rules; a rule that was never applied has 0."""
         return {name: self.rules[name] for name, each in RULES.items() if not each.is_guard}
 
     @property
     def of_guards(self) -> dict[str, int]:
-        """Both answers of all guards that there are, `NAME: no` and `NAME: yes`."""
+        """Both answers of all guards, `NAME: no` and `NAME: yes`."""
         names = [name for name, each in RULES.items() if each.is_guard]
         return {
             f"{name}: {answer}": counts[name]
@@ -121,7 +121,7 @@ def _node_in(args: tuple[object, ...]) -> str | None:
 
 
 def _client_in(args: tuple[object, ...]) -> str | None:
-    """The client that a rule is asked about: of a request, an event or a task, or itself."""
+    """The client that a rule is about: of a request, an event or a task, or itself."""
     for each in args:
         client = getattr(getattr(each, "request", each), "client", None)
         if isinstance(client, str):
