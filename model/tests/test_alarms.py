@@ -98,7 +98,7 @@ class TestLoad:
     def test_a_load_in_which_no_member_was_asked_is_complete_only_without_members(self):
         starting = replace(node("c"), loaded=False)
         seen = alarm(starting, LoadDue(0), node("c"), None)
-        assert (seen.property_id, seen.what) == ("INV-LOAD", "c counts as loaded, and has heard nobody")
+        assert (seen.property_id, seen.what) == ("INV-LOAD", "c counts as loaded before any member has answered")
         assert alarm(replace(starting, others=()), LoadDue(0), replace(node("c"), others=()), None) is None
 
     def test_a_waiting_node_is_not_loaded_and_knows_a_running_member(self):

@@ -315,7 +315,7 @@ class TestCounterexamples:
 
     def test_a_client_that_was_sent_success_is_sent_what_is_missing(self):
         found = self.found("B12", "INV-CLIENTACK")
-        assert found.found == "c1 was told that it publishes web 10.0.0.1:80 v=1 early, a has nothing"
+        assert found.found == "c1 has the acknowledged content web 10.0.0.1:80 v=1 early, a has nothing"
 
     def test_it_is_the_replica_that_stays_wrong(self):
         """B14: the copy is complete, only the list of that node is not."""

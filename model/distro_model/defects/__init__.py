@@ -1,7 +1,7 @@
-"""The known defects of releases: one table, from which every kind of test takes what it needs.
+"""The known defects of releases: one table for all kinds of tests.
 
-`defect` is the type of a row, `table` has the rows, `symptom` says how a defect is recognised in a finding, `search`
-which properties of the model it breaks.
+`defect` is the type of a row, `table` has the rows, `symptom` describes how a defect is recognised in a finding,
+`search` lists the properties of the model that it breaks.
 """
 
 from distro_model.defects.defect import Break, Defect

@@ -1,8 +1,8 @@
 """A row of the table: one known defect of releases.
 
-A row says what is wrong, in which releases, where it was reported or can be read, and for the search of the model which
-properties break and which rules repair it. How the defect shows in other kinds of findings is attached by its id: for
-the requirements in `distro_conformance.findings.symptoms`, for the traces in `distro_spark.symptoms`.
+A row states the defect, the releases that have it, where it was reported or can be read, and for the search of the
+model which properties it breaks and which rules repair it. Symptoms in other kinds of findings are attached by its id:
+for the requirements in `distro_conformance.findings.symptoms`, for the traces in `distro_spark.symptoms`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distro_model.release import STRICT, Span, UnreadableReleaseError, parsed, r
 from distro_model.rules.rule import Function
 
 LAST_READ = "3.1.0"
-"""The latest release that was read and run, as its head of September 2025 was."""
+"""The latest release that was read and run: its head of September 2025."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """`repair`: the rules of `strict`, and the parameters, with which it is gone from the model.
+    """`repair`: the rules of `strict`, and the parameters, that remove the defect from the model.
 
     `releases`: without an end where no release repaired it; None where no release has it. `last_seen`: the latest
     release that is known to have it; in later ones it is expected, and a pass there only means that it may be repaired.
@@ -59,7 +59,7 @@ class Defect:
         return release is not None and release > parsed(self.last_seen)
 
     def breaks_in(self, profile: str, bounds: object = None) -> Mapping[str, str]:
-        """Property to why the defect breaks it in that release, within the bounds or in some."""
+        """Property to the reason why the defect breaks it in that release, within the bounds or in some bounds."""
         if not self.is_of(profile):
             return {}
         found = (each for each in self.breaks if each.releases is None or is_in(each.releases, profile))

@@ -1,7 +1,7 @@
-"""Properties of the model that releases do not have, because of known defects.
+"""Properties of the model that releases violate because of known defects.
 
 A violation is explained when defects of the release are listed as breaking the property, and the property holds in the
-model with every defect of the release repaired: a second cause cannot hide behind the first, however long its
+model with every defect of the release repaired: so a known defect cannot hide a second cause, however long its
 counterexample is.
 """
 

@@ -1,6 +1,6 @@
 """How a defect is recognised in a finding: a symptom, which is a conjunction of clauses.
 
-Each clause is one part of the symptom's sentence with the predicate that tests it. What a predicate looks at is up to
+Each clause is one part of the symptom's sentence with the predicate that tests it. The input of a predicate depends on
 the kind of finding: the observations of a requirement's check, or a violation with the rows of a trace. For every
 clause the tests have a finding that differs in this clause alone, and is not excused.
 """
@@ -21,7 +21,7 @@ S = TypeVar("S", bound="Symptom")  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class Clause(Generic[T]):
-    """`sentence` is what has to be seen, `holds` whether it is."""
+    """`sentence`: the observation that the clause requires; `holds`: whether a finding has it."""
 
     sentence: str
     holds: Callable[[T], bool]
@@ -63,5 +63,5 @@ class Symptom(Generic[T]):
 
 
 def of(symptoms: Iterable[S], about: str, profile: str) -> list[S]:
-    """Those that a release may show where that requirement or invariant is violated."""
+    """The defects that a release may show where that requirement or invariant is violated."""
     return [each for each in symptoms if about in each.about and each.is_of(profile)]

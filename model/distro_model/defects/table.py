@@ -48,7 +48,7 @@ _ROWS = (
     ),
     Defect(
         id="B03",
-        sentence="No connection is asked for a sign of life: one that died in silence is kept",
+        sentence="No connection is probed: one that died silently is kept",
         releases=Span("2.2.0", "2.2.4"),
         link=f"{_ISSUE}/10509",
     ),
@@ -277,7 +277,7 @@ _ROWS = (
     ),
     Defect(
         id="D7",
-        sentence="A request by version 2 of the HTTP API stays at the node that was asked, whoever owns the client",
+        sentence="A request by version 2 of the HTTP API stays at the node that receives it, whichever node owns the client",
         releases=Span(since="2.2.0"),
         link=f"{_ISSUE}/14992",
     ),

@@ -1,6 +1,6 @@
-"""Profiles: how a generation of Nacos behaves where generations differ, as data.
+"""Profiles: the behaviour of each release where releases differ, as data.
 
-`releases` is the table of the releases; what a profile is stands in `distro_model.profile`.
+`releases` is the table of the releases; `distro_model.profile` defines a profile.
 """
 
 from distro_model.profile import Profile

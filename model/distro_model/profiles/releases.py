@@ -1,13 +1,13 @@
-"""The releases, oldest first, each as what it changed: read it as a diff from release to release.
+"""The releases, oldest first, each as a difference from the release before it.
 
-The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` then names the rules that it replaced
-(a rule itself: it does from then on what `strict` does), the parameters that it set, the defects of the catalogue that
-it repaired and those that it brought. A release that changed nothing that this model can tell is not listed; `span`
-says how far an entry reaches. Source: docs/protocol/releases.md.
+The base is `_ALWAYS`, the replacements that every release has and `strict` has not; a `Release` then names the rules
+that it replaced (a rule itself: from then on the release behaves as `strict`), the parameters that it set, the defects
+of the catalogue that it repaired and those that it introduced. A release without a change that this model can represent
+is not listed; `span` gives the range of an entry. Source: docs/protocol/releases.md.
 
 Two defects are known here as mutants only, and no release has them: a node that is alone and never completes its load
-is one in cluster mode, where a run of one node is standalone; and how many clients fill the one message of a snapshot
-(B11) is nothing that the model can say.
+is one in cluster mode, where a run of one node is standalone; and the number of clients that fill the one message of a
+snapshot (B11) cannot be represented in the model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from distro_model.rules.rule import Function
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One step of the history. `name` is the profile's, of the first or the best known release of its span."""
+    """One step of the history. `name` is the name of the profile, of the first or the best known release of its
+    span."""
 
     name: str
     span: str
@@ -211,19 +212,19 @@ NACOS_2_2_4 = PROFILES["nacos-2.2.4"]
 
 
 class UnknownProfileError(ValueError):
-    """There is no profile of that name; the message lists those there are."""
+    """There is no profile of that name; the message lists the known names."""
 
 
 def beside_nodes(profile: Profile) -> Profile:
-    """As the reference nodes are that the model is held against: their members have reported themselves before the run
-    and do so over gRPC; a CHANGE is read and applied in one step; and there is nobody to send a task to for who has
-    left, nor is the address of one a part of another's. All that whatever the release; `strict` stays as it is."""
+    """The profile as the reference nodes behave against which the model is tested: their members have reported
+    themselves before the run, over gRPC; a CHANGE is read and applied in one step; no task is sent to a node that has
+    left the list, and no address is a part of another. This holds for every release; `strict` is unchanged."""
     there = (load.knows_a_peer, members.judged, sync.is_executed_for, sync.has_member)
     return profile.with_rules(*there, receive.on_change, sync.on_task_due)
 
 
 def profile_named(name: str) -> Profile:
-    """Look a profile up; a release that is not listed behaves as the last listed one before it.
+    """The profile of this name; a release that is not listed behaves as the last listed one before it.
 
     Raises UnknownProfileError, also for a major version that is not described.
     """
@@ -238,7 +239,7 @@ def profile_named(name: str) -> Profile:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """(2, 2, 1) of `nacos-2.2.1` and of the span `2.2.1 to 2.2.4`, (2, 2, 0, 1) of `nacos-2.2.0.1`; nothing of what is
-    no release."""
+    """(2, 2, 1) of `nacos-2.2.1` and of the span `2.2.1 to 2.2.4`, (2, 2, 0, 1) of `nacos-2.2.0.1`; () of any other
+    text."""
     numbers = text.removeprefix("nacos-").partition(" ")[0].split(".")
     return tuple(map(int, numbers)) if len(numbers) >= 3 and all(map(str.isdecimal, numbers)) else ()

@@ -1,10 +1,10 @@
 """Properties: what must hold, and what must be reachable, in every bounded cluster.
 
-A property has an id (docs/reference/invariants.md) that begins with its kind, and a sentence. Where it is seen in
-states, `looks` gives the chains that look (`checks.py`, which also says what *settled* means). Where it is seen in a
-transition, `looks` is empty: a step of that transition watches it (`cluster/alarms.py`), or it is one of the alarms of
-every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that nothing passes because
-nothing happened.
+A property has an id (docs/reference/invariants.md) that begins with its kind, and a sentence. Where it is checked in
+states, `looks` gives the chains of look-ups (`checks.py`, which also defines *settled*). Where it is checked in a
+transition, `looks` is empty: a step of that transition checks it (`cluster/alarms.py`), or it is one of the alarms of
+every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that no property passes because
+its situation never occurred.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Property:
     sentence: str
     looks: Looks = _in_transitions
     applies: Callable[[Bounds], bool] = lambda _: True
-    """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about: of what cannot
-    happen nothing is said."""
+    """Whether the bounds allow what a `sometimes` looks for, or what an `always` is about; otherwise there is no
+    verdict."""
 
     @property
     def kind(self) -> Kind:
@@ -112,7 +112,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-OWNER",
                 "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
-                " client is owned by exactly one node as soon as all have found out who runs.",
+                " client is owned by exactly one node as soon as all have found out which nodes run.",
                 both(of_copies(misowned), of_ownership),
                 _has_any_clients,
             ),
@@ -125,7 +125,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-LIVE",
                 "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
                 " connections closes the connection of a client that answers. Nor does a client whose beats go on, by"
-                " any check or verify. Nothing is said of a node that some list has lacked, nor of a stray claim.",
+                " any check or verify. Nodes that some list has lacked and stray claims are excluded.",
                 applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds) or bounds.ip_clients > 0,
             ),
             Property(
@@ -151,13 +151,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-METADATA",
-                "No node has what an operator set of an instance deleted while it knows a publisher of that instance.",
+                "No node deletes the metadata of an instance while it knows a publisher of that instance.",
                 applies=lambda bounds: bounds.operator_changes > 0 and bounds.clients > 0,
             ),
             Property(
                 "INV-RESURRECT",
                 "A client that is gone is held nowhere a lease and two periods later, and a lease more for each crash:"
-                " who loads begins it anew.",
+                " a node that loads starts it again.",
                 applies=_periods_pass,
             ),
             Property(
@@ -173,8 +173,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LOAD",
                 "A node that is not loaded goes on loading, and starts with a member that is UP; it is loaded if there"
-                " is nobody to load from, or once somebody has answered, and then holds every connected client that the"
-                " giver of the snapshot holds.",
+                " is no member to load from, or once a member has answered, and then holds every connected client that"
+                " the snapshot's sender holds.",
                 applies=lambda bounds: bounds.crashes > 0,
             ),
             Property(
@@ -185,7 +185,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-RETRY",
                 "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer. Once"
-                " another node owns an ip:port client, this is claimed only of what the client asked of the sender.",
+                " another node owns an ip:port client, this holds only for changes that the client requested from the"
+                " sender.",
                 applies=_synchronises,
             ),
             Property(
@@ -215,15 +216,16 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-CLIENTACK",
-                "What a client was told to be registered is so at its node once that has drained, or its connection is"
-                " gone. What an ip:port client was told shows at once where it was handled, and in a settled state"
-                " everywhere, unless its beats stopped, nodes crashed or left, or nodes heard different things.",
+                "Content acknowledged to a client is held by its node once that has drained, or its connection is"
+                " gone. Content acknowledged to an ip:port client shows at once where it was handled, and in a settled"
+                " state everywhere, unless its beats stopped, nodes crashed or left, or nodes received different"
+                " changes.",
                 both(of_homes, of_settled_ip_clients(lambda _: unshown)),
                 _has_any_clients,
             ),
             Property(
                 "INV-INDEX",
-                "Once a node has drained, its service index and its last push are what its table of clients says; after"
+                "Once a node has drained, its service index and its last push agree with its table of clients; after"
                 " a lost event, in settled states.",
                 of_indexes,
                 lambda bounds: bounds.index > 0 and bounds.clients > 0,
@@ -279,14 +281,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "EVENTUALLY-LOAD",
                 "If deliveries and timers go on, every node that runs and knows another that runs is loaded in the end,"
-                " whoever else stays down.",
+                " even if others stay down.",
                 of_loads,
                 lambda bounds: bounds.crashes > 0 and bounds.nodes > 1,
             ),
             Property(
                 "EVENTUALLY-CONV",
                 "If deliveries and timers go on, the owner of a connected client and each node that it exchanges"
-                " requests with in the end show the same instances of the client, for good, whoever else stays down.",
+                " requests with in the end show the same instances of the client, for good, even if others stay down.",
                 of_all_nodes(diverged("EVENTUALLY-CONV")),
                 _replicates,
             ),
@@ -311,11 +313,11 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
 
 
 class UnknownPropertyError(ValueError):
-    """There is no property of that id; the message lists those there are."""
+    """There is no property of that id; the message lists the known ids."""
 
 
 def property_named(name: str) -> Property:
-    """Look a property up. Raises UnknownPropertyError."""
+    """The property of this id. Raises UnknownPropertyError."""
     try:
         return PROPERTIES[name]
     except KeyError:

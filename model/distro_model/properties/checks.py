@@ -1,20 +1,20 @@
-"""What is looked at in every state: the properties that do not need a transition to be seen.
+"""Properties that are checked in every state: those that need no transition to be observed.
 
-**Quiescence.** Two words are used, one stronger than the other:
+**Quiescence.** There are two terms, one stronger than the other:
 
 * *idle*: every node that runs is loaded, no task is queued for a member that is believed UP, no call between nodes that
   run is unfinished, nothing is half done inside a node;
 * *settled*: idle, and a full verify round at every node that runs, with everything that follows from it over perfect
-  links, leaves each of them as it was but for its leases. Messages may flow in that round (a release with B10 syncs in
-  vain for ever).
+  links, changes only their leases. Messages may be sent in that round (a release with B10 syncs without
+  effect for ever).
 
-A node that is down takes part in neither: what waits for it may wait for ever. Two nodes that run are *peers* when each
+A node that is down takes part in neither: messages to it may wait for ever. Two nodes that run are *peers* when each
 lists the other and believes it UP.
 
 So INV-CONV claims, client by client: in a settled state, a client whose connection is open is shown the same by its
 owner and by each peer of its owner, whatever those believe of other nodes; neither anti-entropy nor any lease would
 ever change that again. It claims nothing about how long it takes to settle (EVENTUALLY-CONV does), nothing about
-leftovers of clients that are gone while their lease still runs (INV-DELETE does, for clients that left in an orderly
+copies of clients that are gone while their lease still runs (INV-DELETE does, for clients that left in an orderly
 way), and nothing about revisions (INV-REV does).
 """
 
@@ -38,7 +38,7 @@ from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.step import whole_step
 
 ROUNDS_UNTIL_RESTLESS = 20
-"""A verify round is followed for so many executions of all queued tasks; one that goes on has not settled."""
+"""The limit of executions of all queued tasks after a verify round; a round that needs more has not settled."""
 
 Nodes = tuple[NodeState | None, ...]
 
@@ -50,8 +50,8 @@ Looks = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
 
 
 def slice_of(node: NodeState | None, client: str) -> NodeState | None:
-    """What a node knows of one client, as far as properties of single states look at it: of all that it knows of the
-    others, and of time, nothing is left. So there are few slices, whatever else a cluster does."""
+    """The part of a node's state about one client that properties of single states read: without other clients and
+    without time. So there are few slices, whatever else a cluster does."""
     if node is None:
         return None
     held = node.client(client)
@@ -87,7 +87,7 @@ def sliced(layout: Layout, client: str) -> dict[str, Lookup]:
 
 
 def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
-    """What one node holds of one client, in every state. The function gets the slice of it and the client's life."""
+    """The state of one client at one node, in every state. The function gets the slice of it and the client's life."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
@@ -99,7 +99,7 @@ def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
 
 
 def of_settled(function: Function) -> Looks:
-    """What all nodes together hold of one client, in settled states."""
+    """The state of one client at all nodes, in settled states."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         before, stays = tuple(at_rest(layout)), settled_look(layout)
@@ -109,7 +109,7 @@ def of_settled(function: Function) -> Looks:
 
 
 def of_all_nodes(function: Function) -> Looks:
-    """What all nodes together hold of one client, in every state."""
+    """The state of one client at all nodes, in every state."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
@@ -130,7 +130,7 @@ def _of_client(client: str, function: Function) -> Lookup:
 
 
 def at_rest(layout: Layout) -> Iterator[Lookup]:
-    """All that runs is idle; then all nodes are in the register "all nodes"."""
+    """All running nodes are idle; then all nodes are in the register "all nodes"."""
     for node in layout.nodes:
         yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
     for link in layout.links:
@@ -163,8 +163,9 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
 
 
 def settled_look(layout: Layout) -> Lookup:
-    """What is at rest is settled too. Dearer than any other look-up, so it stands last: there only findings ask it."""
-    at_once = replace(layout.profile, event_queue=0)  # whatever waited in that round is handled in the end
+    """The nodes at rest are settled too. This is the most expensive look-up, so it stands last: only findings need
+    it."""
+    at_once = replace(layout.profile, event_queue=0)  # all that waited in that round is handled in the end
     return Lookup("a verify round would change it", settled(at_once), ("all nodes",))
 
 
@@ -178,8 +179,8 @@ def settled(profile: Profile) -> Function:
 
 
 def _without_stamps(nodes: Nodes) -> Nodes:
-    """A verify round renews leases; that is no change that could go on to matter. The beats of an ip:port client are
-    one: what is shown of it depends on them."""
+    """A verify round renews leases; that is not a change with further effects. The beats of an ip:port client are such
+    a change: they affect what is shown of it."""
     return tuple(node and _without_stamp(node) for node in nodes)
 
 
@@ -203,7 +204,7 @@ def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
 
 
 def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
-    """The nodes after this event at each that runs, and all that follows from it over perfect links."""
+    """The nodes after this event at each running node, and after all that follows from it over perfect links."""
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
         exchange.handle(name, event)
@@ -221,7 +222,7 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
 
 @dataclass
 class _Exchange:
-    """Nodes over perfect links: what one sends is answered, and its sender hears of it, before anything else."""
+    """Nodes over perfect links: each request is answered, and its sender receives the answer, before anything else."""
 
     nodes: dict[str, NodeState]
     profile: Profile
@@ -260,7 +261,7 @@ def misowned(node: str) -> Function:
 
 
 def of_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-    """INV-REV. Where revisions travel, 0 is one like any other; elsewhere it is all that a copy can have."""
+    """INV-REV. Where revisions travel, 0 is a revision like any other; elsewhere every copy has 0."""
     function = misrevised if layout.profile.revisions_travel else misrevised_above_0
     return of_copies(lambda _: function)(layout)
 
@@ -273,7 +274,7 @@ def misrevised_above_0(node: NodeState | None, life: Life) -> Sequence[Alternati
 def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
     """A copy stamped with revision r holds what its owner had at revision r.
 
-    Nothing is said of a copy while a CHANGE is being applied to it, nor of one that somebody else has claimed.
+    A copy to which a CHANGE is being applied is excluded, and so is one that another node has claimed.
     """
     held = None if node is None else node.client(life.client)
     if node is None or held is None:
@@ -303,7 +304,7 @@ def at_second_revision(node: NodeState | None, life: Life) -> Sequence[Alternati
 
 @cache
 def diverged(property_id: str) -> Function:
-    """The owner of a connected client and one of its peers do not show the same of it."""
+    """The owner of a connected client and one of its peers do not show the same instances of it."""
 
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
         if life.connection is not Connection.OPEN:
@@ -317,7 +318,7 @@ def diverged(property_id: str) -> Function:
 
 
 def peers_of(nodes: Nodes, name: str) -> Nodes:
-    """The node of this name, and those that it exchanges requests with; none where it does not run."""
+    """The node of this name, and those with which it exchanges requests; none where it does not run."""
     node = next((each for each in nodes if each is not None and each.name == name), None)
     if node is None:
         return ()
@@ -329,7 +330,7 @@ def believes_up(node: NodeState, other: NodeState) -> bool:
 
 
 def stable(nodes: Nodes) -> bool:
-    """All nodes that run are peers of each other. What they believe of a node that is down makes no difference."""
+    """All nodes that run are peers of each other. Their beliefs about a node that is down do not matter."""
     running = [node for node in nodes if node is not None]
     return all(believes_up(*pair) for pair in permutations(running, 2))
 
@@ -382,13 +383,13 @@ def held_up(profile: Profile) -> Function:
 
 
 def of_loads(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-    """All nodes together, in every state: who is not loaded."""
+    """All nodes together, in every state: those that are not loaded."""
     nodes = [node_column(node) for node in layout.nodes]
     yield (*together(nodes), Lookup("all are loaded", unloaded, ("all nodes",), ("found",)))
 
 
 def unloaded(nodes: Nodes) -> Sequence[Alternative]:
-    """A running node is not loaded, and has somebody to talk to."""
+    """A running node is not loaded, and has a peer to load from."""
     running = {node.name for node in nodes if node is not None}
     waiting = [node for node in nodes if node is not None and not node.loaded and running & {*node.others}]
     if not waiting:
@@ -401,7 +402,7 @@ def unloaded(nodes: Nodes) -> Sequence[Alternative]:
 def has_syncs(target: str) -> Function:
     def found(node: NodeState | None, link: Link) -> Sequence[Alternative]:
         if link.down:
-            return ()  # what is to be sent to a node that is down waits
+            return ()  # messages to a node that is down wait
         queued = node is not None and target in {
             *(task.target for task in node.tasks),
             *(read.target for read in node.reads),

@@ -1,4 +1,4 @@
-"""What is looked at in every state about connections: of clients that fell silent, and between nodes."""
+"""Checks of every state about connections: of clients that fell silent, and between nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _unclosed(profile: Profile) -> Function:
 def of_silence(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """EVENTUALLY-SILENT: the states that must not last."""
     for client in layout.clients:
-        yield (Lookup("nobody is silent", still_silent, (client_column(client),), ("found",)),)
+        yield (Lookup("no client is silent", still_silent, (client_column(client),), ("found",)),)
 
 
 def still_silent(life: Life) -> Sequence[Alternative]:

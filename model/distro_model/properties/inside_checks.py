@@ -1,8 +1,8 @@
-"""What a client of one node may count on: that its requests took effect, and that lists show what is published.
+"""Guarantees to a client of one node: its requests took effect, and lists show what is published.
 
-Both are looked at where the node has *drained*: no local event waits and no request or set-up is half done. A lost
-event leaves the index wrong for a while even where it is repaired, so after one the lists are looked at in settled
-states (`checks.py`).
+Both are checked where the node has *drained*: no local event waits and no request or set-up is half done. A lost event
+leaves the index wrong for a while even where it is repaired, so after one the lists are checked in settled states
+(`checks.py`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 
 
 def disappointed(node: NodeState | None, life: Life) -> Sequence[Alternative]:
-    """The node holds something else of a client than it was told."""
+    """The node holds content that differs from the content acknowledged to the client."""
     if node is None or node.local.is_busy or life.connection is not Connection.OPEN:
         return ()
     held = node.client(life.client)
     content = () if held is None else held.content
     if content == life.acknowledged:
         return ()
-    what = f"{life.client} was told that it publishes {text_of(life.acknowledged)}, {node.name} has {text_of(content)}"
+    what = (
+        f"{life.client} has the acknowledged content {text_of(life.acknowledged)}, {node.name} has {text_of(content)}"
+    )
     return ((Finding("INV-CLIENTACK", what),),)
 
 
@@ -63,7 +65,7 @@ def lost_none(lost_events: int) -> Function:
 
 
 def misindexed(node: NodeState | None) -> Sequence[Alternative]:
-    """With nothing left to handle, the index or the last push is not what the table of clients says."""
+    """With nothing left to handle, the index or the last push disagrees with the table of clients."""
     if node is None or node.local.is_busy:
         return ()
     truth = projection(node)
@@ -75,7 +77,7 @@ def misindexed(node: NodeState | None) -> Sequence[Alternative]:
     elif missing:
         what = f"does not have {missing[0][1]} under {missing[0][0]}, which it publishes"
     elif pushed != set(truth):
-        what = f"is right, its last push is not: it said {_text(node.local.pushed)} instead of {_text(truth)}"
+        what = f"is right, its last push is not: it showed {_text(node.local.pushed)} instead of {_text(truth)}"
     else:
         return ()
     return ((Finding("INV-INDEX", f"the index of {node.name} {what}"),),)

@@ -1,7 +1,7 @@
-"""What is looked at in every state about clients of the HTTP API: one owner, one content, and an end when they end.
+"""Checks of every state about clients of the HTTP API: one owner, one content, and an end when their beats end.
 
-*Settled* is what it is in `checks.py`, and where an owner may not have been told, that the next beat of the client
-changes nothing either: beats are the anti-entropy of such an owner.
+*Settled* is defined in `checks.py`; where an owner may not have received a change, it also requires that the next beat
+of the client changes nothing: beats are the anti-entropy of such an owner.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from distro_model.search.system import Alternative, Finding, Lookup
 
 
 def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
-    """What all nodes together hold of one ip:port client, in settled states."""
+    """The state of one ip:port client at all nodes, in settled states."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         found = function(layout.profile)
@@ -57,15 +57,15 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
 
 
 def may_be_unknown_to_owner(bounds: Bounds) -> bool:
-    """The owner may not hold what was accepted, until the next beat: another node accepted it, which took the owner for
-    dead and whose single announcement may be lost; or the owner has crashed, and while it loaded no other node was on
-    its list. In all other bounds the owner has accepted it and has to hold it."""
+    """The owner may not hold an accepted change, until the next beat: another node accepted it, which believed the
+    owner DOWN and whose single announcement may be lost; or the owner has crashed, and while it loaded no other node
+    was on its list. In all other bounds the owner has accepted it and has to hold it."""
     return bounds.flips > 0 or (bounds.swallows > 0 and bounds.watches_members) or (bounds.crashes * bounds.leaves > 0)
 
 
 @cache
 def unchanged_by_beat(profile: Profile) -> Function:
-    """The next beat, whichever node it comes to, creates nothing where it is handled."""
+    """The next beat creates nothing at the node that handles it, whichever node receives it."""
 
     def unchanged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
         if not life.published or life.silence:
@@ -87,7 +87,8 @@ def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 
 @cache
 def _misowned(profile: Profile) -> Function:
-    """Somebody owns it once nobody can still believe a stopped node alive; just one does when all beliefs are fresh."""
+    """There is an owner once no node can still believe a stopped node alive; there is exactly one when all beliefs are
+    fresh."""
 
     def found(nodes: Nodes, life: IpLife, stale: Pairs) -> Sequence[Alternative]:
         running = [node for node in nodes if node is not None]
@@ -98,7 +99,7 @@ def _misowned(profile: Profile) -> Function:
         owners = [node.name for node in running if _owns(node, life.client, profile)]
         fresh = all(node not in names for node, _ in stale)
         if not owners or (fresh and len(owners) > 1):
-            return ((Finding("INV-OWNER", f"{life.client} is owned by {' and '.join(owners) or 'nobody'}"),),)
+            return ((Finding("INV-OWNER", f"{life.client} is owned by {' and '.join(owners) or 'no node'}"),),)
         return ()
 
     return found
@@ -117,7 +118,7 @@ def ip_diverged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
 
 
 def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-    """What the client was last told to be registered is what everybody shows. (Deregistered: see INV-RESURRECT.)"""
+    """All nodes show the content last acknowledged to the client. (Deregistered: see INV-RESURRECT.)"""
     held = held_by(nodes, life.client)
     claimed = life.published and life.sure and not life.silence and stable(nodes)
     if not claimed or set(map(shown, held.values())) == {life.published}:
@@ -158,7 +159,7 @@ def _silent_for(node: NodeState, client: str, silent_ms: int) -> NodeState:
 
 
 def of_equal_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-    """INV-REV for ip:port clients, whose revisions are hashes: who has the same revision has the same content."""
+    """INV-REV for ip:port clients, whose revisions are hashes: nodes with the same revision have the same content."""
     for client in layout.ip_clients:
         at = sliced(layout, client)
         for one, other in combinations(layout.nodes, 2):

@@ -1,7 +1,7 @@
-"""What one step of one node shows to be wrong by itself, whoever else there is.
+"""Checks of one step of one node, independent of other nodes.
 
-`alarms` sees a node before and after an event, with what it answered and what it sent. Every function below looks at
-one property, whatever the others find.
+`alarms` gets a node before and after an event, with its answer and the messages that it sent. Each function below
+checks one property, whatever the others find.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def alarms(
     sent: Sent = (),
     profile: Profile = STRICT,
 ) -> tuple[Finding, ...]:
-    """Everything that this step shows: one finding does not hide another."""
+    """All findings of this step: one finding does not hide another."""
     found: list[Finding | None] = [
         _of_load(before, event, after),
         _verifies_unready(before, sent),
@@ -71,7 +71,8 @@ def _of_arrival(
 
 
 def late(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    """INV-DELAY: a fresh change is due when the sync delay is over. That is no time here, and a retry has some."""
+    """INV-DELAY: a fresh change is due when the sync delay is over. In a search that delay is 0, and the delay of a
+    retry is not."""
     for client in _announced(before, event, after):
         for target in after.others:
             task = after.task(client, target)
@@ -82,7 +83,7 @@ def late(before: NodeState, event: Event, after: NodeState) -> Finding | None:
 
 
 def _announced(before: NodeState, event: Event, after: NodeState) -> Sequence[str]:
-    """The clients whose change this step announces, whatever has changed them. A change whose event waits in a queue is
+    """The clients whose change this step announces, whatever caused it. A change whose event waits in a queue is
     announced when that event is handled."""
     match event:
         case LocalEventDue(event=ClientChanged(client) | ClientRemoved(client, native=True)):
@@ -122,7 +123,7 @@ def _unknown_delete(before: NodeState, event: Arrived) -> Finding | None:
 
 
 def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
-    """Of a request that arrived, or of the end of one."""
+    """For a request that arrived, or for the end of one."""
     if before is after:
         return None
     for client in before.clients:
@@ -154,8 +155,8 @@ def _given_up(event: CallEnded, after: NodeState) -> Finding | None:
 def _misaimed(before: NodeState, event: CallEnded, after: NodeState) -> Finding | None:
     """The end of a call queues a task, or the event of a failed verify, for a member that it was not sent to.
 
-    Not looked at where events were waiting: a step that publishes to a full queue handles an earlier event. Nor after a
-    snapshot: where it changes a native client, that is what is wrong (INV-NATIVE), and is sent to every member.
+    Not checked where events were waiting: a step that publishes to a full queue handles an earlier event. Nor after a
+    snapshot: one that changes a native client violates INV-NATIVE, and its change is sent to every member.
     """
     if before is after or before.local.events or isinstance(event.request, Snapshot):
         return None
@@ -182,11 +183,11 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
         what = f"{before.name} counts as loaded after {event.answer.result} of {event.target}"
         return Finding("INV-LOAD", what) if unanswered else None
     if after.loaded and not before.loaded and isinstance(event, LoadDue) and after.others:
-        return Finding("INV-LOAD", f"{before.name} counts as loaded, and has heard nobody")
+        return Finding("INV-LOAD", f"{before.name} counts as loaded before any member has answered")
     if after.loaded or after.asking is not None:
         return None
     if isinstance(event, LoadDue) and not after.others:
-        return Finding("INV-LOAD", f"{after.name} is alone, and waits for somebody to load from")
+        return Finding("INV-LOAD", f"{after.name} is alone, and waits for a member to load from")
     if after.load_at_ms is None:
         return Finding("INV-LOAD", f"{after.name} is not loaded, and has stopped loading")
     starts = isinstance(event, LoadDue) and before.asking is None
@@ -197,8 +198,8 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
 
 
 def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent, profile: Profile) -> Finding | None:
-    """A task for a member is sent or tried again; one for a node that has left comes to nothing (B37), and so may one
-    about an ip:port client of another owner, unless it carries what the client asked of this node."""
+    """A task for a member is sent or retried; one for a node that has left is dropped (B37), and so may be one about an
+    ip:port client of another owner, unless it carries a change that the client requested from this node."""
     if not isinstance(event, TaskDue):
         return None
     task = before.task(event.client, event.target)
@@ -212,7 +213,7 @@ def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent, pr
     if task is None or attempted or requeued or len(after.reads) > len(before.reads):
         return None
     if task.action is Action.CHANGE and after.client(task.client) is None:
-        return None  # what becomes of a CHANGE whose client is gone is a matter of INV-DELETE
+        return None  # a CHANGE whose client is gone is covered by INV-DELETE
     is_others = is_ip_client(task.client) and owner_of(before, task.client, profile) != before.name
     if is_others and not before.is_unacknowledged(task.client, task.target):
         return None
@@ -233,7 +234,8 @@ def _gives_unready(before: NodeState, event: Arrived) -> Finding | None:
 
 
 def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
-    """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
+    """INV-SOURCE: a node sends the content of a client that it does not own. Ownership of `ip:port` clients is not
+    covered."""
     if isinstance(event, LeaseCheckDue):
         begun = set(after.tasks) - set(before.tasks)
         if not all(is_ip_client(task.client) for task in begun):

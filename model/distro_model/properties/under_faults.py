@@ -1,9 +1,9 @@
-"""Which property is still judged after which fault: one that a fault switches off holds vacuously.
+"""The faults after which each property is still judged: a property that a fault disables holds vacuously.
 
 A cell is judged when a rule that breaks the property is found to break it *after* the fault: in a state, or by a
 transition, of which the fault is a part of the past (for `stays_down`: in which the node is still down). A cell that is
 not judged has its reason in `NOT_JUDGED`. model/tests/test_under_faults.py has the rules, and fails for a cell of which
-the table says something else than the search.
+the table differs from the search.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Function = Callable[..., Sequence[Alternative]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`bounds` is the least that lets it happen, on top of what a mutant needs."""
+    """`bounds`: the minimum that allows the fault, in addition to the bounds that a mutant needs."""
 
     name: str
     sentence: str
     bounds: Mapping[str, int]
     is_standing: bool = False
-    """It is asked whether a node is down, and not whether the budget of this name was spent."""
+    """The condition is that a node is down, and not that the budget of this name was spent."""
 
 
 def _between_nodes(name: str, sentence: str, **more: int) -> Fault:
@@ -77,7 +77,7 @@ NOT_JUDGED: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Property -> why it is not judged -> after which faults."""
+"""Property -> the reason why it is not judged -> the faults."""
 
 
 def reason_of(property_id: str, fault: str) -> str | None:
@@ -91,7 +91,7 @@ def is_judged(property_id: str, fault: str) -> bool:
 
 
 def bounds_after(own: Bounds, fault: Fault) -> Bounds:
-    """The bounds of a mutant in which the fault happens besides. Raises ValueError where they contradict each other."""
+    """The bounds of a mutant in which the fault happens too. Raises ValueError where they contradict each other."""
     both = {each.name: getattr(own, each.name) for each in fields(own)}
     more = {name: max(least, both[name]) for name, least in fault.bounds.items()}
     if fault.is_standing:
@@ -102,7 +102,7 @@ def bounds_after(own: Bounds, fault: Fault) -> Bounds:
 
 
 def after(system: System, property_id: str, fault: Fault) -> System:
-    """The system in which nothing is found but what breaks this property after the fault."""
+    """The system in which every finding is a violation of the property after the fault."""
     happened = _is_down(system) if fault.is_standing else (_is_spent(system, fault.name),)
 
     def only(alarm: Value, has_happened: bool) -> Sequence[Alternative]:
@@ -151,7 +151,7 @@ def _if_true(value: bool) -> Sequence[Alternative]:
 
 
 def _watched(chain: Chain, happened: Sequence[Lookup], only: Function) -> Chain:
-    """Its alarms, as far as the fault happened before this transition."""
+    """Its alarms, if the fault happened before this transition."""
     if not chain.alarms:
         return chain
     has_happened = happened[-1].writes[0]

@@ -198,7 +198,7 @@ def _sorted(content: dict[str, str]) -> Content:
 
 @rule("number-a-change-of-health", source="revision-ip-port; IpPortBasedClient.recalculateRevision")
 def revision_of_health(client: Client, profile: Profile) -> int:
-    """The revision of an ip:port client follows its health and its expiry too."""
+    """The revision of an ip:port client depends on its health and its expiry too."""
     return content_revision(client.name, client.content, profile)
 
 

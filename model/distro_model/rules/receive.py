@@ -222,7 +222,7 @@ def taken_content(held: Client, sent: Content, profile: Profile) -> Content:
 
 @guard(source="receive-equal, defect-d4; InstancePublishInfo.equals")
 def differs(_client: str, held: str | None, sent: str, _: Profile) -> bool:
-    """What is sent of a service is not what is held of it."""
+    """The content that is sent of a service differs from the content that is held of it."""
     return held != sent
 
 

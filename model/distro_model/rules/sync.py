@@ -42,7 +42,7 @@ def queued(node: NodeState, task: Task, _: Profile) -> NodeState:
 
 @rule("execute-a-task", source="sync-execute; DistroSyncChangeTask, DistroSyncDeleteTask")
 def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
-    """A CHANGE sends the client as it is now, not as it was when the task was queued."""
+    """A CHANGE sends the current client, not the client at the time when the task was queued."""
     return executed(node, event, profile)
 
 

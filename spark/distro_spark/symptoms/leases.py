@@ -108,7 +108,7 @@ HALF_A_MINUTE = Symptom(
 KEPT_IN_SILENCE = Symptom(
     bug="B03",
     about=("INV-SILENT",),
-    sentence="No connection is asked for a sign of life: one that died in silence is kept.",
+    sentence="No connection is probed: one that died silently is kept.",
     clauses=(keeps_it_for_good,),
 )
 SYMPTOMS = (NOT_RENEWED, NOT_RENEWED_AT_CHECKPOINT, HALF_A_MINUTE, KEPT_IN_SILENCE)
