@@ -1,21 +1,21 @@
-"""distro_model: Distro as a pure state machine. A map for the reader, from the bottom up.
+"""distro_model: Distro as a pure state machine. An overview, from the bottom up.
 
 One node
-    `value` what all this is made of; `messages` what nodes say to each other; `local_events` what the parts of one node
-    do; `node` what one of them knows; `events` its inputs and outputs;
-    `rules/` what it does, one named function per transition, each with its source; `step` the one step function;
-    `profiles` the releases and `strict`, as data; `mutants` small named changes that must be noticed.
+    `value` the base of all values; `messages` requests between nodes; `local_events` events between the parts of one
+    node; `node` the state of a node; `events` its inputs and outputs;
+    `rules/` its behaviour, one named function per transition, each with its source; `step` the one step function;
+    `profiles` the releases and `strict`, as data; `mutants` small named changes that tests must detect.
 
 With a clock
-    `actions` what an environment can do; `clock/` what each action makes of a cluster, which timer is due when, and
-    every order within one instant; `possible` the set of states that agree with what was seen; `simulation/` one order
-    that is drawn, with messages that take time.
+    `actions` the actions of an environment; `clock/` the effect of each action on a cluster, the due times of timers,
+    and every order within one instant; `possible` the set of states that agree with the observations; `simulation/`
+    one order drawn at random, with messages that take time.
 
 With choices instead of a clock
-    `cluster/` what can happen in a cluster, each transition said once; `transitions` their names; `bounded/` who
-    chooses among them within bounds; `search/` what is done with the reachable states of such a system, whatever the
-    protocol is; `properties/` what must hold and what must be reachable; `explorer` the search told in the words of the
-    protocol; `choices` what each of them is on a clock, `timing` a run of the search there, `repeating` a
+    `cluster/` the transitions of a cluster, each defined once; `transitions` their names; `bounded/` the choice
+    among them within bounds; `search/` the search of the reachable states of such a system, independent of the
+    protocol; `properties/` what must hold and what must be reachable; `explorer` the search in the terms of the
+    protocol; `choices` the action of each of them on a clock, `timing` a run of the search there, `repeating` a
     counterexample as few actions.
 
 Everything here is a function of its arguments: no clock, no I/O, no randomness.

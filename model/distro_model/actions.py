@@ -1,7 +1,7 @@
-"""What an environment can do to a cluster with a clock: clients, time, links, requests, nodes, member lists.
+"""The actions of an environment on a cluster with a clock: clients, time, links, requests, nodes, member lists.
 
-The same vocabulary is spoken by scenarios, by the lockstep machine and by a counterexample that was given times.
-`str(action)` is the line of a scenario.
+Scenarios, the lockstep machine and counterexamples with times use this vocabulary. `str(action)` is the line of a
+scenario.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Deregister:
-    """The client takes back what it publishes under `service`: all of it, also where `instance` names one of a batch.
-    The request names an instance, and no server looks at which."""
+    """The client deregisters all that it publishes under `service`, also where `instance` names one instance of a
+    batch. The request names an instance, and no server reads it."""
 
     client: str
     service: str
@@ -60,7 +60,7 @@ class RegisterBatch:
 
 @dataclass(frozen=True, slots=True)
 class OfClient:
-    """What a client does without saying what about. The subclass says what."""
+    """An action of a client; subclasses define it."""
 
     client: str
     verb: ClassVar[str]
@@ -70,13 +70,13 @@ class OfClient:
 
 
 class Disconnect(OfClient):
-    """The client's connection ends, and with it what it publishes."""
+    """The client's connection ends, and its registrations with it."""
 
     verb = "disconnect"
 
 
 class FallSilent(OfClient):
-    """After this sign of life the client does nothing and answers nothing; its connection stays open."""
+    """From now on the client does nothing and answers nothing; its connection stays open."""
 
     verb = "silent"
 
@@ -89,8 +89,8 @@ class AnswerAgain(OfClient):
 
 @dataclass(frozen=True, slots=True)
 class OverHttp:
-    """A request of the HTTP API about `instance`, sent to `node`, which may forward it, over no link. The subclass says
-    which.
+    """A request of the HTTP API about `instance`, sent to `node`, which may forward it, over no link. Subclasses define
+    it.
 
     `instance` is opaque text that begins with its `ip:port`; the client is the one of that address. `by_v2`: by version
     2 of the API, which not every release forwards (docs/protocol #http-v2).
@@ -120,13 +120,13 @@ class HttpDeregister(OverHttp):
 
 
 class HttpBeat(OverHttp):
-    """With the whole instance: where it is not registered, it is registered by this."""
+    """With the whole instance: where it is not registered, the beat registers it."""
 
     verb = "beat"
 
 
 class HttpLightBeat(OverHttp):
-    """With the address alone, as clients send it once a node has told them to: a node that does not know the instance
+    """With the address alone, as clients send it once a node has requested that: a node that does not know the instance
     answers 20404, and the client has to register it again."""
 
     verb = "light-beat"
@@ -144,7 +144,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class OfLink:
-    """What becomes of a link, and of all that is sent on it. The subclass says what."""
+    """An effect on a link and all that is sent on it; subclasses define it."""
 
     source: str
     target: str
@@ -155,13 +155,13 @@ class OfLink:
 
 
 class Cut(OfLink):
-    """From now on every request from source to target fails at once as UNREACHABLE, those on their way too."""
+    """From now on every request from source to target fails at once as UNREACHABLE, those in transit too."""
 
     verb = "cut"
 
 
 class Heal(OfLink):
-    """The target can be reached again, and does what it is asked: the end of a cut, a black hole and of refusals."""
+    """The target can be reached again, and handles requests: the end of a cut, a black hole and of refusals."""
 
     verb = "heal"
 
@@ -175,9 +175,9 @@ class Refuse(OfLink):
 
 @dataclass(frozen=True, slots=True)
 class Hold(OfLink):
-    """From now on requests from source to target wait; one that waits too long vanishes, its sender sees TIMEOUT.
+    """From now on requests from source to target wait; one that waits too long vanishes, its sender observes TIMEOUT.
 
-    `distro`: only Distro requests wait, and reports pass, so that nobody is taken for dead however long it lasts.
+    `distro`: only Distro requests wait, and reports pass, so that no node is believed DOWN however long it lasts.
     """
 
     distro: bool = False
@@ -188,21 +188,21 @@ class Hold(OfLink):
 
 
 class Release(OfLink):
-    """What waits is delivered, in order."""
+    """The waiting requests are delivered, in order."""
 
     verb = "release"
 
 
 class Blackhole(OfLink):
     """From now on all from source to target vanishes without an end of the connection, as when packets are lost: the
-    sender sees TIMEOUT, in time. `heal` ends it; what has vanished stays so."""
+    sender observes TIMEOUT, in time. `heal` ends it; what has vanished stays lost."""
 
     verb = "blackhole"
 
 
 @dataclass(frozen=True, slots=True)
 class WithTime(OfLink):
-    """With a time, 0 for none."""
+    """With a duration, 0 for none."""
 
     ms: int
 
@@ -211,30 +211,30 @@ class WithTime(OfLink):
 
 
 class Delay(WithTime):
-    """From now on every request from source to target takes so long, 0 for none."""
+    """From now on every request from source to target takes this long, 0 for no delay."""
 
     verb = "delay"
 
 
 class Throttle(WithTime):
-    """From now on requests from source to target arrive at least so far apart, 0 for no matter; they wait in order."""
+    """From now on requests from source to target arrive at least this far apart, 0 for no limit; they wait in order."""
 
     verb = "throttle"
 
 
 SYNCS = ("CHANGE", "DELETE")
 ACKNOWLEDGED = (*SYNCS, "VERIFY")
-"""Their answer says nothing but that they arrived."""
+"""Operations whose answer only confirms that they arrived."""
 OPERATIONS = (*ACKNOWLEDGED, "SNAPSHOT")
-"""What a Distro request is for; a report is none."""
+"""The operations of Distro requests; a report is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfRequest(OfLink):
-    """What becomes of one request. The subclass says what, and to which operations that can happen.
+    """An effect on one request; subclasses define it, and the operations to which it applies.
 
-    `operation` and `client` None match any of these. Several requests may leave in one instant, in an order that
-    nothing prescribes; naming both says which of them is meant.
+    `operation` and `client` None match any of these. Several requests may be sent in one instant, in an unspecified
+    order; naming both selects one of them.
     """
 
     operation: str | None = None
@@ -242,7 +242,7 @@ class OfRequest(OfLink):
     meets: ClassVar[tuple[str, ...]] = OPERATIONS
 
     def means(self, operation: str, client: str | None) -> bool:
-        """Whether it is about such a request."""
+        """Whether it applies to such a request."""
         return operation in self.meets and self.operation in (None, operation) and self.client in (None, client)
 
     def __str__(self) -> str:
@@ -262,7 +262,7 @@ class Fault(OfRequest):
 
 
 class Drop(Fault):
-    """It is lost: its sender sees TIMEOUT, in time."""
+    """It is lost: its sender observes TIMEOUT, in time."""
 
     verb = "drop"
 
@@ -275,7 +275,7 @@ class Swallow(Fault):
 
 
 class LoseReply(Fault):
-    """It takes effect and its reply is lost: its sender sees TIMEOUT, in time."""
+    """It takes effect and its reply is lost: its sender observes TIMEOUT, in time."""
 
     verb = "lose-reply"
 
@@ -288,14 +288,16 @@ class Garble(Fault):
 
 
 class Mistype(Fault):
-    """A CHANGE or DELETE arrives as data of a type that its target does not know, as from a member that knows more."""
+    """A CHANGE or DELETE arrives as data of a type that its target does not know, as from a member of a later
+    release."""
 
     verb = "mistype"
     meets = SYNCS
 
 
 class Duplicate(Fault):
-    """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
+    """It arrives twice, and its sender receives the second answer. Of a held request a copy arrives; the request waits
+    on."""
 
     verb = "duplicate"
     meets = ACKNOWLEDGED
@@ -327,7 +329,7 @@ class Reply(OfRequest):
 
 @dataclass(frozen=True, slots=True)
 class OfNode:
-    """What becomes of a node. The subclass says what."""
+    """An effect on a node; subclasses define it."""
 
     node: str
     verb: ClassVar[str]
@@ -337,20 +339,21 @@ class OfNode:
 
 
 class Pause(OfNode):
-    """The node stands still (SIGSTOP): it hears nothing and no timer of it fires, while time goes on for the others."""
+    """The node is suspended (SIGSTOP): it receives nothing and none of its timers fires, while time goes on for the
+    others."""
 
     verb = "pause"
 
 
 class Resume(OfNode):
-    """It goes on: every timer that was due meanwhile fires once, what waits for it arrives."""
+    """The node resumes: every timer that was due meanwhile fires once, and waiting requests arrive."""
 
     verb = "resume"
 
 
 @dataclass(frozen=True, slots=True)
 class ListMembers:
-    """The node reads its member list, which now names `members`; itself it adds where the list lacks it."""
+    """The node reads its member list, which now names `members`; it adds itself where the list lacks it."""
 
     node: str
     members: tuple[str, ...]
@@ -360,7 +363,7 @@ class ListMembers:
 
 
 class Crash(OfNode):
-    """The node is gone with all its memory; its clients' connections end, and nothing is said to anybody."""
+    """The node stops and loses its memory; its clients' connections end, and no other node is notified."""
 
     verb = "crash"
 
@@ -373,8 +376,8 @@ class Restart(OfNode):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The node, which is down, comes back under another address, which is a name of its own: started as by `restart`,
-    with that address in its list in place of the old one. The others know it by what their own lists say."""
+    """The node, which is down, comes back under another address, which is a separate name: started as by `restart`,
+    with that address in its list in place of the old one. The others know it by their own lists."""
 
     node: str
     address: str
@@ -384,16 +387,16 @@ class Move:
 
 
 SAID = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
-"""What a played member says to the node."""
+"""The requests that a played member can send to the node."""
 MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE", "UNKNOWN-TYPE")
-"""Requests that no member would send, by what is wrong with them."""
+"""Requests that no member would send, by their error."""
 RESULTS = ("fail", "error", "unreadable", "unheard")
-"""How a played member may answer besides success."""
+"""The answers of a played member besides success."""
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """A played member sends this to the node under test: any request about any client, true or not.
+    """A played member sends this to the node under test: any request about any client, valid or not.
 
     `operation` is one of SAID or MALFORMED.
     """
@@ -413,7 +416,7 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A played member answers the next such request so, a REPORT too: `result` is one of RESULTS."""
+    """A played member answers the next such request in this way, a REPORT too: `result` is one of RESULTS."""
 
     peer: str
     operation: str
@@ -427,7 +430,7 @@ class Answers:
 
 RequestAction = Drop | Swallow | LoseReply | Garble | Mistype | Duplicate | Reorder | Deliver | AnswerLate | Reply
 Shape = Blackhole | Delay | Throttle
-"""What a link does to all that travels on it."""
+"""An effect of a link on all that is sent on it."""
 LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Move | Pause | Resume | ListMembers
@@ -437,7 +440,8 @@ Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | Played
 
 
 def beyond_the_model(action: Action) -> str | None:
-    """Why the model has no such action, or None. Its messages take no time, and none vanishes without its turn."""
+    """Why the model has no such action, or None. Its messages take no time, and the model cannot reorder or drop
+    requests by chance."""
     if isinstance(action, Shape | Reorder):
         return "in the model a message arrives at once or waits for a decision: hold, deliver and drop say the rest"
     return None

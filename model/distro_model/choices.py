@@ -1,4 +1,4 @@
-"""What a choice of the search is on a clock: an action, or something that comes by itself in its time."""
+"""The action on a clock of each choice of the search, or that it comes by itself in its time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from distro_model.transitions import (
 )
 
 BY_A_LEASE = (LeaseCheckRuns, BeatCheckRuns, Lapses, ChecksConnections, EndsConnectionCheck)
-"""What comes within minutes, as silence is counted."""
+"""Choices that come within minutes, the time unit of silences."""
 
 BY_THEMSELVES = (TaskRuns, VerifyRuns, LoadRuns, TimesOut, Fails, AnnounceRuns, PeriodPasses, *BY_A_LEASE)
 
@@ -42,11 +42,11 @@ _HTTP: Mapping[HttpAction, Callable[[str, str, str, bool], actions.HttpRequest]]
 
 
 class NoActionError(ValueError):
-    """Nothing that an environment does brings this about. The message says why."""
+    """No action of an environment has this effect. The message states why."""
 
 
 def action_of(choice: Transition) -> Action:
-    """Of one that does not come by itself. Raises NoActionError."""
+    """The action of a choice that does not come by itself. Raises NoActionError."""
     if isinstance(choice, Action):
         return choice
     match choice:
@@ -61,5 +61,5 @@ def action_of(choice: Transition) -> Action:
                 return kind(source, target, *about, held=True)
             return kind(source, target, *about)
         case InsideNode():
-            raise NoActionError(f"no action decides what goes on inside a node: {choice}")
-    raise NoActionError(f"no action says it: {choice}")
+            raise NoActionError(f"no action controls events inside a node: {choice}")
+    raise NoActionError(f"no action has this effect: {choice}")

@@ -1,7 +1,7 @@
 """Inputs and outputs of one node: the alphabet of the automaton.
 
-Each input carries `at_ms`, the time at which it happens, because a node has no clock of its own. In the bounded cluster
-of the explorer `at_ms` is always 0 and a `…Due` input is a choice of the environment instead of a point in time.
+Each input carries `at_ms`, the time at which it happens, because a node has no clock. In the bounded cluster of the
+explorer `at_ms` is always 0 and a `…Due` input is a choice of the environment instead of a point in time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class InstanceDeregistered:
 
 @value(frozen=True, slots=True)
 class BatchRegistered:
-    """Several instances of one client under one service, in place of what it published there."""
+    """Several instances of one client under one service, replacing what it published there."""
 
     at_ms: int
     client: str
@@ -68,7 +68,7 @@ InstanceRequest = InstanceRegistered | InstanceDeregistered | BatchRegistered
 
 @value(frozen=True, slots=True)
 class RequestStarted:
-    """The first half of a client's request: its client is looked up, and nothing done to it yet (B25)."""
+    """The first half of a client's request: its client is looked up, and not changed yet (B25)."""
 
     at_ms: int
     request: InstanceRequest
@@ -99,7 +99,7 @@ class RequestReceived:
 
 @value(frozen=True, slots=True)
 class CallEnded:
-    """A call of ours to `target` is over, in whatever way."""
+    """A call of this node to `target` has ended, with any result."""
 
     at_ms: int
     target: str
@@ -126,7 +126,7 @@ class LeaseCheckDue:
     at_ms: int
     last_ms: int | None = None
     """When the check before this one ran; None: when it was due. Like the number of a report it belongs to the timer:
-    checks that would do nothing are never told to the node, so it could not know."""
+    checks without effect are not passed to the node, so the node cannot know it."""
 
 
 @value(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class LoadDue:
 
 @value(frozen=True, slots=True)
 class ConnectionCheckDue:
-    """The server looks through its connections and finds that nothing came on those of `idle` for too long."""
+    """The server checks its connections and finds that those of `idle` were idle for too long."""
 
     at_ms: int
     idle: tuple[str, ...]
@@ -154,7 +154,7 @@ class ConnectionCheckDue:
 
 @value(frozen=True, slots=True)
 class DetectionAnswered:
-    """A client answers when it is asked for a sign of life: the first half of what the server does about it."""
+    """A client answers a probe: the first half of the server's handling of the answer."""
 
     at_ms: int
     client: str
@@ -186,7 +186,7 @@ class HandlingRaised:
 
 @value(frozen=True, slots=True)
 class UnknownReceived:
-    """A peer's request arrived as something that nothing here handles; ends with one `Reply`."""
+    """A peer's request arrived with a type that nothing here handles; ends with one `Reply`."""
 
     at_ms: int
     source: str
@@ -194,7 +194,7 @@ class UnknownReceived:
 
 
 Arrived = RequestReceived | HandlingRaised | UnknownReceived
-"""However a peer's request arrives."""
+"""The arrival of a peer's request, in any form."""
 
 
 @value(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class OperatorSet:
 
 @value(frozen=True, slots=True)
 class MetadataDeleted:
-    """All nodes have agreed that what an operator had set of an instance is gone with it."""
+    """All nodes have agreed that the metadata of an instance is deleted with it."""
 
     at_ms: int
     address: str
@@ -271,7 +271,7 @@ class HttpReceived:
 
 @value(frozen=True, slots=True)
 class HttpEntered:
-    """The request is inside its owner and will go on later."""
+    """The request has reached its owner and will go on later."""
 
     at_ms: int
     request: HttpReceived
@@ -293,7 +293,7 @@ class AnnounceDue:
 
 @value(frozen=True, slots=True)
 class BeatCheckDue:
-    """The beats of ip:port clients are looked at: of those whose turn it is, or of all."""
+    """The beats of ip:port clients are checked: of those that are due, or of all."""
 
     at_ms: int
     of: tuple[str, ...] | None = None
@@ -301,7 +301,7 @@ class BeatCheckDue:
 
 @value(frozen=True, slots=True)
 class MembersListed:
-    """The member list was read; `others` are all members but the reader."""
+    """The member list was read; `others` are all members except the reader."""
 
     at_ms: int
     others: tuple[str, ...]

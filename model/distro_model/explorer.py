@@ -1,7 +1,7 @@
 """Exploration: the properties of a profile, decided within bounds.
 
-The search itself is generic (`search/`); here the bounded cluster is handed to it, and what comes back is told in the
-words of the protocol: a property holds, is broken by this run, or was never reached.
+The search itself is generic (`search/`); this module passes the bounded cluster to it, and reports the result in the
+terms of the protocol: a property holds, is broken by this run, or was never reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from distro_model.transitions import Transition, labelled
 Engine = Callable[[System, Limits, Watch], Search]
 
 LIVENESS_STATES = 5_000_000
-"""Up to so many states the graph is built on which `eventually` is decided; a state takes some hundred bytes there."""
+"""The limit of states for the graph on which `eventually` is decided; a state takes some hundred bytes there."""
 
 VACUOUS = "nothing can happen within these bounds: one state and no transition"
 
@@ -40,7 +40,7 @@ class CounterexampleStep:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A shortest run from the beginning to what was found. Also the witness of a `sometimes`."""
+    """A shortest run from the beginning to the finding. Also the witness of a `sometimes`."""
 
     property_id: str
     found: str
@@ -61,7 +61,7 @@ class Counterexample:
 class Result:
     """One property over one exploration.
 
-    `holds` is None when there is nothing to decide, or the search was stopped before it knew.
+    `holds` is None when there is nothing to decide, or the search was stopped before the property was decided.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Result:
     counterexample: Counterexample | None
     witness: Counterexample | None = None
     applies: bool = True
-    """False: the bounds do not allow for what it speaks about, so there is nothing to decide."""
+    """False: the bounds do not allow its subject, so there is nothing to decide."""
     undecided: str | None = None
     """Why `holds` is None although it applies."""
 
@@ -100,13 +100,13 @@ class Exploration:
 
     @property
     def vacuous(self) -> bool:
-        """Nothing could happen, so that nothing was looked at."""
+        """There was no transition, so that nothing was checked."""
         return self.complete and not self.transitions
 
     @property
     def holds(self) -> bool | None:
-        """True: everything that the bounds speak about was decided, and holds. False: something is broken. None: some
-        of it was not decided, or the bounds speak about nothing."""
+        """True: all properties that apply within the bounds were decided, and hold. False: one is broken. None: some
+        were not decided, or none applies."""
         asked = [result.holds for result in self.results if result.applies]
         if False in asked:
             return False
@@ -137,9 +137,9 @@ def explore(
 
 
 def _with_liveness(system: System, search: Search, watch: Watch) -> tuple[Search, str | None]:
-    """The search with lassos, or as it was and the reason why `eventually` stays open."""
+    """The search with lassos, or the unchanged search and the reason why `eventually` is not decided."""
     if not search.complete:
-        return search, "the search was stopped before it knew"
+        return search, "the search was stopped before this was decided"
     if search.distinct_states > LIVENESS_STATES:
         size = f"{search.distinct_states:,} states, liveness is decided up to {LIVENESS_STATES:,}"
         return search, f"{size}: take fewer changes or clients"
@@ -157,7 +157,7 @@ def _result(checked: Property, search: Search, bounds: Bounds, lasting_undecided
     run = search.runs.get(checked.id)
     found = None if run is None else counterexample_of(run, bounds)
     applies = checked.applies(bounds)
-    reason = None if search.complete else "the search was stopped before it knew"
+    reason = None if search.complete else "the search was stopped before this was decided"
     if checked.kind is Kind.EVENTUALLY:
         reason = lasting_undecided
     if search.complete and not search.transitions and checked.kind is not Kind.SOMETIMES:

@@ -1,8 +1,8 @@
-"""Local events: what the parts of one node tell each other through its notify centre. Nothing here leaves the node.
+"""Local events: events between the parts of one node, through its notify centre. None of them leaves the node.
 
-Two subscribers matter. Distro makes sync tasks of what happens to clients; the service index follows who publishes
-what, and each change of it becomes a push to local subscribers. `queue` is the queue in which an event waits for its
-subscriber: events of one queue are handled in order, those of two queues in any order. Source: docs/protocol
+Two subscribers matter. Distro makes sync tasks of changes to clients; the service index follows which clients publish
+which service, and each change of it becomes a push to local subscribers. `queue` is the queue in which an event waits
+for its subscriber: events of one queue are handled in order, those of two queues in any order. Source: docs/protocol
 #sync-announce, #receive-change (the indexes); `ClientEvent`, `ClientOperationEvent`, `ServiceEvent`.
 """
 
@@ -15,7 +15,7 @@ from distro_model.value import value
 
 @value(frozen=True, slots=True)
 class ClientChanged:
-    """A client that is connected here publishes something else now."""
+    """The content of a client that is connected here has changed."""
 
     queue: ClassVar[str] = "client events"
     client: str
@@ -70,7 +70,7 @@ class ServiceDeregistered:
 
 @value(frozen=True, slots=True)
 class ClientReleased:
-    """`ClientReleaseEvent`, from 2.3.0: a client has left the table; told to the index in the index's own queue."""
+    """`ClientReleaseEvent`, from 2.3.0: a client has left the table; for the index, in the index's own queue."""
 
     queue: ClassVar[str] = "operation events"
     client: str

@@ -1,7 +1,7 @@
-"""What nodes say to each other: the five requests that matter to replication, and how a call can end.
+"""Messages between nodes: the five requests that matter to replication, and the possible ends of a call.
 
-Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire
-(docs/protocol #wire-envelope and #distro-envelope); of those a node's rules see exactly one of seven `CallResult`s.
+Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire (docs/protocol
+#wire-envelope and #distro-envelope); of those a node's rules read exactly one of seven `CallResult`s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AND = " and "
 CLUSTER = "cluster="
 WITHOUT_ID = " (no id)"
 """In the text of an instance that has no id where others of its kind have one (docs/protocol #http-v2). Nodes hold and
-send the id, and compare it; whoever asks them for instances is shown the text without."""
+send the id, and compare it; the text without it is shown to callers."""
 
 
 class Operation(StrEnum):
@@ -111,7 +111,7 @@ Request = Change | Delete | Verify | OwnedList | Snapshot | Report
 
 @value(frozen=True, slots=True)
 class Answer:
-    """How one call ended; `copies` is the content of a snapshot that succeeded, `reason` why a client of the HTTP API
+    """The end of a call; `copies` is the content of a snapshot that succeeded, `reason` why a client of the HTTP API
     was refused."""
 
     result: CallResult
@@ -129,7 +129,7 @@ NO_SUCH_API = Answer(CallResult.FAIL, reason="no such API")
 
 
 def batch_of(instances: Iterable[str]) -> str:
-    """Several instances as what one client publishes under one service, in no order."""
+    """Several instances as the content of one client under one service, in no order."""
     return BATCH + AND.join(sorted(instances))
 
 
@@ -138,17 +138,17 @@ def is_batch(published: str) -> bool:
 
 
 def instances_of(published: str) -> list[str]:
-    """What `batch_of` joined; one instance where it is no batch."""
+    """The instances that `batch_of` joined; one instance where the text is no batch."""
     return published.removeprefix(BATCH).split(AND)
 
 
 def without_clusters(published: str) -> str:
-    """The same, with nothing said of the cluster of an instance."""
+    """The same content, without the cluster of each instance."""
     return " ".join(word for word in published.split(" ") if not word.startswith(CLUSTER))
 
 
 def shown(content: Content) -> Content:
-    """What whoever asks is shown of it."""
+    """The content as it is shown to callers."""
     return tuple((service, published.replace(WITHOUT_ID, "")) for service, published in content)
 
 
@@ -158,7 +158,7 @@ def addresses_of(content: Content) -> frozenset[str]:
 
 
 def text_of(content: Content) -> str:
-    """Content as a person reads it."""
+    """Content in readable form."""
     return ", ".join(f"{service} {instance}" for service, instance in content) or "nothing"
 
 

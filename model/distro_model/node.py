@@ -1,8 +1,8 @@
-"""What one node knows: its clients, its pending tasks, its view of the members, how far its first load got.
+"""The state of one node: its clients, its pending tasks, its view of the members, the progress of its first load.
 
-All values are immutable and all collections are sorted tuples, so that equal knowledge is an equal, hashable value;
-the explorer counts states by it. Nodes are small (a handful of clients), so a sorted tuple is faster here than any
-persistent map. Nothing in this file decides anything: the decisions are in `rules/`.
+All values are immutable and all collections are sorted tuples, so that equal states are equal, hashable values; the
+explorer counts states by them. Nodes are small (a handful of clients), so a sorted tuple is faster here than any
+persistent map. The rules are in `rules/`, none is in this file.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Client:
     watched: bool = True
     """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
     turn_ms: int = 0
-    """When in each period of checks the beats of an ip:port client are looked at, counted from the node's start."""
+    """The offset of this client's beat checks within each period of checks, counted from the node's start."""
     accepted: bool = False
-    """The ip:port client asked this node for what it publishes, and no peer has sent another content since; only where
-    a profile remembers that."""
+    """The ip:port client requested its content from this node, and no peer has sent another content since; only where a
+    profile remembers that."""
 
 
 class Action(StrEnum):
-    """What a delay task will send."""
+    """The action of a delay task."""
 
     CHANGE = "CHANGE"
     DELETE = "DELETE"
@@ -83,7 +83,7 @@ class Member:
 
 @value(frozen=True, slots=True)
 class Detection:
-    """A client that was asked for a sign of life, and how far its answer is known (docs/protocol #ejector-check)."""
+    """A client that was probed, and how far its answer was processed (docs/protocol #ejector-check)."""
 
     client: str
     recorded: bool = False  # it is among those that answered
@@ -92,7 +92,7 @@ class Detection:
 
 @value(frozen=True, slots=True)
 class Local:
-    """What goes on inside a node between a request and the tasks. Empty, unless a bounded cluster asks for it."""
+    """The work inside a node between a request and the tasks. Empty, unless a bounded cluster requires it."""
 
     events: tuple[LocalEvent, ...] = ()
     """Published, not handled yet: in order within each queue, queue by queue."""
@@ -101,9 +101,9 @@ class Local:
     setups: tuple[tuple[str, bool], ...] = ()
     """(client, whether its transport is open) of connections that are checked and not inserted, ascending."""
     index: tuple[tuple[str, str], ...] = ()
-    """(service, client), ascending: what queries and pushes go by."""
+    """(service, client), ascending: the entries that queries and pushes use."""
     pushed: tuple[tuple[str, str, str], ...] = ()
-    """(service, client, instance), ascending: what a local subscriber to everything was last told."""
+    """(service, client, instance), ascending: the last push to a local subscriber of all services."""
 
     @property
     def is_busy(self) -> bool:
@@ -118,8 +118,8 @@ Addresses = tuple[tuple[str, str], ...]
 
 @value(frozen=True, slots=True)
 class Unacknowledged:
-    """A change that an ip:port client asked of this node, and that `peer` has not acknowledged: it may still hold the
-    revision that the change has replaced."""
+    """A change that an ip:port client requested from this node, and that `peer` has not acknowledged: it may still hold
+    the revision that the change has replaced."""
 
     client: str
     peer: str
@@ -139,17 +139,17 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
-    to_ask: tuple[str, ...] = ()  # whom to ask for one after that, ascending
+    to_ask: tuple[str, ...] = ()  # the members to ask for one after that, ascending
     missed: bool = False
     """In this round of the load a member that is not DOWN could not be asked, or an answer was lost: it may have a
     snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
-    """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
+    """Tombstones: (client, since_ms), ascending. They are not shown to callers."""
     detections: tuple[Detection, ...] = ()  # of the connection check under way
     checked_ms: int = 0
-    """When that began; else when the last one ended that had asked somebody: the next ones are in phase with it."""
-    metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
-    expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
+    """When that began; else when the last check ended that had probed a client: the next ones are in phase with it."""
+    metadata: tuple[tuple[str, str], ...] = ()  # address, its metadata; the same on every node
+    expiring: tuple[str, ...] = ()  # addresses in `metadata` without a publisher, as this node believes
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
     local: Local = IDLE
     addresses: Addresses = ()
@@ -162,7 +162,7 @@ class NodeState:
     """(client, target), ascending, of syncs whose end a worker waits for; only where a profile has workers wait."""
     unacknowledged: tuple[Unacknowledged, ...] = ()  # ascending
     unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
-    entered: tuple[HttpReceived, ...] = ()  # requests that have looked for their client and not created it yet
+    entered: tuple[HttpReceived, ...] = ()  # requests that have looked up their client and not created it yet
 
     def client(self, name: str) -> Client | None:
         at = bisect_left(self.clients, name, key=_name)
@@ -187,7 +187,7 @@ class NodeState:
         return name
 
     def is_unacknowledged(self, client: str, peer: str) -> bool:
-        """The peer has not acknowledged the last change that the ip:port client asked of this node."""
+        """The peer has not acknowledged the last change that the ip:port client requested from this node."""
         return any((each.client, each.peer) == (client, peer) for each in self.unacknowledged)
 
     def is_gone(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class NodeState:
         return None
 
     def changed(self, **changes: Any) -> NodeState:
-        """As `dataclasses.replace`, in a fraction of the time: every step is here."""
+        """Like `dataclasses.replace`, and much faster: every step calls this."""
         values = list(_values(self))
         for name, after in changes.items():
             values[_POSITIONS[name]] = after
@@ -234,14 +234,14 @@ class NodeState:
 
 @value(frozen=True, slots=True)
 class Step:
-    """The result of one step: the next state, and what the node says, in order."""
+    """The result of one step: the next state, and the node's messages, in order."""
 
     node: NodeState
     outputs: tuple[Output, ...] = ()
 
 
 def fresh_node(name: str, others: Sequence[str], at_ms: int, addresses: Addresses = ()) -> NodeState:
-    """A node that has just started: empty, everybody believed UP, nothing loaded. Alone, it has nothing to load."""
+    """A node that has just started: empty, all members believed UP, nothing loaded. Alone, it has nothing to load."""
     peers = tuple(sorted(others))
     return NodeState(
         name=name,
@@ -258,8 +258,8 @@ def fresh_node(name: str, others: Sequence[str], at_ms: int, addresses: Addresse
 
 
 def address_book(nodes: Sequence[str]) -> Addresses:
-    """Where the nodes of a cluster listen: the second at a part of the third's address, the fourth of the fifth's, and
-    so on."""
+    """The addresses of the nodes of a cluster: that of the second is a part of the third's, that of the fourth of the
+    fifth's, and so on."""
     return tuple(
         (name, f"{'1' if position % 2 == 0 else ''}10.0.0.{(position + 1) // 2}:8848")
         for position, name in enumerate(nodes)

@@ -1,7 +1,7 @@
-"""Everything a cluster may be in, given what was seen of it: the non-deterministic wrapper of a deterministic model.
+"""The possible states of a cluster, given the observations: the non-deterministic wrapper of a deterministic model.
 
-An action turns each possible state into all its outcomes; what was observed afterwards keeps those that agree. When
-none is left, the observation is rejected, and the rejection says what the nearest outcome would have had instead.
+An action turns each possible state into all its outcomes; the observation after it keeps those that agree. When none is
+left, the observation is rejected, and the rejection states the values of the nearest outcome.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Observation = Mapping[str, Mapping[str, View] | None]
 
 
 REFUSALS_MAX = 5
-"""In the text of a rejection; the rejection has them all."""
+"""The limit of refusals in the text of a rejection; the rejection has them all."""
 
 
 _SENT, _NOT_SENT = "sent", "not sent"
@@ -38,7 +38,7 @@ _SENT, _NOT_SENT = "sent", "not sent"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place in which a possible outcome and what was seen disagree."""
+    """One value in which a possible outcome and the observation disagree."""
 
     node: str
     client: str | None
@@ -58,9 +58,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """No possible outcome agrees with what was seen. `nearest` are the outcomes with the fewest differences.
+    """No possible outcome agrees with the observation. `nearest` are the outcomes with the fewest differences.
 
-    `refusals`: where the model did not do something about what differs, the guards that were false.
+    `refusals`: the guards that were false where the model did not do what was observed.
     """
 
     action: Action | None
@@ -80,8 +80,8 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class PossibleStates:
-    """A set of outcomes of the last action; `action` is None before the first one. `before`: the states it met,
-    `ended`: the calls that ended meanwhile."""
+    """The outcomes of the last action; `action` is None before the first one. `before`: the states before it, `ended`:
+    the calls that ended meanwhile."""
 
     outcomes: tuple[Outcome, ...]
     action: Action | None = None
@@ -107,13 +107,13 @@ class PossibleStates:
         return None if None in reasons else reasons[0]
 
     def after(self, action: Action, ended: Sequence[Ended] | None = None) -> PossibleStates:
-        """All outcomes of the action. States in which a guard forbids it were not the case, and go.
+        """All outcomes of the action. States in which a guard forbids it are impossible and removed.
 
-        `ended`: the calls that were seen to end, in order, which spares outcomes that `matching` would refuse. Raises
-        IllegalActionError when the action is forbidden in every state.
+        `ended`: the calls that were observed to end, in order, which avoids outcomes that `matching` would reject.
+        Raises IllegalActionError when the action is forbidden in every state.
         """
         states = tuple(self._different())
-        try:  # nearly always all of them allow it
+        try:  # in nearly all cases all states allow it
             return PossibleStates(apply_to(states, action, ended), action, states, ended)
         except IllegalActionError:
             allowing = tuple(state for state in states if enabled(state, action) is None)
@@ -122,16 +122,16 @@ class PossibleStates:
             return PossibleStates(apply_to(allowing, action, ended), action, allowing, ended)
 
     def _different(self) -> Iterable[ClusterState]:
-        """The states, in order; most often there is one, which need not be hashed."""
+        """The states, in order; there is usually one, which need not be hashed."""
         first = self.outcomes[0].state
         if len(self.outcomes) == 1:
             return (first,)
         return dict.fromkeys(outcome.state for outcome in self.outcomes)
 
     def matching(self, seen: Observation, traffic: Iterable[Traffic] | None = None) -> PossibleStates | Rejection:
-        """Keep the outcomes that agree with what was seen.
+        """Keep the outcomes that agree with the observation.
 
-        `traffic` counts as a multiset, and without its UNREACHABLE calls, which nobody sees; None: not observed.
+        `traffic` counts as a multiset, and without its UNREACHABLE calls, which cannot be observed; None: not observed.
         """
         calls = None if traffic is None else seen_calls(traffic)
         kept = tuple(outcome for outcome in self.outcomes if _agrees(outcome, seen, calls))
@@ -142,7 +142,7 @@ class PossibleStates:
         return Rejection(self.action, len(self.outcomes), tuple(dict.fromkeys(nearest)), self._refusals(nearest))
 
     def _refusals(self, nearest: Iterable[tuple[Difference, ...]]) -> tuple[Refusal, ...]:
-        """The guards that were false about what differs: the action once more, with somebody watching."""
+        """The guards that were false for the differences: the action is applied once more to a watched profile."""
         if self.action is None:
             return ()
         found: list[Refusal] = []
@@ -180,8 +180,8 @@ def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] 
 
 
 def _answers(missing: Counter[Traffic], unexpected: Counter[Traffic]) -> list[Difference]:
-    """Calls that were made as expected and ended otherwise are one difference, at whom they were made to; they are
-    taken out of both."""
+    """Calls that were sent as expected and ended otherwise are one difference, at the node that received them; they are
+    removed from both."""
     found = []
     for call in list(missing):
         alike = (each for each in unexpected if each.request == call.request and unexpected[each] == missing[call])
@@ -198,14 +198,14 @@ def _at_node(node: str, possible: Mapping[str, View] | None, seen: Mapping[str, 
             yield Difference(node, None, "the node", _running(possible), _running(seen))
         return
     for client in sorted({*possible, *seen}):
-        ours, theirs = possible.get(client), seen.get(client)
-        if ours is None or theirs is None:
-            yield Difference(node, client, "the client", _known(ours), _known(theirs))
+        expected, found = possible.get(client), seen.get(client)
+        if expected is None or found is None:
+            yield Difference(node, client, "the client", _known(expected), _known(found))
             continue
-        if ours.revision != theirs.revision:
-            yield Difference(node, client, "revision", str(ours.revision), str(theirs.revision))
-        if ours.content != theirs.content:
-            yield Difference(node, client, "content", text_of(ours.content), text_of(theirs.content))
+        if expected.revision != found.revision:
+            yield Difference(node, client, "revision", str(expected.revision), str(found.revision))
+        if expected.content != found.content:
+            yield Difference(node, client, "content", text_of(expected.content), text_of(found.content))
 
 
 def _running(view: Mapping[str, View] | None) -> str:

@@ -1,6 +1,6 @@
-"""Which release a profile's name stands for, and spans of releases.
+"""The release of a profile's name, and spans of releases.
 
-A profile is named after the release whose behaviour it is, `nacos-2.2.4`; the one without a number is `strict`, the
+A profile is named after the release whose behaviour it has, `nacos-2.2.4`; the one without a number is `strict`, the
 protocol with every known defect repaired, and counts as later than every release.
 """
 

@@ -1,8 +1,9 @@
-"""A counterexample as actions: its calls decided as soon as can be, given times, and what decides nothing left out.
+"""A counterexample as actions: its calls are decided as early as possible, the run is given times, and actions without
+effect on the end are omitted.
 
-Every link is held while times are looked for (`timing.py`), and each call is an action. Of that remains what the end
-needs: most requests may arrive at once, and most faults may wait for their request. Each step of this is done again
-from the beginning and kept when it ends in the same.
+Every link is held while times are searched (`timing.py`), and each call is an action. Only the actions that the end
+needs are kept: most requests may arrive at once, and most faults may wait for their request. Each such reduction is run
+again from the beginning and kept when it ends in the same way.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from distro_model.timing import ConflictError, NoTimesError, Place, Timing, show
 from distro_model.transitions import Fails, OnLink, TaskRuns
 
 LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
-"""Properties about settled states: what they found must still be so after two more verify rounds of every node."""
+"""Properties about settled states: their findings must persist over two more verify rounds of every node."""
 
 UNSEEN = {
-    "INV-OWNER": "who believes to own a client",
-    "INV-INDEX": "what queries and pushes go by",
+    "INV-OWNER": "the owner in the view of each node",
+    "INV-INDEX": "the index of queries and pushes",
 }
-"""Properties about something that no view shows: a repeated run would look the same on a node that is right."""
+"""Properties whose subject no view shows: a repeated run would look the same on a correct node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class TimedRun:
 
 
 def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
-    """`profile` is the one explored. What decides nothing is left out. Raises NoTimesError."""
+    """`profile` is the one explored. Actions without effect on the end are omitted. Raises NoTimesError."""
     property_id = counterexample.property_id
     if property_id in UNSEEN:
         raise NoTimesError(f"{property_id}: {UNSEEN[property_id]} does not show in any view")
@@ -60,17 +61,17 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
 
 
 def _as_on_a_clock(run: Run, timing: Timing) -> Run:
-    """A run that finds the same, in which less has to wait for long: a clock gives calls and tasks seconds.
+    """A run with the same finding, in which less has to wait for long: on a clock calls and tasks take seconds.
 
-    Who finds no connection is told at once; then tasks are executed and calls decided as soon as that leads to the
-    same. The last transition stays the last, since something was found there.
+    The sender of a call without a connection receives its end at once; then tasks are executed and calls decided as
+    soon as that leads to the same finding. The last transition stays the last, since it has the finding.
     """
     system = bounded_cluster(timing.bounds, timing.profile, [property_named(run.finding.property_id)])
-    return _early(_told_at_once(run, system), system)
+    return _early(_failed_at_once(run, system), system)
 
 
-def _told_at_once(run: Run, system: System) -> Run:
-    """As it is where that leads elsewhere."""
+def _failed_at_once(run: Run, system: System) -> Run:
+    """The unchanged run where that leads to another end."""
     left, steps, row = [each.label for each in run.transitions], list[StepTaken](), run.rows[0]
     while left:
         refused = next((each for each in transitions(system, row) if isinstance(each.label, Fails)), None)
@@ -106,7 +107,8 @@ def _taken(system: System, row: Row, label: object) -> StepTaken | None:
 
 
 def _plain(timing: Timing, done: tuple[Action, ...], *, lasting: bool) -> tuple[Action, ...]:
-    """As short: a link is held only where that decides the end. Raises ConflictError when that is repaired."""
+    """The shorter run: a link is held only where that decides the end. Raises ConflictError when the finding is
+    repaired."""
     end = _end(timing, done)
     for link in timing.links:
         for unheard in (False, True):
@@ -121,7 +123,7 @@ def _plain(timing: Timing, done: tuple[Action, ...], *, lasting: bool) -> tuple[
     done = (*done, *(Release(action.source, action.target) for action in held), Advance(rounds_ms))
     *_, before, after = _places(timing, done)
     if {_seen(state) for state in after.states} != {_seen(state) for state in before.states}:
-        raise ConflictError("what was found is repaired within two verify rounds")
+        raise ConflictError("the finding is repaired within two verify rounds")
     return tuple(joined(done))
 
 
@@ -133,7 +135,7 @@ def _places(timing: Timing, done: Iterable[Action]) -> Iterator[Place]:
 
 
 def _end(timing: Timing, done: Iterable[Action]) -> object:
-    """How it ends, and all calls that were made; None where an action is forbidden."""
+    """The end of the run, and all calls that were sent; None where an action is forbidden."""
     try:
         *_, last = _places(timing, done)
     except ConflictError:
@@ -156,7 +158,7 @@ def _without_hold(done: Iterable[Action], link: tuple[str, str], *, unheard: boo
 
 
 def joined(done: Iterable[Action]) -> Iterator[Action]:
-    """Times that follow each other as one."""
+    """Consecutive waits are joined into one."""
     for waits, group in groupby(done, lambda action: isinstance(action, Advance)):
         if waits:
             yield Advance(sum(action.ms for action in group if isinstance(action, Advance)))

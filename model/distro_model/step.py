@@ -1,7 +1,7 @@
-"""The step function: one input, one node, what it becomes and what it says.
+"""The step function: one input, one node, its next state and its messages.
 
-This is the whole contract between the rules and everybody who runs them: the timed cluster, the explorer, and later
-the simulator and the validators. It is a function of its three arguments and of nothing else.
+This is the whole contract between the rules and their callers: the timed cluster, the explorer, the simulator and the
+validators. It is a function of its three arguments only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from distro_model.rules.rule import RULES
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
-    """The next state and the outputs. Total: every input is legal in every state, if only to be ignored."""
+    """The next state and the outputs. Total: every input is legal in every state, and may be ignored."""
     after = _by_rule(node, event, profile)
     if profile.sending_counts_as_activity:
         after = health.with_activity(after, event.at_ms, profile)
@@ -42,7 +42,7 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
 
 
 def whole_step(node: NodeState, event: Event, profile: Profile) -> Step:
-    """A step, and with it at once whatever of it a profile leaves for later (B05): nothing comes in between."""
+    """A step, and at once the parts of it that a profile leaves for later (B05): no other event comes in between."""
     done = step(node, event, profile)
     while done.node.applies or done.node.reads:
         following: Event = (
@@ -56,7 +56,7 @@ def whole_step(node: NodeState, event: Event, profile: Profile) -> Step:
 
 
 def _by_rule(node: NodeState, event: Event, profile: Profile) -> Step:
-    rule = BY_INPUT.get(type(event))  # that of most events: one look-up, for this is done millions of times
+    rule = BY_INPUT.get(type(event))  # the rule of most events: one look-up, because this runs millions of times
     if rule is not None:
         return rule(node, event, profile)
     assert isinstance(event, (RequestReceived, CallEnded))
@@ -64,7 +64,7 @@ def _by_rule(node: NodeState, event: Event, profile: Profile) -> Step:
 
 
 def rule_for(event: Event) -> Callable[..., Step]:
-    """The rule that is applied to such an event, and to such a request that arrives or is over."""
+    """The rule that is applied to such an event, and to such a request that arrives or has ended."""
     if isinstance(event, (RequestReceived, CallEnded)):
         return BY_INPUT[type(event), type(event.request)]
     return BY_INPUT[type(event)]
@@ -86,4 +86,4 @@ def _by_input() -> dict[type | tuple[type, ...], Callable[..., Step]]:
 
 
 BY_INPUT = _by_input()
-"""The rule for each event, and for each request that arrives or is over: what the rule says that it takes."""
+"""The rule for each event, and for each request that arrives or has ended, by the argument types of the rule."""

@@ -1,10 +1,10 @@
-"""Giving times to a run of the search: every link is held, each call is decided singly, and only timers wait.
+"""Assigning times to a run of the search: every link is held, each call is decided separately, and only timers wait.
 
-A choice of the search is an action, or something that comes by itself: a task, a round, the end of a call. What comes
-by itself is waited for, from one instant to the next, and after each the nodes and links are held against the row that
-the run has come to, without times. What comes meanwhile and is not in the run must change nothing; a verify is
-acknowledged unheard. Else there is a conflict, and its reason is told. All that is left open is when a client acts or
-a node fails: now, or just before something comes by itself, so that what follows comes after it.
+A choice of the search is an action, or an automatic event: a task, a round, the end of a call. The clock waits for an
+automatic event, from one instant to the next, and after each the nodes and links are compared, without times, with the
+current row of the run. Events that happen meanwhile and are not in the run must change nothing; a verify is
+acknowledged without delivery. Otherwise there is a conflict, and its reason is reported. Only the time of a client's
+action or a node's failure is open: now, or just before an automatic event, so that the next transitions come after it.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ from distro_model.search.results import Run
 from distro_model.transitions import ClientActs, HttpAsks, NodeFails, Transition, labelled
 
 TRIES = 400
-"""So many choices are done on a clock, for one run, before its longest beginning so far counts."""
+"""The limit of choices tried on a clock, for one run, before the longest beginning so far is returned."""
 
 
 class NoTimesError(ValueError):
-    """This run cannot be repeated on a clock; the message says why."""
+    """This run cannot be repeated on a clock; the message states why."""
 
 
 class ConflictError(Exception):
-    """The clock does something else than the run does next."""
+    """The clock differs from the run in the next transition."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedWalk:
     """After `actions[n]` the first `taken[n]` transitions of the run are done, whatever the outcome.
 
-    `stopped_at` is the transition that no action or wait leads to, and `why` the reason; None: it is done to its end.
+    `stopped_at` is the transition that no action or wait leads to, and `why` the reason; None: the run is done to its
+    end.
     """
 
     actions: tuple[Action, ...]
@@ -63,12 +64,12 @@ class TimedWalk:
 States = tuple[ClusterState, ...]
 Calls = frozenset[tuple[tuple[Request, Phase], int]]
 Shown = tuple[tuple[NodeState | None, ...], tuple[Calls, ...]]
-"""The nodes without times; and for each link its calls, and how many there are of each."""
+"""The nodes without times; and for each link its calls, and the number of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """So many transitions of the run are done in all of these states. `taken`: as in TimedWalk."""
+    """`position` transitions of the run are done in all of these states. `taken`: as in TimedWalk."""
 
     states: States
     position: int = 0
@@ -92,12 +93,12 @@ class Place:
         return Place(states, self.position, (*self.actions, action), (*self.taken, self.position), traffic)
 
     def at(self, position: int) -> Place:
-        """The last action has brought it there."""
+        """The same states after the last action, at this position of the run."""
         return replace(self, position=position, taken=(*self.taken[:-1], position) if self.taken else ())
 
 
 class Timing:
-    """Where timed runs of one bounded cluster begin: the nodes are up, loaded and quiet, and every link is held."""
+    """The start of timed runs of one bounded cluster: the nodes are up, loaded and quiet, and every link is held."""
 
     def __init__(self, bounds: Bounds, profile: Profile) -> None:
         self.bounds, self.profile = bounds, profile
@@ -121,14 +122,14 @@ class Timing:
 
 
 def whole(walk: TimedWalk) -> TimedWalk:
-    """The same, when it has times to its end. Raises NoTimesError."""
+    """The same walk, when it has times to its end. Raises NoTimesError."""
     if walk.stopped_at is not None:
         raise NoTimesError(walk.why)
     return walk
 
 
 class _Search:
-    """Depth first: of the moments for the next choice, the soonest; back where there is a conflict."""
+    """Depth first: of the times for the next choice, the earliest; backtracks at a conflict."""
 
     def __init__(self, run: Run, timing: Timing) -> None:
         self.steps = [labelled(each.label) for each in run.transitions]
@@ -137,7 +138,7 @@ class _Search:
         self.expected = cache(lambda position: _shown_in(self.rows[position]))
 
     def farthest(self) -> tuple[Place, str]:
-        """And why there is none that is farther; empty at the end of the run."""
+        """The farthest place, and the reason why there is none that is farther; empty at the end of the run."""
         farthest, why, tries, deepest = self.timing.beginning, "", 0, 0
         stack = [self.onwards(farthest)]
         while stack and tries < TRIES:
@@ -156,7 +157,7 @@ class _Search:
         return farthest, why
 
     def onwards(self, place: Place) -> Iterator[Place | str]:
-        """Every way to do the next choice; where it has none, the reason."""
+        """Every way to do the next choice; where there is none, the reason."""
         step = self.steps[place.position]
         for wait_ms in self.waits_ms(step, place):
             try:
@@ -177,7 +178,8 @@ class _Search:
     # Waiting
 
     def waits_ms(self, step: Transition, place: Place) -> Iterable[int]:
-        """What others do comes between two ticks. Clients and failures may also wait until just before a timer."""
+        """The actions of an environment come between two ticks. Clients and failures may also wait until just before a
+        timer."""
         if isinstance(step, BY_THEMSELVES):
             return (0,)
         state, profile = place.states[0], self.timing.profile
@@ -193,7 +195,7 @@ class _Search:
         return (between, *sorted(ms for ms in dict.fromkeys(before) if ms > between))
 
     def idle(self, place: Place, ms: int) -> Place:
-        """So much time passes, in which nothing happens that the run does not have. Raises ConflictError."""
+        """Let this time pass, in which no event happens that the run does not have. Raises ConflictError."""
         until_ms = place.now_ms + ms
         while place.now_ms < until_ms:
             before = place
@@ -203,7 +205,7 @@ class _Search:
         return place
 
     def awaited(self, place: Place, step: Transition) -> Place:
-        """Until the run has gone on by itself. Raises ConflictError."""
+        """Wait until the run has continued by automatic events. Raises ConflictError."""
         profile = self.timing.profile
         wait_ms = profile.load_retry_ms + profile.verify_interval_ms
         if isinstance(step, BY_A_LEASE):
@@ -220,10 +222,10 @@ class _Search:
                 return place.at(position)
             if self.shown(place, place.position, (place.position,)) is None:
                 raise ConflictError(self.came(before, place))
-        raise ConflictError(f"nothing of it comes within {wait_ms // 1000} s")
+        raise ConflictError(f"it does not happen within {wait_ms // 1000} s")
 
     def passed(self, place: Place, until_ms: int) -> Place:
-        """Until the next instant at which something happens. A verify that the run does not have is not heard."""
+        """Advance to the next instant with an event. A verify that the run does not have is not delivered."""
         at_ms = min(next_instant(state.board(), place.now_ms)[0] for state in place.states)
         place = place.do(Advance(min(at_ms, until_ms) - place.now_ms))
         if self.shown(place, place.position + 1) is not None:
@@ -240,7 +242,7 @@ class _Search:
     # Comparing
 
     def shown(self, place: Place, first: int, positions: Iterable[int] | None = None) -> int | None:
-        """How far the run has come, `first` at least: what comes by itself may be done already."""
+        """The position that the run has reached, `first` at least: automatic events may have happened already."""
         shown = {shown_by(state) for state in place.states}
         for position in positions or range(first, len(self.rows)):
             if shown == {self.expected(position)}:
@@ -250,7 +252,7 @@ class _Search:
         return None
 
     def came(self, before: Place, after: Place) -> str:
-        """What came by itself, and when: since the beginning of the run."""
+        """The automatic event, and its time since the beginning of the run."""
         names, began_ms = before.states[0].plan.names, self.timing.quiet.now_ms
         at_ms, due = next_instant(before.states[0].board(), before.now_ms)
         if at_ms == NEVER or at_ms > after.now_ms:
@@ -263,7 +265,7 @@ class _Search:
             return "in more than one way"
         for (source, target), link in self.rows[place.position + 1].links.items():
             if any(call.phase is Phase.REFUSED for call in link.calls):
-                return f"{source} is told at once that there is no connection to {target},"
+                return f"{source} observes at once that there is no connection to {target},"
         here, there = shown_by(place.states[0]), self.expected(place.position + 1)
         places = (*self.timing.bounds.node_names, *(f"{source}->{target}" for source, target in self.timing.links))
         mine, its = (*here[0], *here[1]), (*there[0], *there[1])
@@ -286,13 +288,13 @@ def _shown_in(row: Situation) -> Shown:
 
 
 def _calls_on(link: Link) -> Calls:
-    """Without reports, and without those that find no connection: their senders are told at once."""
+    """Without reports, and without calls without a connection: their senders observe the end at once."""
     calls = [call for call in link.calls if not call.is_report and call.phase is not Phase.REFUSED]
     return frozenset(Counter((call.request, call.phase) for call in calls).items())
 
 
 def _without_times(node: NodeState | None) -> NodeState | None:
-    """And without what it believes of the members: that changes with time alone."""
+    """The state without times and beliefs about members: those change with time alone."""
     if node is None:
         return None
     return replace(

@@ -1,6 +1,7 @@
-"""The named choices of the bounded cluster: what may happen next, each as a value that says itself in a sentence.
+"""The named choices of the bounded cluster: the next transitions, each as a value whose text is a sentence.
 
-What an environment can do on a clock too is its action; what comes by itself, or only a search decides, is here.
+Choices that an environment also has on a clock are its actions; automatic events, and choices that only a search has,
+are here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class TaskRuns:
 
 @dataclass(frozen=True, slots=True)
 class AtNode:
-    """A node does something by itself. The subclass says what."""
+    """An automatic event of a node; subclasses define it."""
 
     node: str
     does: ClassVar[str]
@@ -63,7 +64,7 @@ class Pauses(AtNode):
 
 
 class EndsConnectionCheck(AtNode):
-    does = "closes the connections that it had no answer from"
+    does = "closes the connections that did not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class ChecksConnections:
     idle: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.node} asks {', '.join(self.idle)} for a sign of life, if it asks at all"
+        return f"{self.node} probes {', '.join(self.idle)}, if it probes at all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,12 @@ class AnswerIsHandled:
     client: str
 
     def __str__(self) -> str:
-        return f"{self.node} has handled the sign of life of {self.client}"
+        return f"{self.node} has handled the answer of {self.client}"
 
 
 @dataclass(frozen=True, slots=True)
 class AtClient:
-    """A client does something that is no action on its data. The subclass says what."""
+    """A client's activity that is no action on its data; subclasses define it."""
 
     client: str
     does: ClassVar[str]
@@ -114,12 +115,12 @@ class DeletesMetadata:
     address: str
 
     def __str__(self) -> str:
-        return f"{self.node} has what an operator set for {self.address} deleted, a minute after it seemed gone"
+        return f"{self.node} deletes the metadata of {self.address}, a minute after its last publisher went"
 
 
 @dataclass(frozen=True, slots=True)
 class InsideNode:
-    """Something happens inside one node, which nobody outside can bring about or see. The subclass says what."""
+    """An event inside one node that cannot be caused or observed from outside; subclasses define it."""
 
     node: str
     about: object
@@ -159,7 +160,7 @@ class AnswersEarly(InsideNode):
 
 @dataclass(frozen=True, slots=True)
 class Strays:
-    """A request about a client, from nobody who should send it."""
+    """A request about a client that its sender does not own."""
 
     node: str
     request: Request
@@ -200,16 +201,17 @@ class PeriodPasses:
 
 @dataclass(frozen=True, slots=True)
 class OnLink:
-    """Something happens to one call. The subclass says what, and how the sender hears that the call has ended."""
+    """An event of one call; subclasses define it, and how the sender observes the end of the call."""
 
     source: str
     target: str
     request: Request
     outcome: CallResult | None = None
-    """None: its sender does not hear of its end now."""
+    """None: its sender does not observe its end now."""
     fate: ClassVar[str]
     decided_by: ClassVar[type[actions.RequestAction] | None] = None
-    """What brings it about on a clock, of a call that a link holds; None: it comes by itself, or nothing does."""
+    """The action that causes it on a clock, for a call that a link holds; None: it is automatic, or no action causes
+    it."""
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target}: {self.request} {self.fate}"
@@ -217,7 +219,7 @@ class OnLink:
 
 @dataclass(frozen=True, slots=True)
 class OnConnection:
-    """Something happens to the connection from one node to another. The subclass says what."""
+    """An event of the connection from one node to another; subclasses define it."""
 
     source: str
     target: str
@@ -228,7 +230,7 @@ class OnConnection:
 
 
 class BreaksSilently(OnConnection):
-    fate = "breaks, and nobody notices"
+    fate = "breaks silently"
 
 
 class Reconnects(OnConnection):
@@ -284,7 +286,7 @@ class Raises(OnLink):
 
 
 class Mistypes(OnLink):
-    fate = "arrives as data of a type that nobody there knows"
+    fate = "arrives as data of a type that its receiver does not know"
     decided_by = actions.Mistype
 
 
@@ -421,5 +423,5 @@ Transition = (
 
 def labelled(label: object) -> Transition:
     """The label of a transition that a search has found."""
-    assert isinstance(label, Transition)  # every chain of the bounded cluster says what it does
+    assert isinstance(label, Transition)  # every chain of the bounded cluster has a label
     return label

@@ -1,8 +1,8 @@
-"""What a value is: a class of fields that never change, equal and hashed by them.
+"""Values: classes of fields that never change, equal and hashed by them.
 
-A frozen dataclass to whoever reads it, and to mypy, which refuses to set a field. While a program runs nothing refuses
-it: a frozen dataclass sets each field of a new object by a call, which for the state of a node takes twenty times as
-long as to set them, and searches, clocks and walks make values all the time.
+For readers and for mypy a value is a frozen dataclass, so mypy refuses to set a field. At run time the fields are not
+protected: a frozen dataclass sets each field of a new object by a call, which for the state of a node takes twenty
+times as long as to set them, and searches, clocks and walks make values all the time.
 """
 
 from __future__ import annotations

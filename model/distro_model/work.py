@@ -1,7 +1,7 @@
-"""Work that a node has begun and not finished, where a profile lets other events come in between (B05).
+"""Unfinished work of a node, where a profile lets other events come in between (B05).
 
-In `strict` there is none: what one request or one task does is one step. A release handles requests on several threads
-without a lock, so that two of these can overlap.
+In `strict` there is none: one request or one task is one step. A release handles requests on several threads without a
+lock, so that two of these can overlap.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from distro_model.value import value
 
 @value(frozen=True, slots=True, order=True)
 class Apply:
-    """A CHANGE on its way into a copy: `done` of its steps are behind it (`rules/torn.py`)."""
+    """A CHANGE that is being applied to a copy: `done` of its steps are complete (`rules/torn.py`)."""
 
     source: str
     client: str

@@ -160,7 +160,7 @@ class TestCounterexample:
         assert Crash("b") in as_timed(run, mutant).actions
         release, bounds = PROFILES["nacos-2.0.4"], Bounds(crashes=1, changes=1)
         run = explore(bounds, release, [property_named("INV-DELETE")]).results[0].counterexample
-        with pytest.raises(NoTimesError, match="a is told at once that there is no connection to b, after `crash b`"):
+        with pytest.raises(NoTimesError, match="a observes at once that there is no connection to b, after `crash b`"):
             as_timed(run, release)
 
     def test_the_owner_of_a_client_is_not_seen_from_outside(self):

@@ -322,11 +322,11 @@ class TestCounterexamples:
         assert "b loses its event: c1 publishes web" in str(self.found("B14", "INV-INDEX"))
 
     def test_no_action_brings_it_about_on_a_clock(self):
-        with pytest.raises(NoTimesError, match="no action decides what goes on inside a node: a finds the transport"):
+        with pytest.raises(NoTimesError, match="no action controls events inside a node: a finds the transport"):
             as_timed(self.found("B40", "INV-DELETE"), with_mutant(STRICT, "B40"))
 
     def test_what_lists_show_is_not_in_any_view(self):
-        with pytest.raises(NoTimesError, match="what queries and pushes go by does not show in any view"):
+        with pytest.raises(NoTimesError, match="the index of queries and pushes does not show in any view"):
             as_timed(self.found("B44", "INV-INDEX"), with_mutant(STRICT, "B44"))
 
 

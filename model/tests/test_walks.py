@@ -142,7 +142,7 @@ def test_what_no_clock_does_next_ends_the_walk_there() -> None:
 def test_a_walk_that_cannot_begin_is_refused_with_its_first_transition() -> None:
     bounds = Bounds(changes=0, slow_setups=1, drops=0, swallows=0)
     run = walk(bounds, "a finds the transport open: connect c1 a")
-    with pytest.raises(NoTimesError, match="no action decides what goes on inside a node"):
+    with pytest.raises(NoTimesError, match="no action controls events inside a node"):
         Timing(bounds, STRICT).timed(run)
 
 

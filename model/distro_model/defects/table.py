@@ -277,7 +277,7 @@ _ROWS = (
     ),
     Defect(
         id="D7",
-        sentence="A request by version 2 of the HTTP API stays at the node that receives it, whichever node owns the client",
+        sentence="A request by version 2 of the HTTP API stays at the receiving node, even if another node owns it",
         releases=Span(since="2.2.0"),
         link=f"{_ISSUE}/14992",
     ),

@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "D7",
-        "A change by version 2 of the HTTP API stays at the node that was asked, even if another node owns the client.",
+        "A change by version 2 of the HTTP API stays at the receiving node, even if another node owns the client.",
         rules=(ip_clients.only_v1_is_passed_on, ip_clients.changed_and_announced_late),
         breaks=("INV-CONV", "INV-CLIENTACK"),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, in_flight=1, v2_requests=1),

@@ -102,7 +102,7 @@ SWALLOWED = Symptom(
 NOT_PASSED_ON = Symptom(
     bug="D7",
     about=("INV-CONV",),
-    sentence="A request by version 2 of the HTTP API stays at the node that was asked.",
+    sentence="A request by version 2 of the HTTP API stays at the receiving node.",
     clauses=(is_of_http, changed_there, is_of_another, sends_nothing),
 )
 SYMPTOMS = (SWALLOWED, NOT_PASSED_ON)
