@@ -41,7 +41,7 @@ def simulated(recorder: Recorder, random: Random) -> None:
     owner = {f"c{number}": random.choice(nodes) for number in range(random.randint(1, 3))}
     held: dict[tuple[str, str], tuple[int, str]] = {}
     at_ms = 0
-    step_ms = random.choice((50, 60_000, 60_000))  # within a lease, or so that copies outlive theirs
+    step_ms = random.choice((50, 60_000, 60_000))  # within a lease, or so long that leases expire
 
     def row(node: str, kind: Kind, **fields: object) -> None:
         nonlocal at_ms

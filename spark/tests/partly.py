@@ -1,4 +1,4 @@
-"""A run as somebody records it who does not look everywhere: which rows there are, and what the header says of that."""
+"""Partial observation of a run: the rows that are recorded, and the header that declares which."""
 
 from __future__ import annotations
 

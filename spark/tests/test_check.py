@@ -54,7 +54,7 @@ def test_a_healthy_run_conforms_and_its_changes_are_timed(spark: SparkSession, t
     result = on_both(spark, record(tmp_path), convergence=True)
     assert (result.verdict, result.reasons, result.violations) == ("conforms", (), ())
     assert {each.verdict for each in result.invariants} == {"conforms"}
-    # The first change reached c as part of the second; the disconnect was not to be told to a node that is down.
+    # The first change reached c as part of the second; a disconnect need not be sent to a node that is down.
     assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
         (10, "c", 3000),
         (2000, "c", 1010),
@@ -222,7 +222,7 @@ def changed_on_a(directory: Path, observed: Observed) -> Iterator[Recorder]:
 def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outlived_its_lease(
     spark: SparkSession, tmp_path: Path, read: str | None, found: dict[str, int]
 ) -> None:
-    """b's DELETE was swallowed, and no row tells when the lease of its copy ends: it is read minutes later."""
+    """The DELETE to b was swallowed, and no row shows when the lease of its copy ends: it is read minutes later."""
     with changed_on_a(tmp_path, INFERRED) as recorder:
         recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2000, owned=False, **C1)
         recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=3000, client="c1", owned=True)

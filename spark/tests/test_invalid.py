@@ -1,4 +1,4 @@
-"""Rows that no run can have recorded are told as what they are, by `check` and `validate` alike, and are not judged.
+"""Rows that no run can have recorded are reported as invalid by `check` and `validate`, and are not judged.
 
 The run that each case spoils holds a divergence, which `check` finds in it as long as nothing else is wrong.
 """
@@ -29,7 +29,7 @@ Lines = list[dict[str, Any]]
 
 
 def record(directory: Path, run: str = "r1", clock: str = "virtual") -> Path:
-    """c1 on a reaches nobody."""
+    """c1 on a reaches no other node."""
     with Recorder(directory, run, profile="strict", target="test", clock=clock, nodes=["a", "b", "c"]) as recorder:  # type: ignore[arg-type]
         for node in "abc":
             recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
@@ -153,16 +153,16 @@ def test_of_many_spoiled_runs_some_are_named(spark: SparkSession, tmp_path: Path
 def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> None:
     rewritten(record(tmp_path / "traces", "r1"), another_process)
     record(tmp_path / "traces", "r2")
-    told: list[str] = []
+    reported: list[str] = []
     sinks = [ParquetSink(tmp_path / "found")]
     follow(
         tmp_path / "traces",
         invariants=["INV-CONV"],
-        on_news=lambda rows: told.extend(rows["run"]),
+        on_news=lambda rows: reported.extend(rows["run"]),
         sinks=sinks,
         idle_s=0,
     )
-    assert set(told) == {"r2"}
+    assert set(reported) == {"r2"}
 
 
 def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Hand-written runs, each with the violations it must have: which node, from which event to which, and no others.
 
-A story tells one run with a `Teller` and returns what a check has to find in it. All stories are checked in one job, so
-each also shows that runs do not see each other. The near misses matter as much: a healthy run raises no alarm.
+A case records one run with a `RunRecorder` and returns the violations that a check must find in it. All cases are
+checked in one job, so each also shows that runs do not affect each other. Near misses are cases too: a healthy run has
+no violation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,21 +27,21 @@ EMPTY = digest(())
 NODES = ("a", "b", "c")
 
 
-class Teller:
-    """Records a run on the nodes a, b, c, a second passing before each row."""
+class RunRecorder:
+    """Records a run on the nodes a, b and c; each row is a second after the one before."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.checkpoints = 0
-        self.told: list[Event] = []
+        self.events: list[Event] = []
         self._at_ms = 0
         for node in NODES:
             self.row(node, Kind.NODE_STARTED, detail="a,b,c")
 
     def row(self, node: str, kind: Kind, *, after_ms: int = 1000, **fields: object) -> Event:
         self._at_ms += after_ms
-        self.told.append(self.recorder.record(node, kind, at_ms=self._at_ms, **fields))  # type: ignore[arg-type]
-        return self.told[-1]
+        self.events.append(self.recorder.record(node, kind, at_ms=self._at_ms, **fields))  # type: ignore[arg-type]
+        return self.events[-1]
 
     def wait(self, ms: int) -> None:
         self._at_ms += ms
@@ -89,7 +90,7 @@ class Teller:
 
 @dataclass(frozen=True)
 class Expected:
-    """A violation that a story must have; `evidence` may name fewer keys than the violation has."""
+    """A violation that a case must have; `evidence` may name fewer keys than the violation has."""
 
     invariant: str
     node: str
@@ -100,31 +101,31 @@ class Expected:
     evidence: dict[str, str] = field(default_factory=dict)
 
 
-Story = Callable[[Teller], list[Expected]]
-STORIES: dict[str, tuple[Story, str, Sequence[str]]] = {}
+Case = Callable[[RunRecorder], list[Expected]]
+CASES: dict[str, tuple[Case, str, Sequence[str]]] = {}
 AT_REST = ("INV-CONV", "INV-OWNER", "INV-REV")
-"""What the first stories are about: who holds what; they do not tell every message that leads there."""
+"""The invariants that judge the first cases: these record what each node holds, not every message."""
 
 
-def story(*profiles: str, of: Sequence[str] = AT_REST) -> Callable[[Story], Story]:
-    """`of`: the invariants by which the story is judged."""
+def case(*profiles: str, of: Sequence[str] = AT_REST) -> Callable[[Case], Case]:
+    """`of`: the invariants that judge the case."""
 
-    def register(told: Story) -> Story:
+    def register(record: Case) -> Case:
         for profile in profiles or ("strict",):
-            STORIES[f"{told.__name__} on {profile}"] = (told, profile, of)
-        return told
+            CASES[f"{record.__name__} on {profile}"] = (record, profile, of)
+        return record
 
     return register
 
 
-whole_story = partial(story, of=tuple(INVARIANTS))
+complete_case = partial(case, of=tuple(INVARIANTS))
 
 
 # INV-CONV: at rest every member has the same view
 
 
-@story()
-def a_healthy_run(run: Teller) -> list[Expected]:
+@case()
+def a_healthy_run(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.checkpoint()
     run.change("a", 2, "Y")
@@ -136,8 +137,8 @@ def a_healthy_run(run: Teller) -> list[Expected]:
     return []
 
 
-@story("nacos-2.0.4", "strict")
-def a_change_that_one_node_acknowledged_and_never_applied(run: Teller) -> list[Expected]:
+@case("nacos-2.0.4", "strict")
+def a_change_that_one_node_acknowledged_and_never_applied(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.checkpoint()
     missed = run.change("a", 2, "Y")
@@ -147,7 +148,7 @@ def a_change_that_one_node_acknowledged_and_never_applied(run: Teller) -> list[E
     run.send("a", "b", "VERIFY", revision=2)
     checkpoint = run.checkpoint()
     run.send("a", "b", "CHANGE", revision=2, digest="Y")  # after the checkpoint: no evidence
-    told = {
+    evidence = {
         "owner": "a",
         "expected": "Y",
         "expected_revision": "2",
@@ -159,11 +160,11 @@ def a_change_that_one_node_acknowledged_and_never_applied(run: Teller) -> list[E
         "checkpoints": "2",
     }
     known = "B02" if "2.0.4" in run.recorder.header.profile else None
-    return [Expected("INV-CONV", "b", missed, checkpoint["b"], known=known, evidence=told)]
+    return [Expected("INV-CONV", "b", missed, checkpoint["b"], known=known, evidence=evidence)]
 
 
-@story()
-def a_client_that_never_reached_one_node(run: Teller) -> list[Expected]:
+@case()
+def a_client_that_never_reached_one_node(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     missed = run.change("a", 1, "X")
     run.apply("b", 1, "X")
@@ -171,8 +172,8 @@ def a_client_that_never_reached_one_node(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "c", missed, checkpoint["c"], evidence={"expected": "X", "actual": "nothing"})]
 
 
-@story()
-def a_disconnect_that_one_node_never_heard_of(run: Teller) -> list[Expected]:
+@case()
+def a_disconnect_that_never_reached_one_node(run: RunRecorder) -> list[Expected]:
     run.registered()
     missed = run.disconnect("a")
     run.remove("b")
@@ -180,20 +181,20 @@ def a_disconnect_that_one_node_never_heard_of(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "c", missed, checkpoint["c"], evidence={"expected": "nothing", "actual": "X"})]
 
 
-@story()
-def a_new_content_overwritten_by_an_old_one(run: Teller) -> list[Expected]:
+@case()
+def a_new_content_overwritten_by_an_old_one(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.change("a", 2, "Y")
     run.apply("bc", 2, "Y")
     overwritten = run.apply("b", 1, "X")
     run.apply("b", None, "?")
     checkpoint = run.checkpoint()
-    run.change("a", 3, "Z")  # after the checkpoint: no turning point of what came before
+    run.change("a", 3, "Z")  # after the checkpoint: does not affect the first event
     return [Expected("INV-CONV", "b", overwritten, checkpoint["b"])]
 
 
-@story()
-def a_restart_without_a_load(run: Teller) -> list[Expected]:
+@case()
+def a_restart_without_a_load(run: RunRecorder) -> list[Expected]:
     run.registered()
     lost = run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
@@ -201,8 +202,8 @@ def a_restart_without_a_load(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "b", lost, checkpoint["b"])]
 
 
-@story()
-def a_content_that_came_back_is_not_the_agreement_of_before(run: Teller) -> list[Expected]:
+@case()
+def a_content_that_came_back_is_not_the_agreement_of_before(run: RunRecorder) -> list[Expected]:
     run.registered("X")
     run.change("a", 2, "Y")
     run.apply("bc", 2, "Y")
@@ -212,8 +213,8 @@ def a_content_that_came_back_is_not_the_agreement_of_before(run: Teller) -> list
     return [Expected("INV-CONV", "c", missed, checkpoint["c"])]
 
 
-@story()
-def an_expired_replica_told_once_for_all_its_checkpoints(run: Teller) -> list[Expected]:
+@case()
+def an_expired_replica_reported_once_for_all_its_checkpoints(run: RunRecorder) -> list[Expected]:
     run.registered()
     gone = run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
     run.checkpoint()
@@ -223,8 +224,8 @@ def an_expired_replica_told_once_for_all_its_checkpoints(run: Teller) -> list[Ex
     return [Expected("INV-CONV", "b", gone, last["b"], evidence={"checkpoints": "1, 2"})]
 
 
-@story()
-def two_clients_of_which_one_diverged(run: Teller) -> list[Expected]:
+@case()
+def two_clients_of_which_one_diverged(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.connect("b", client="c2")
     missed = run.change("b", 1, "Z", client="c2")
@@ -233,8 +234,8 @@ def two_clients_of_which_one_diverged(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "a", missed, checkpoint["a"], client="c2")]
 
 
-@story()
-def an_orphan_that_one_survivor_dropped(run: Teller) -> list[Expected]:
+@case()
+def an_orphan_that_one_survivor_dropped(run: RunRecorder) -> list[Expected]:
     run.registered()
     stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.remove("c")
@@ -243,8 +244,8 @@ def an_orphan_that_one_survivor_dropped(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "b", stopped, checkpoint["b"], evidence={"expected": "nothing"})]
 
 
-@story()
-def an_orphan_that_its_former_owner_loaded_back(run: Teller) -> list[Expected]:
+@case()
+def an_orphan_that_its_former_owner_loaded_back(run: RunRecorder) -> list[Expected]:
     run.registered()
     stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
@@ -258,8 +259,8 @@ def an_orphan_that_its_former_owner_loaded_back(run: Teller) -> list[Expected]:
     ]
 
 
-@story("nacos-2.2.4", "strict")
-def a_delete_swallowed_by_the_retry_of_a_change(run: Teller) -> list[Expected]:
+@case("nacos-2.2.4", "strict")
+def a_delete_swallowed_by_the_retry_of_a_change(run: RunRecorder) -> list[Expected]:
     run.registered()
     missed = run.change("a", 2, "Y")
     call = {"message": "m1", "operation": "CHANGE", "client": "c1"}
@@ -274,8 +275,8 @@ def a_delete_swallowed_by_the_retry_of_a_change(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "b", missed, checkpoint["b"], known=known, evidence={"signature": "DELETE swallowed"})]
 
 
-@story("nacos-2.2.4")
-def a_delete_that_was_not_sent_though_nothing_swallowed_it(run: Teller) -> list[Expected]:
+@case("nacos-2.2.4")
+def a_delete_that_was_not_sent_though_nothing_swallowed_it(run: RunRecorder) -> list[Expected]:
     run.registered()
     call = {"message": "m1", "operation": "CHANGE", "client": "c1"}
     run.row("a", Kind.REPLY_RECEIVED, peer="b", **call, outcome=Outcome.TIMEOUT)
@@ -286,8 +287,8 @@ def a_delete_that_was_not_sent_though_nothing_swallowed_it(run: Teller) -> list[
     return [Expected("INV-CONV", "b", missed, checkpoint["b"])]
 
 
-@story("nacos-2.2.4")
-def a_delete_that_was_sent_and_not_applied(run: Teller) -> list[Expected]:
+@case("nacos-2.2.4")
+def a_delete_that_was_sent_and_not_applied(run: RunRecorder) -> list[Expected]:
     run.registered()
     missed = run.disconnect("a")
     call = {"message": "m1", "operation": "CHANGE", "client": "c1"}
@@ -298,16 +299,16 @@ def a_delete_that_was_sent_and_not_applied(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "b", missed, checkpoint["b"])]
 
 
-@story()
-def what_a_probe_read_counts_like_what_a_node_reported(run: Teller) -> list[Expected]:
+@case()
+def a_row_read_by_a_probe_counts_like_a_row_reported_by_the_node(run: RunRecorder) -> list[Expected]:
     run.registered()
     observed = run.row("c", Kind.OBSERVED, client="c1", owned=False)
     checkpoint = run.checkpoint()
     return [Expected("INV-CONV", "c", observed, checkpoint["c"])]
 
 
-@story()
-def nodes_that_differ_before_they_are_said_to_agree(run: Teller) -> list[Expected]:
+@case()
+def nodes_that_differ_only_between_checkpoints(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.change("a", 2, "Y")
     run.apply("b", 2, "Y")
@@ -317,8 +318,8 @@ def nodes_that_differ_before_they_are_said_to_agree(run: Teller) -> list[Expecte
     return []
 
 
-@story()
-def an_empty_client_is_in_nobodys_view(run: Teller) -> list[Expected]:
+@case()
+def an_empty_client_is_in_no_nodes_view(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.apply("b", 0, EMPTY)
     run.checkpoint()
@@ -331,8 +332,8 @@ def an_empty_client_is_in_nobodys_view(run: Teller) -> list[Expected]:
     return []
 
 
-@story()
-def a_node_that_is_down_need_not_agree(run: Teller) -> list[Expected]:
+@case()
+def a_node_that_is_down_need_not_agree(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.change("a", 2, "Y")
@@ -341,8 +342,8 @@ def a_node_that_is_down_need_not_agree(run: Teller) -> list[Expected]:
     return []
 
 
-@story()
-def a_restarted_node_that_loaded(run: Teller) -> list[Expected]:
+@case()
+def a_restarted_node_that_loaded(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
@@ -351,17 +352,17 @@ def a_restarted_node_that_loaded(run: Teller) -> list[Expected]:
     return []
 
 
-@story()
-def an_orphan_that_all_survivors_keep(run: Teller) -> list[Expected]:
+@case()
+def an_orphan_that_all_survivors_keep(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.checkpoint("bc")
     return []
 
 
-@story()
-def an_owner_that_only_sends(run: Teller) -> list[Expected]:
-    """As recorded between real servers, whose own state is only read by probes."""
+@case()
+def an_owner_that_only_sends(run: RunRecorder) -> list[Expected]:
+    """As recorded between real servers, whose state only probes read."""
     run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
     missed = run.row("a", Kind.OBSERVED, client="c1", revision=2, digest="Y")
     run.send("a", "b", "CHANGE", revision=1, digest="X")
@@ -375,8 +376,8 @@ def an_owner_that_only_sends(run: Teller) -> list[Expected]:
 # INV-OWNER: one responsible member
 
 
-@story()
-def a_replica_held_as_its_own(run: Teller) -> list[Expected]:
+@case()
+def a_replica_held_as_its_own(run: RunRecorder) -> list[Expected]:
     owners = run.connect("a")
     run.change("a", 1, "X")
     run.apply("b", 1, "X")
@@ -385,8 +386,8 @@ def a_replica_held_as_its_own(run: Teller) -> list[Expected]:
     return [Expected("INV-OWNER", "c", owners, claim, evidence={"owner": "a", "claims": "1"})]
 
 
-@story()
-def a_replica_that_verifies_and_deletes(run: Teller) -> list[Expected]:
+@case()
+def a_replica_that_verifies_and_deletes(run: RunRecorder) -> list[Expected]:
     owners = run.connect("a")
     run.change("a", 1, "X")
     run.apply("bc", 1, "X")
@@ -397,8 +398,8 @@ def a_replica_that_verifies_and_deletes(run: Teller) -> list[Expected]:
     return [Expected("INV-OWNER", "b", owners, claim, evidence={"claims": "2"})]
 
 
-@story()
-def an_owner_that_came_back_and_nodes_that_only_answer(run: Teller) -> list[Expected]:
+@case()
+def an_owner_that_came_back_and_nodes_that_only_answer(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.send("a", "b", "CHANGE", revision=1, digest="X")
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -411,8 +412,8 @@ def an_owner_that_came_back_and_nodes_that_only_answer(run: Teller) -> list[Expe
     return []
 
 
-@story()
-def a_hashed_client_that_moved_with_the_membership(run: Teller) -> list[Expected]:
+@case()
+def a_hashed_client_that_moved_with_the_membership(run: RunRecorder) -> list[Expected]:
     run.change("a", 77, "X", client="10.0.0.1:80#true")
     run.apply("bc", 77, "X", client="10.0.0.1:80#true")
     run.send("b", "c", "VERIFY", client="10.0.0.1:80#true", revision=77)
@@ -423,8 +424,8 @@ def a_hashed_client_that_moved_with_the_membership(run: Teller) -> list[Expected
 # INV-REV: one content per revision
 
 
-@story("strict", "nacos-2.2.4", "nacos-2.3.2")
-def a_replica_that_keeps_the_revision_it_was_created_with(run: Teller) -> list[Expected]:
+@case("strict", "nacos-2.2.4", "nacos-2.3.2")
+def a_replica_that_keeps_the_revision_it_was_created_with(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     first = run.change("a", 1, "X")
     run.apply("bc", 1, "X")
@@ -434,13 +435,13 @@ def a_replica_that_keeps_the_revision_it_was_created_with(run: Teller) -> list[E
     run.apply("c", 1, "Y")
     run.checkpoint()
     known = "B10" if "2.2.4" in run.recorder.header.profile else None
-    told = {"signature": "stale stamp", "revision": "1", "expected": "X", "actual": "Y", "rows": "2"}
-    return [Expected("INV-REV", "c", first, stale, known=known, evidence=told)]
+    evidence = {"signature": "stale stamp", "revision": "1", "expected": "X", "actual": "Y", "rows": "2"}
+    return [Expected("INV-REV", "c", first, stale, known=known, evidence=evidence)]
 
 
-@story("nacos-2.2.4")
-def an_owner_that_restarted_and_loaded_such_a_replica_of_a_client_it_had(run: Teller) -> list[Expected]:
-    """By then it owns it no more: nobody reused a revision."""
+@case("nacos-2.2.4")
+def an_owner_that_restarted_and_loaded_such_a_replica_of_a_client_it_had(run: RunRecorder) -> list[Expected]:
+    """The restarted node does not own the client any more, so no owner reused a revision."""
     run.connect("a")
     first = run.change("a", 1, "X")
     run.apply("bc", 1, "X")
@@ -450,12 +451,12 @@ def an_owner_that_restarted_and_loaded_such_a_replica_of_a_client_it_had(run: Te
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     stale["a"] = run.apply("a", 1, "Y")
     run.checkpoint()
-    told = {"signature": "stale stamp"}
-    return [Expected("INV-REV", node, first, stale[node], known="B10", evidence=told) for node in NODES]
+    evidence = {"signature": "stale stamp"}
+    return [Expected("INV-REV", node, first, stale[node], known="B10", evidence=evidence) for node in NODES]
 
 
-@story("strict", "nacos-2.2.4")
-def an_old_content_under_a_new_revision(run: Teller) -> list[Expected]:
+@case("strict", "nacos-2.2.4")
+def an_old_content_under_a_new_revision(run: RunRecorder) -> list[Expected]:
     run.registered()
     second = run.change("a", 2, "Y")
     run.apply("bc", 2, "Y")
@@ -465,8 +466,8 @@ def an_old_content_under_a_new_revision(run: Teller) -> list[Expected]:
     return [Expected("INV-REV", "b", second, torn, evidence={"signature": "stale content"})]
 
 
-@story()
-def the_owners_word_counts_though_a_replica_spoke_first(run: Teller) -> list[Expected]:
+@case()
+def the_owners_row_defines_a_revision_even_after_a_replicas_row(run: RunRecorder) -> list[Expected]:
     run.registered()
     early = run.apply("b", 2, "?")
     owners = run.change("a", 2, "Y")
@@ -475,8 +476,8 @@ def the_owners_word_counts_though_a_replica_spoke_first(run: Teller) -> list[Exp
     return [Expected("INV-REV", "b", owners, early, evidence={"expected": "Y", "signature": "foreign content"})]
 
 
-@story("nacos-2.2.4")
-def a_content_that_nobody_published(run: Teller) -> list[Expected]:
+@case("nacos-2.2.4")
+def a_content_that_no_client_published(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     first = run.change("a", 1, "X")
     run.apply("c", 1, "X")
@@ -486,8 +487,8 @@ def a_content_that_nobody_published(run: Teller) -> list[Expected]:
     return [Expected("INV-REV", "b", first, foreign, evidence={"signature": "foreign content"})]
 
 
-@story("nacos-2.2.4", "nacos-2.3.2")
-def an_owner_that_changes_without_moving_on(run: Teller) -> list[Expected]:
+@case("nacos-2.2.4", "nacos-2.3.2")
+def an_owner_that_changes_without_moving_on(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     first = run.change("a", 1, "X")
     reused = run.change("a", 1, "Y", detail=BATCH)
@@ -498,8 +499,8 @@ def an_owner_that_changes_without_moving_on(run: Teller) -> list[Expected]:
     return [Expected("INV-REV", "a", first, reused, known=known, evidence={"signature": "reused revision"})]
 
 
-@story("nacos-2.0.4", "nacos-2.1.1")
-def releases_that_have_no_revisions(run: Teller) -> list[Expected]:
+@case("nacos-2.0.4", "nacos-2.1.1")
+def releases_that_have_no_revisions(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 0, "X")
     run.apply("bc", 0, "X")
@@ -509,8 +510,8 @@ def releases_that_have_no_revisions(run: Teller) -> list[Expected]:
     return []
 
 
-@story()
-def one_content_under_two_revisions_and_two_clients_with_one_revision(run: Teller) -> list[Expected]:
+@case()
+def one_content_under_two_revisions_and_two_clients_with_one_revision(run: RunRecorder) -> list[Expected]:
     run.registered()
     run.change("a", 2, "X")
     run.apply("bc", 2, "X")
@@ -522,7 +523,7 @@ def one_content_under_two_revisions_and_two_clients_with_one_revision(run: Telle
     return []
 
 
-# The other invariants, each with a run that breaks it and a near miss. The whole suite judges them.
+# The other invariants, each with a run that violates it and a near miss. All invariants judge these cases.
 
 
 @dataclass(frozen=True)
@@ -535,9 +536,9 @@ class Call:
 
 
 def call(
-    run: Teller, node: str, peer: str, operation: str, outcome: Outcome = Outcome.SUCCESS, **about: object
+    run: RunRecorder, node: str, peer: str, operation: str, outcome: Outcome = Outcome.SUCCESS, **about: object
 ) -> Call:
-    """The four rows of a call, 1 ms apart, a tick after what was before; `does` is what its receiver does then."""
+    """The four rows of a call, 1 ms apart, 100 ms after the row before; `does` records what the receiver does."""
     does = about.pop("does", None)
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": about.pop("client", "c1")}
     sent = run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows, **about)
@@ -548,14 +549,14 @@ def call(
     return Call(sent, received, done, replied, ended)
 
 
-def lost(run: Teller, node: str, peer: str, operation: str, **about: object) -> None:
+def lost(run: RunRecorder, node: str, peer: str, operation: str, **about: object) -> None:
     """A call that never arrives: the sender's two rows."""
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": "c1", **about}
     run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows)
     run.row(node, Kind.REPLY_RECEIVED, after_ms=1, peer=peer, **rows, outcome=Outcome.TIMEOUT)
 
 
-def synced(run: Teller, peer: str, revision: int, content: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
+def synced(run: RunRecorder, peer: str, revision: int, content: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
     """A CHANGE of c1 from a that its receiver applies."""
 
     def applied(message: str) -> Event:
@@ -573,22 +574,22 @@ def synced(run: Teller, peer: str, revision: int, content: str, outcome: Outcome
     return call(run, "a", peer, "CHANGE", outcome, does=applied, revision=revision, digest=content)
 
 
-def published(run: Teller, revision: int, content: str) -> Event:
-    """c1 changes on a, and both other nodes hear of it a second later."""
+def published(run: RunRecorder, revision: int, content: str) -> Event:
+    """c1 changes on a, and both other nodes apply the change within a second."""
     change = run.change("a", revision, content)
     for peer in "bc":
         synced(run, peer, revision, content)
     return change
 
 
-def deleted(run: Teller, peer: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
+def deleted(run: RunRecorder, peer: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
     def removed(message: str) -> Event:
         return run.row(peer, Kind.REPLICA_REMOVED, after_ms=0, client="c1", message=message)
 
     return call(run, "a", peer, "DELETE", outcome, does=removed if outcome is Outcome.SUCCESS else None)
 
 
-def verified(run: Teller, seconds: int, revision: int = 1, peers: str = "bc") -> None:
+def verified(run: RunRecorder, seconds: int, revision: int = 1, peers: str = "bc") -> None:
     """Rounds of 5 s."""
     for _ in range(0, seconds, 5):
         run.wait(4_990)
@@ -596,8 +597,8 @@ def verified(run: Teller, seconds: int, revision: int = 1, peers: str = "bc") ->
             call(run, "a", peer, "VERIFY", revision=revision)
 
 
-@whole_story()
-def a_whole_life(run: Teller) -> list[Expected]:
+@complete_case()
+def a_whole_life(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     verified(run, 30)
@@ -610,8 +611,8 @@ def a_whole_life(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_snapshot_that_overwrites_a_connected_client(run: Teller) -> list[Expected]:
+@complete_case()
+def a_snapshot_that_overwrites_a_connected_client(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     published(run, 2, "Y")
@@ -623,8 +624,8 @@ def a_snapshot_that_overwrites_a_connected_client(run: Teller) -> list[Expected]
     return [Expected("INV-NATIVE", "a", old, old)]
 
 
-@whole_story()
-def a_snapshot_that_says_of_a_connected_client_what_is_so(run: Teller) -> list[Expected]:
+@complete_case()
+def a_snapshot_with_the_current_content_of_a_connected_client(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=True, revision=1, digest="X", message="m9")
@@ -632,8 +633,8 @@ def a_snapshot_that_says_of_a_connected_client_what_is_so(run: Teller) -> list[E
     return []
 
 
-@whole_story("nacos-2.2.4", "strict")
-def a_copy_that_expires_though_a_change_has_just_come(run: Teller) -> list[Expected]:
+@complete_case("nacos-2.2.4", "strict")
+def a_copy_that_expires_though_a_change_has_just_come(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.checkpoint()
@@ -649,8 +650,8 @@ def a_copy_that_expires_though_a_change_has_just_come(run: Teller) -> list[Expec
     return [Expected("INV-LIVE", "b", applied, gone, known=known, evidence={"signature": "sync does not renew"})]
 
 
-@whole_story()
-def a_copy_that_expires_when_its_lease_is_over(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_that_expires_when_its_lease_is_over(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -661,16 +662,16 @@ def a_copy_that_expires_when_its_lease_is_over(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_client_that_the_lease_check_of_its_own_node_removes(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_that_the_lease_check_of_its_own_node_removes(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     gone = run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
     run.checkpoint()
     return [Expected("INV-LIVE", "a", gone, gone)]
 
 
-@whole_story()
-def a_delete_that_was_never_sent_to_one_member(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_was_never_sent_to_one_member(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -679,8 +680,8 @@ def a_delete_that_was_never_sent_to_one_member(run: Teller) -> list[Expected]:
     return [Expected("INV-CONV", "c", left, checks["c"]), Expected("INV-DELETE", "c", left, checks["a"])]
 
 
-@whole_story()
-def a_delete_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -692,8 +693,8 @@ def a_delete_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected
     return [Expected("INV-CONV", "c", left, checks["c"])]
 
 
-@whole_story()
-def a_delete_that_failed_and_was_given_up(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_failed_and_was_given_up(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -708,8 +709,8 @@ def a_delete_that_failed_and_was_given_up(run: Teller) -> list[Expected]:
     ]
 
 
-@whole_story()
-def a_delete_that_is_owed_to_no_member_outside_the_list(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_is_owed_to_no_member_outside_the_list(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
@@ -720,8 +721,8 @@ def a_delete_that_is_owed_to_no_member_outside_the_list(run: Teller) -> list[Exp
     return [Expected("INV-CONV", "c", left, checks["c"])]
 
 
-@whole_story()
-def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
@@ -732,8 +733,8 @@ def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: Teller) -
     return [Expected("INV-CONV", "c", left, checks["c"])]
 
 
-@whole_story()
-def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -744,8 +745,8 @@ def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run:
     return [Expected("INV-CONV", "c", left, checks["c"])]
 
 
-@whole_story()
-def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -757,8 +758,8 @@ def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: Teller)
     return [Expected("INV-CONV", "c", left, checks["c"]), Expected("INV-DELETE", "c", left, checks["a"])]
 
 
-@whole_story()
-def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
@@ -769,8 +770,8 @@ def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: Teller) -> l
     return [Expected("INV-CONV", "c", left, checks["c"]), Expected("INV-DELETE", "c", left, checks["a"])]
 
 
-@whole_story()
-def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunRecorder) -> list[Expected]:
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     run.connect("a")
@@ -787,12 +788,12 @@ def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller)
     return []
 
 
-def a_snapshot_of_who_has_not_heard(run: Teller, unheard_before: bool) -> tuple[Event, Event]:
-    """b is started long before c1 leaves, which nobody is told; it takes the copy of c 100 s after that."""
+def a_snapshot_from_a_member_without_the_delete(run: RunRecorder, unanswered_before: bool) -> tuple[Event, Event]:
+    """b is started long before c1 leaves, and no DELETE is sent; b loads the copy of c 100 s after that."""
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
-    call(run, "b", "c", "SNAPSHOT", Outcome.TIMEOUT if unheard_before else Outcome.SUCCESS, client=None)
+    call(run, "b", "c", "SNAPSHOT", Outcome.TIMEOUT if unanswered_before else Outcome.SUCCESS, client=None)
     run.wait(190_000)
     run.connect("a")
     run.change("a", 1, "X")
@@ -810,20 +811,20 @@ def a_snapshot_of_who_has_not_heard(run: Teller, unheard_before: bool) -> tuple[
     return left, came
 
 
-@whole_story()
-def a_copy_of_who_has_not_heard_at_a_node_whose_loads_nobody_answered_for_minutes(run: Teller) -> list[Expected]:
-    a_snapshot_of_who_has_not_heard(run, unheard_before=True)
+@complete_case()
+def a_copy_loaded_without_the_delete_after_minutes_of_unanswered_loads(run: RunRecorder) -> list[Expected]:
+    a_snapshot_from_a_member_without_the_delete(run, unanswered_before=True)
     return []
 
 
-@whole_story()
-def a_copy_of_who_has_not_heard_at_a_node_that_was_loaded_long_before(run: Teller) -> list[Expected]:
-    left, came = a_snapshot_of_who_has_not_heard(run, unheard_before=False)
+@complete_case()
+def a_copy_loaded_without_the_delete_by_a_node_loaded_long_before(run: RunRecorder) -> list[Expected]:
+    left, came = a_snapshot_from_a_member_without_the_delete(run, unanswered_before=False)
     return [Expected("INV-RESURRECT", "b", left, came)]
 
 
-@whole_story()
-def a_delete_that_its_owner_did_not_live_to_send(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_not_sent_since_its_owner_crashed(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.disconnect("a")
@@ -832,8 +833,8 @@ def a_delete_that_its_owner_did_not_live_to_send(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_client_that_comes_back_after_its_end(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_that_comes_back_after_its_end(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     left = run.disconnect("a")
@@ -847,8 +848,8 @@ def a_client_that_comes_back_after_its_end(run: Teller) -> list[Expected]:
     return [Expected("INV-RESURRECT", "b", left, again)]
 
 
-@whole_story()
-def a_client_that_a_node_loads_after_its_end(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_that_a_node_loads_after_its_end(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("b", Kind.NODE_STOPPED, detail="crash")
@@ -864,8 +865,8 @@ def a_client_that_a_node_loads_after_its_end(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_copy_that_outlives_its_lease(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_that_outlives_its_lease(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     applied = published_copy(run)
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -874,16 +875,16 @@ def a_copy_that_outlives_its_lease(run: Teller) -> list[Expected]:
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.checkpoint("b")
     # c was alive with it until it stopped, too.
-    own = [event for event in run.told if event.node == "c" and event.client == "c1"]
+    own = [event for event in run.events if event.node == "c" and event.client == "c1"]
     return [Expected("INV-EXPIRE", "b", applied["b"], gone), Expected("INV-EXPIRE", "c", applied["c"], own[-1])]
 
 
-@whole_story()
-def a_copy_that_refused_verifies_keep_alive(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_that_refused_verifies_keep_alive(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     verified(run, 10)
-    renewed = [event for event in run.told if event.node == "b" and event.kind is Kind.REPLY_SENT][-1]
+    renewed = [event for event in run.events if event.node == "b" and event.kind is Kind.REPLY_SENT][-1]
     for _ in range(40):
         run.wait(4_990)
         call(run, "a", "c", "VERIFY", revision=1)
@@ -894,14 +895,14 @@ def a_copy_that_refused_verifies_keep_alive(run: Teller) -> list[Expected]:
     return [Expected("INV-RENEW", "b", renewed, last)]
 
 
-def published_copy(run: Teller) -> dict[str, Event]:
+def published_copy(run: RunRecorder) -> dict[str, Event]:
     run.change("a", 1, "X")
     applied = {peer: synced(run, peer, 1, "X").done for peer in "bc"}
     return {peer: event for peer, event in applied.items() if event is not None}
 
 
-@whole_story()
-def a_node_that_nobody_answers_and_that_verifies_all_the_same(run: Teller) -> list[Expected]:
+@complete_case()
+def a_node_that_gets_no_snapshot_and_verifies_anyway(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     call(run, "a", "b", "SNAPSHOT", Outcome.TIMEOUT, client=None)
@@ -919,8 +920,8 @@ def a_node_that_nobody_answers_and_that_verifies_all_the_same(run: Teller) -> li
     ]
 
 
-@whole_story()
-def a_node_that_loads_and_then_verifies(run: Teller) -> list[Expected]:
+@complete_case()
+def a_node_that_loads_and_then_verifies(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     call(run, "a", "b", "SNAPSHOT", Outcome.TIMEOUT, client=None)
@@ -933,8 +934,8 @@ def a_node_that_loads_and_then_verifies(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_load_whose_every_ask_is_lost_and_that_goes_on(run: Teller) -> list[Expected]:
+@complete_case()
+def a_load_that_repeats_after_every_lost_request(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     for peer in "bcb":
@@ -944,8 +945,8 @@ def a_load_whose_every_ask_is_lost_and_that_goes_on(run: Teller) -> list[Expecte
     return []
 
 
-@whole_story()
-def a_load_that_is_answered_with_an_error_and_goes_on(run: Teller) -> list[Expected]:
+@complete_case()
+def a_load_that_is_answered_with_an_error_and_goes_on(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     call(run, "a", "b", "SNAPSHOT", Outcome.ERROR, client=None)
@@ -954,8 +955,8 @@ def a_load_that_is_answered_with_an_error_and_goes_on(run: Teller) -> list[Expec
     return [Expected("INV-LOAD", "a", started, checks["a"], client="")]
 
 
-@whole_story()
-def orphans_whose_leases_end_one_after_another(run: Teller) -> list[Expected]:
+@complete_case()
+def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> list[Expected]:
     """b's lease began anew when it loaded its copy back."""
     run.connect("a")
     published(run, 1, "X")
@@ -972,7 +973,7 @@ def orphans_whose_leases_end_one_after_another(run: Teller) -> list[Expected]:
     return []
 
 
-def copy_on_a_node_that_is_paused(run: Teller, *, for_ms: int, removed_after_ms: int) -> dict[str, Event]:
+def copy_on_a_node_that_is_paused(run: RunRecorder, *, for_ms: int, removed_after_ms: int) -> dict[str, Event]:
     run.connect("a")
     applied = published_copy(run)
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -987,24 +988,24 @@ def copy_on_a_node_that_is_paused(run: Teller, *, for_ms: int, removed_after_ms:
     return applied
 
 
-@whole_story()
-def a_copy_on_a_node_that_is_paused_for_longer_than_its_lease(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_on_a_node_that_is_paused_for_longer_than_its_lease(run: RunRecorder) -> list[Expected]:
     copy_on_a_node_that_is_paused(run, for_ms=300_000, removed_after_ms=4_000)
     return []
 
 
-@whole_story()
-def a_copy_that_outlives_the_pause_in_which_its_lease_ended(run: Teller) -> list[Expected]:
+@complete_case()
+def a_copy_that_outlives_the_pause_in_which_its_lease_ended(run: RunRecorder) -> list[Expected]:
     applied = copy_on_a_node_that_is_paused(run, for_ms=300_000, removed_after_ms=10_000)
-    gone = next(event for event in reversed(run.told) if (event.node, event.kind) == ("b", Kind.REPLICA_REMOVED))
+    gone = next(event for event in reversed(run.events) if (event.node, event.kind) == ("b", Kind.REPLICA_REMOVED))
     return [Expected("INV-EXPIRE", "b", applied["b"], gone)]
 
 
-@whole_story()
-def an_orphan_that_one_node_keeps_beyond_its_lease(run: Teller) -> list[Expected]:
+@complete_case()
+def an_orphan_that_one_node_keeps_beyond_its_lease(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     applied = published_copy(run)
-    last = next(event for event in reversed(run.told) if event.node == "b")
+    last = next(event for event in reversed(run.events) if event.node == "b")
     stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.wait(182_000)
     run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lease")
@@ -1016,8 +1017,8 @@ def an_orphan_that_one_node_keeps_beyond_its_lease(run: Teller) -> list[Expected
     ]
 
 
-@whole_story()
-def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1028,8 +1029,8 @@ def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: Teller) ->
     return []
 
 
-@whole_story()
-def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_back(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_back(run: RunRecorder) -> list[Expected]:
     def applied(message: str) -> Event:
         row = run.row("c", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message=message)
         run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
@@ -1044,7 +1045,7 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     return []
 
 
-def failed_of_the_http_api(run: Teller, *, before_a_list_changes: bool) -> list[Expected]:
+def failed_of_the_http_api(run: RunRecorder, *, before_a_list_changes: bool) -> list[Expected]:
     client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
     run.change("a", 77, "X", client=client)
     run.apply("bc", 77, "X", client=client)
@@ -1057,18 +1058,18 @@ def failed_of_the_http_api(run: Teller, *, before_a_list_changes: bool) -> list[
     return [] if before_a_list_changes else [Expected("INV-RETRY", "a", failed, checks["a"], client=client)]
 
 
-@whole_story()
-def a_change_of_the_http_api_that_failed_before_its_owner_may_have_changed(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_of_the_http_api_that_failed_before_its_owner_may_have_changed(run: RunRecorder) -> list[Expected]:
     return failed_of_the_http_api(run, before_a_list_changes=True)
 
 
-@whole_story()
-def a_change_of_the_http_api_that_failed_at_its_owner(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_of_the_http_api_that_failed_at_its_owner(run: RunRecorder) -> list[Expected]:
     return failed_of_the_http_api(run, before_a_list_changes=False)
 
 
-@whole_story()
-def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1086,8 +1087,8 @@ def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(ru
     return [Expected("INV-CONV", "a", taken_back, checks["a"])]
 
 
-@whole_story()
-def a_change_that_failed_for_another_member_than_the_one_that_left(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_for_another_member_than_the_one_that_left(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1099,8 +1100,8 @@ def a_change_that_failed_for_another_member_than_the_one_that_left(run: Teller) 
     return [Expected("INV-RETRY", "a", failed, checks["a"])]
 
 
-@whole_story()
-def a_change_that_failed_and_was_not_sent_again(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_and_was_not_sent_again(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1110,8 +1111,8 @@ def a_change_that_failed_and_was_not_sent_again(run: Teller) -> list[Expected]:
     return [Expected("INV-RETRY", "a", failed, checks["a"])]
 
 
-@whole_story()
-def a_change_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Expected]:
     """5 s later it would have been, up to 2.1.2."""
     run.connect("a")
     run.change("a", 1, "X")
@@ -1132,8 +1133,8 @@ def a_change_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected
     return []
 
 
-@whole_story()
-def a_change_that_failed_and_was_sent_again(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_and_was_sent_again(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1144,8 +1145,8 @@ def a_change_that_failed_and_was_sent_again(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_change_that_failed_towards_a_member_that_is_down(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_that_failed_towards_a_member_that_is_down(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1155,8 +1156,8 @@ def a_change_that_failed_towards_a_member_that_is_down(run: Teller) -> list[Expe
     return []
 
 
-@whole_story()
-def an_answer_that_says_applied_and_a_replica_that_is_not(run: Teller) -> list[Expected]:
+@complete_case()
+def an_answer_with_success_and_a_replica_not_applied(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.change("a", 2, "Y")
@@ -1169,8 +1170,8 @@ def an_answer_that_says_applied_and_a_replica_that_is_not(run: Teller) -> list[E
     return [Expected("INV-ACK", "b", lied.received, lied.replied)]
 
 
-@whole_story()
-def a_verify_that_an_old_copy_confirms(run: Teller) -> list[Expected]:
+@complete_case()
+def a_verify_that_an_old_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     applied = published_copy(run)
     run.change("a", 2, "Y")
@@ -1184,8 +1185,8 @@ def a_verify_that_an_old_copy_confirms(run: Teller) -> list[Expected]:
     return [Expected("INV-VERIFY", "b", applied["b"], wrong)]
 
 
-@whole_story()
-def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: Teller) -> list[Expected]:
+@complete_case()
+def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     wrong = call(run, "a", "b", "VERIFY", revision=0)
     published(run, 1, "X")
@@ -1193,8 +1194,8 @@ def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: Teller) -> lis
     return [Expected("INV-VERIFY", "b", wrong.received, wrong.replied)]
 
 
-@whole_story()
-def a_verify_that_a_newer_copy_confirms(run: Teller) -> list[Expected]:
+@complete_case()
+def a_verify_that_a_newer_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.change("a", 2, "Y")
@@ -1205,9 +1206,9 @@ def a_verify_that_a_newer_copy_confirms(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_fresh_change_that_waits_like_a_retry(run: Teller) -> list[Expected]:
-    run.wait(60_000)  # by then everybody is known to be up
+@complete_case()
+def a_fresh_change_that_waits_like_a_retry(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1220,9 +1221,9 @@ def a_fresh_change_that_waits_like_a_retry(run: Teller) -> list[Expected]:
     return [Expected("INV-DELAY", "a", change, late)]
 
 
-@whole_story()
-def a_change_that_waits_for_the_call_to_another_member(run: Teller) -> list[Expected]:
-    run.wait(60_000)  # by then everybody is known to be up
+@complete_case()
+def a_change_that_waits_for_the_call_to_another_member(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     run.change("a", 1, "X")
     late = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
@@ -1231,12 +1232,12 @@ def a_change_that_waits_for_the_call_to_another_member(run: Teller) -> list[Expe
     sent = synced(run, "c", 1, "X").sent
     synced(run, "b", 1, "X")
     run.checkpoint()
-    change = next(event for event in run.told if event.kind is Kind.CLIENT_CHANGED)
+    change = next(event for event in run.events if event.kind is Kind.CLIENT_CHANGED)
     return [Expected("INV-DELAY", "a", change, sent), Expected("INV-ISOLATE", "a", lead, sent)]
 
 
-@whole_story()
-def a_retry_that_waits_for_its_own_time(run: Teller) -> list[Expected]:
+@complete_case()
+def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
     run.connect("a")
     run.change("a", 1, "X")
@@ -1248,8 +1249,8 @@ def a_retry_that_waits_for_its_own_time(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_verify_that_brings_a_client_into_being(run: Teller) -> list[Expected]:
+@complete_case()
+def a_verify_that_brings_a_client_into_being(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.disconnect("a")
@@ -1266,8 +1267,8 @@ def a_verify_that_brings_a_client_into_being(run: Teller) -> list[Expected]:
     return [Expected("INV-ASKS", "b", verify.received, verify.done)]
 
 
-@whole_story()
-def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("b", Kind.NODE_STOPPED, detail="crash")
@@ -1284,19 +1285,19 @@ def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: Teller) 
     return []
 
 
-@whole_story()
-def a_silent_client_whose_connection_stays(run: Teller) -> list[Expected]:
+@complete_case()
+def a_silent_client_whose_connection_stays(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     silent = run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
     verified(run, 40)
-    late = next(event for event in run.told if event.node == "a" and event.at_ms - silent.at_ms > 35_000)
+    late = next(event for event in run.events if event.node == "a" and event.at_ms - silent.at_ms > 35_000)
     run.checkpoint()
     return [Expected("INV-SILENT", "a", silent, late)]
 
 
-@whole_story()
-def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: Teller) -> list[Expected]:
+@complete_case()
+def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
@@ -1313,8 +1314,8 @@ def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: Teller
     return []
 
 
-@whole_story()
-def a_full_sync_for_who_did_not_fail(run: Teller) -> list[Expected]:
+@complete_case()
+def a_full_sync_to_a_member_whose_calls_succeeded(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     failed = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1).ended
@@ -1324,7 +1325,7 @@ def a_full_sync_for_who_did_not_fail(run: Teller) -> list[Expected]:
     return [Expected("INV-AIM", "a", failed, unprovoked)]
 
 
-def sent_again_after_a_change(run: Teller, *, in_the_moment_of_the_call: bool) -> tuple[Event, Event]:
+def sent_again_after_a_change(run: RunRecorder, *, in_the_moment_of_the_call: bool) -> tuple[Event, Event]:
     """The rows that sent it to b first and again."""
     run.connect("a")
     run.change("a", 1, "X")
@@ -1339,21 +1340,21 @@ def sent_again_after_a_change(run: Teller, *, in_the_moment_of_the_call: bool) -
     return sent, again
 
 
-@whole_story()
-def what_changes_in_the_moment_of_a_call_is_read_and_still_due(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_at_the_moment_of_a_call_is_sent_again(run: RunRecorder) -> list[Expected]:
     sent_again_after_a_change(run, in_the_moment_of_the_call=True)
     return []
 
 
-@whole_story()
-def what_changed_before_a_call_is_not_due_after_it(run: Teller) -> list[Expected]:
+@complete_case()
+def a_change_before_a_call_is_not_sent_again(run: RunRecorder) -> list[Expected]:
     sent, again = sent_again_after_a_change(run, in_the_moment_of_the_call=False)
     return [Expected("INV-AIM", "a", sent, again)]
 
 
-@whole_story()
-def a_change_is_under_way_when_its_verify_fails(run: Teller) -> list[Expected]:
-    """The failure queues a second CHANGE; that is one too many, and nobody's mistake about whom to send it to."""
+@complete_case()
+def a_change_is_under_way_when_its_verify_fails(run: RunRecorder) -> list[Expected]:
+    """The failure queues a second CHANGE: one too many, but to the right member."""
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "c", 1, "X")
@@ -1364,8 +1365,8 @@ def a_change_is_under_way_when_its_verify_fails(run: Teller) -> list[Expected]:
     return []
 
 
-def two_calls_fail_before_anything_comes_of_either(run: Teller) -> None:
-    """As seen on a busy 2.2.4: the retry of the first is on its way to be sent when the second fails."""
+def two_calls_fail_before_either_retry(run: RunRecorder) -> None:
+    """As seen on a busy 2.2.4: the retry of the first call is already queued when the second call fails."""
     run.connect("a")
     published(run, 1, "X")
     run.change("a", 2, "Y")
@@ -1376,25 +1377,27 @@ def two_calls_fail_before_anything_comes_of_either(run: Teller) -> None:
     synced(run, "b", 2, "Y")
 
 
-@whole_story()
-def as_many_full_syncs_as_failures(run: Teller) -> list[Expected]:
-    two_calls_fail_before_anything_comes_of_either(run)
+@complete_case()
+def as_many_full_syncs_as_failures(run: RunRecorder) -> list[Expected]:
+    two_calls_fail_before_either_retry(run)
     run.checkpoint()
     return []
 
 
-@whole_story()
-def one_full_sync_more_than_failures(run: Teller) -> list[Expected]:
-    two_calls_fail_before_anything_comes_of_either(run)
-    before = run.told[-1]
+@complete_case()
+def one_full_sync_more_than_failures(run: RunRecorder) -> list[Expected]:
+    two_calls_fail_before_either_retry(run)
+    before = run.events[-1]
     unprovoked = synced(run, "b", 2, "Y").sent
-    confirmed = next(row for row in reversed(run.told) if row.message == before.message and row.kind == "request_sent")
+    confirmed = next(
+        row for row in reversed(run.events) if row.message == before.message and row.kind == "request_sent"
+    )
     run.checkpoint()
     return [Expected("INV-AIM", "a", confirmed, unprovoked)]
 
 
 def sent_twice_of_the_http_api(
-    run: Teller, *, after_a_list_changed: bool = False, after_a_cut: bool = False
+    run: RunRecorder, *, after_a_list_changed: bool = False, after_a_cut: bool = False
 ) -> list[Expected]:
     client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
     run.change("a", 77, "X", client=client)
@@ -1410,23 +1413,23 @@ def sent_twice_of_the_http_api(
     return [] if after_a_list_changed or after_a_cut else [Expected("INV-AIM", "a", sent, again, client=client)]
 
 
-@whole_story()
-def a_client_of_the_http_api_that_is_handed_over_by_who_was_taken_for_dead(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_of_the_http_api_that_is_handed_over_after_a_cut_link(run: RunRecorder) -> list[Expected]:
     return sent_twice_of_the_http_api(run, after_a_cut=True)
 
 
-@whole_story()
-def a_client_of_the_http_api_that_is_handed_over(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_of_the_http_api_that_is_handed_over(run: RunRecorder) -> list[Expected]:
     return sent_twice_of_the_http_api(run, after_a_list_changed=True)
 
 
-@whole_story()
-def a_client_of_the_http_api_that_is_sent_twice_by_its_owner(run: Teller) -> list[Expected]:
+@complete_case()
+def a_client_of_the_http_api_that_is_sent_twice_by_its_owner(run: RunRecorder) -> list[Expected]:
     return sent_twice_of_the_http_api(run, after_a_list_changed=False)
 
 
-@whole_story()
-def a_full_sync_for_who_failed(run: Teller) -> list[Expected]:
+@complete_case()
+def a_full_sync_to_a_member_whose_call_failed(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
@@ -1435,8 +1438,8 @@ def a_full_sync_for_who_failed(run: Teller) -> list[Expected]:
     return []
 
 
-@whole_story()
-def a_delete_refused_by_who_has_nothing(run: Teller) -> list[Expected]:
+@complete_case()
+def a_delete_refused_by_a_node_without_a_copy(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.disconnect("a")
     refused = call(run, "a", "b", "DELETE", Outcome.FAIL)
@@ -1446,14 +1449,14 @@ def a_delete_refused_by_who_has_nothing(run: Teller) -> list[Expected]:
     return [Expected("INV-GONE", "b", refused.received, refused.replied)]
 
 
-def without_rounds(run: Teller, *answers: tuple[str, Outcome]) -> tuple[Event, Event]:
-    """A client of a node that has asked for snapshots and got these answers; nobody verifies it. The first and the last
-    row about it."""
+def without_rounds(run: RunRecorder, *answers: tuple[str, Outcome]) -> tuple[Event, Event]:
+    """A client of a node that has requested snapshots and received these answers; no VERIFY of it is sent. Returns the
+    first and the last row about the client."""
     for peer, outcome in answers:
         asked = {"peer": peer, "operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
         run.row("a", Kind.REQUEST_SENT, **asked)
         run.row("a", Kind.REPLY_RECEIVED, **asked, outcome=outcome)
-    run.wait(60_000)  # by then everybody is known to be up
+    run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     changed = run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1463,30 +1466,30 @@ def without_rounds(run: Teller, *answers: tuple[str, Outcome]) -> tuple[Event, E
     return changed, last
 
 
-@whole_story()
-def no_rounds_of_a_node_that_waits_for_a_snapshot(run: Teller) -> list[Expected]:
+@complete_case()
+def no_rounds_of_a_node_that_waits_for_a_snapshot(run: RunRecorder) -> list[Expected]:
     without_rounds(run, ("b", Outcome.TIMEOUT), ("c", Outcome.FAIL))
     return []
 
 
-@whole_story()
-def no_rounds_of_a_node_that_has_a_snapshot(run: Teller) -> list[Expected]:
+@complete_case()
+def no_rounds_of_a_node_that_has_a_snapshot(run: RunRecorder) -> list[Expected]:
     changed, last = without_rounds(run, ("b", Outcome.FAIL), ("c", Outcome.SUCCESS))
     return [Expected("INV-ROUND", "a", changed, last)] * 2  # with b and with c
 
 
-def c_is_left_out(run: Teller) -> list[Expected]:
-    """Of four rounds, which is one too many."""
-    last = [event for event in run.told if event.kind is Kind.REQUEST_SENT and event.peer == "c"][-1]
+def c_is_left_out(run: RunRecorder) -> list[Expected]:
+    """c is left out of four rounds; three are tolerated."""
+    last = [event for event in run.events if event.kind is Kind.REQUEST_SENT and event.peer == "c"][-1]
     verified(run, 20, peers="b")
-    late = next(event for event in run.told if event.node == "a" and event.at_ms - last.at_ms > 17_000)
+    late = next(event for event in run.events if event.node == "a" and event.at_ms - last.at_ms > 17_000)
     run.checkpoint()
     return [Expected("INV-ROUND", "a", last, late)]
 
 
-@whole_story()
-def rounds_that_leave_one_member_out(run: Teller) -> list[Expected]:
-    run.wait(60_000)  # by then everybody is known to be up
+@complete_case()
+def rounds_that_leave_one_member_out(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
@@ -1495,8 +1498,8 @@ def rounds_that_leave_one_member_out(run: Teller) -> list[Expected]:
     return c_is_left_out(run)
 
 
-@whole_story()
-def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: Teller) -> list[Expected]:
+@complete_case()
+def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
     run.connect("a")
     published(run, 1, "X")
@@ -1508,8 +1511,8 @@ def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: Teller) 
     return c_is_left_out(run)
 
 
-@whole_story()
-def rounds_that_leave_out_a_member_that_cannot_be_reached(run: Teller) -> list[Expected]:
+@complete_case()
+def rounds_that_leave_out_a_member_that_cannot_be_reached(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     verified(run, 10)
@@ -1520,8 +1523,8 @@ def rounds_that_leave_out_a_member_that_cannot_be_reached(run: Teller) -> list[E
     return []
 
 
-@whole_story()
-def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: Teller) -> list[Expected]:
+@complete_case()
+def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: RunRecorder) -> list[Expected]:
     run.row("b", Kind.LINK_FAULT, peer="a", detail="cut")
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.wait(120_000)
@@ -1537,8 +1540,8 @@ def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: Teller) -> 
     return []
 
 
-@whole_story()
-def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(run: Teller) -> list[Expected]:
+@complete_case()
+def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(run: RunRecorder) -> list[Expected]:
     for peer in "bc":
         run.row("a", Kind.LINK_FAULT, peer=peer, detail="cut")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a")
@@ -1562,17 +1565,17 @@ class Library:
 
 @pytest.fixture(scope="module")
 def library(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """All stories recorded and checked at once."""
-    directory: Path = tmp_path_factory.mktemp("stories")
+    """All cases, recorded and checked at once."""
+    directory: Path = tmp_path_factory.mktemp("cases")
     expected = {}
-    for name, (told, profile, _) in STORIES.items():
-        with Recorder(directory, name, profile=profile, target="told", nodes=NODES) as recorder:
-            expected[name] = told(Teller(recorder))
+    for name, (record, profile, _) in CASES.items():
+        with Recorder(directory, name, profile=profile, target="test", nodes=NODES) as recorder:
+            expected[name] = record(RunRecorder(recorder))
     return Library(on_both(spark, directory), expected)
 
 
 class Partly(Recorder):
-    """Records of a run what is observed of it."""
+    """Records only the observed rows of a run."""
 
     def record(self, node: str, kind: Kind, **fields: object) -> Event:
         whole = Event(run="", node=node, seq=0, kind=kind, **fields)  # type: ignore[arg-type]
@@ -1582,9 +1585,9 @@ class Partly(Recorder):
         return super().record(node, kind, **{name: getattr(row, name) for name in fields})
 
 
-def _whom(run: str, told: Violation) -> tuple[str, ...]:
-    """Of two contents under one revision the first is taken for right where nobody saw the owner."""
-    return run, told.invariant, told.client, "" if told.invariant == "INV-REV" else told.node
+def _subject(run: str, found: Violation) -> tuple[str, ...]:
+    """INV-REV without the node: where the owner was not observed, the first of two contents counts as the right one."""
+    return run, found.invariant, found.client, "" if found.invariant == "INV-REV" else found.node
 
 
 NOT_DECIDED = {
@@ -1603,29 +1606,29 @@ NOT_DECIDED = {
     "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND", "INV-ASKS"},
     "QUERY": set(),
 }
-"""By what nobody observed."""
+"""By the rows that were not observed."""
 
 
 @pytest.mark.parametrize("lacks", NOT_DECIDED)
-def test_what_was_not_observed_is_not_judged(lacks: str) -> None:
+def test_invariants_are_not_judged_without_the_rows_they_need(lacks: str) -> None:
     judged = {name for name, each in INVARIANTS.items() if each.needs.met(WITHOUT[lacks], "a", ("b", "c"))}
     assert {*INVARIANTS} - judged == NOT_DECIDED[lacks]
 
 
 @pytest.mark.parametrize("lacks", [[*WITHOUT][i : i + 3] for i in range(0, len(WITHOUT), 3)], ids=", ".join)
-def test_what_was_not_observed_raises_no_alarm(
+def test_fewer_observed_rows_cause_no_further_violation(
     library: Library, spark: SparkSession, tmp_path: Path, lacks: Sequence[str]
 ) -> None:
-    """That the invariants ask for enough: no story has a violation more when somebody looks at less of it."""
-    for name, (tell, profile, _) in STORIES.items():
+    """The needs of the invariants suffice: no case has more violations when fewer of its rows are observed."""
+    for name, (record, profile, _) in CASES.items():
         for each in lacks if profile == "strict" else ():
-            options = {"profile": profile, "target": "told", "nodes": NODES, "observed": WITHOUT[each]}
+            options = {"profile": profile, "target": "test", "nodes": NODES, "observed": WITHOUT[each]}
             with Partly(tmp_path / each, f"{each}: {name}", **options) as recorder:  # type: ignore[arg-type]
-                tell(Teller(recorder))
+                record(RunRecorder(recorder))
     found = on_both(spark, tmp_path)
     assert found.violations_left_out == 0
-    known = {_whom(each.run, each) for each in library.result.violations}
-    news = [each for each in found.violations if _whom(each.run.partition(": ")[2], each) not in known]
+    known = {_subject(each.run, each) for each in library.result.violations}
+    news = [each for each in found.violations if _subject(each.run.partition(": ")[2], each) not in known]
     assert [f"{each.run}: {each.invariant}: {each.message}" for each in news] == []
 
 
@@ -1633,9 +1636,9 @@ def reference(event: Event) -> EventReference:
     return EventReference(event.node, event.seq, event.at_ms, event.kind.value, event.message)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_run_has_exactly_its_violations(library: Library, name: str) -> None:
-    _, profile, judged = STORIES[name]
+    _, profile, judged = CASES[name]
     found = [each for each in library.result.violations if each.run == name and each.invariant in judged]
     expected = library.expected[name]
     assert [
@@ -1645,20 +1648,20 @@ def test_a_run_has_exactly_its_violations(library: Library, name: str) -> None:
         for each in expected
     ]
     assert all(each.expected for each in found)
-    for violation, story_ in zip(found, expected, strict=True):
-        assert violation.evidence.items() >= story_.evidence.items()
+    for violation, wanted in zip(found, expected, strict=True):
+        assert violation.evidence.items() >= wanted.evidence.items()
         if judged == AT_REST:
             assert ("signature" in violation.evidence) == (
-                violation.invariant == "INV-REV" or "signature" in story_.evidence
+                violation.invariant == "INV-REV" or "signature" in wanted.evidence
             )
         assert violation.profile == profile
 
 
-def test_the_sentence_says_who_since_when_and_after_which_message(library: Library) -> None:
+def test_the_message_names_node_time_and_last_message(library: Library) -> None:
     name = "a_change_that_one_node_acknowledged_and_never_applied on strict"
-    (told,) = (each for each in library.result.violations if each.run == name and each.invariant == "INV-CONV")
-    assert (told.after, told.expected) == ("m1", "b holds Y of c1 at checkpoint 2")
-    assert told.message == (
+    (found,) = (each for each in library.result.violations if each.run == name and each.invariant == "INV-CONV")
+    assert (found.after, found.expected) == ("m1", "b holds Y of c1 at checkpoint 2")
+    assert found.message == (
         "b holds X (revision 1) of c1 at checkpoint 2 while its owner a holds Y; they differ since client_changed of a "
         "at 11000 ms (seq 5); the last content message that reached it is m1 (CHANGE, success)"
     )
@@ -1668,12 +1671,12 @@ def test_known_failures_are_listed_and_counted_apart(library: Library) -> None:
     by_name = {each.name: each for each in library.result.invariants}
     assert by_name["INV-REV"].known == 2 + len(NODES)
     assert by_name["INV-REV"].violations == sum(
-        each.known is None and each.invariant == "INV-REV" for told in library.expected.values() for each in told
+        each.known is None and each.invariant == "INV-REV" for case_ in library.expected.values() for each in case_
     )
     assert library.result.violations_left_out == 0
 
 
-def test_everything_recorded_was_judged(library: Library) -> None:
+def test_all_recorded_runs_are_judged(library: Library) -> None:
     assert library.result.verdict == "violates"
     assert library.result.reasons == ()
-    assert library.result.runs == library.result.runs_with_checkpoint == len(STORIES)
+    assert library.result.runs == library.result.runs_with_checkpoint == len(CASES)

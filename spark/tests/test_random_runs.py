@@ -60,10 +60,10 @@ def revision_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
         same = sorted(
             (event for event in rows if event.revision == revision), key=lambda event: (not event.owned, event.at_ms)
         )
-        told = set()
+        reported = set()
         for event in same:
-            if event.digest != same[0].digest and (event.node, event.digest) not in told:
-                told.add((event.node, event.digest))
+            if event.digest != same[0].digest and (event.node, event.digest) not in reported:
+                reported.add((event.node, event.digest))
                 earliest = min(
                     (each for each in same if (each.node, each.digest) == (event.node, event.digest)),
                     key=lambda each: each.seq,

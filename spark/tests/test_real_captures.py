@@ -1,8 +1,9 @@
 """What proxies on the links of three real servers saw, as a trace of messages only, against the models of releases.
 
-`data/captures` holds what was sent about one client of each capture. Nobody looked at what the servers hold; their
-answers are held against what the model makes of the requests that they were seen to receive. A server is accepted by
-the model of its release, and told from the one before or after it by how it treats the revision of a CHANGE (B10).
+`data/captures` holds what was sent about one client of each capture. The state of the servers was not
+read; their answers are compared with what the model concludes from the requests that they received. A server is
+accepted by the model of its release, and rejected by the model of the release before or after it, which treats the
+revision of a CHANGE differently (B10).
 """
 
 from __future__ import annotations

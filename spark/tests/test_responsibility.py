@@ -1,4 +1,4 @@
-"""Who claimed a client, over time: one member, or for how long none or several."""
+"""The members that claimed a client, over time: one, or for how long none or several."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ EMPTY = digest(())
 WEB = "10.0.0.1:8080#true"
 
 
-class Teller:
+class RunRecorder:
     def __init__(
         self, place: Path, observed: Observed = EVERYTHING, *, run: str = "r", profile: str = "strict"
     ) -> None:
@@ -58,30 +58,30 @@ def measured(spark: SparkSession, place: Path) -> Responsibility:
     return found
 
 
-def test_a_client_has_one_claimer_until_its_node_lets_go(spark: SparkSession, tmp_path: Path) -> None:
-    """The copy that stays is nobody's until it goes too."""
-    run = Teller(tmp_path / "run")
+def test_a_client_has_one_claimer_until_its_node_removes_it(spark: SparkSession, tmp_path: Path) -> None:
+    """The copy that stays has no claimer until it is removed too."""
+    run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.copies("b", 1500)
     run.row("a", Kind.CLIENT_DISCONNECTED, 9000, client="c1")
     run.drops("b", 9700)
     run.ends(20_000)
-    nobody = ClaimedInterval("r", "c1", 9000, 9700, 0, ())
-    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 700, 8000, 0, (nobody,), 0, "conforms")
+    unclaimed = ClaimedInterval("r", "c1", 9000, 9700, 0, ())
+    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 700, 8000, 0, (unclaimed,), 0, "conforms")
 
 
 def test_what_a_stopped_node_claimed_is_claimed_by_nobody(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.copies("b", 1500)
     run.row("a", Kind.NODE_STOPPED, 4000, detail="crash")
     run.ends(30_000)
-    nobody = ClaimedInterval("r", "c1", 4000, 30_000, 0, ())
-    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 26_000, 3000, 0, (nobody,), 0, "conforms")
+    unclaimed = ClaimedInterval("r", "c1", 4000, 30_000, 0, ())
+    assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 26_000, 3000, 0, (unclaimed,), 0, "conforms")
 
 
 def test_two_owners_are_named_with_the_time_in_which_both_were(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.owns("c", 3000)
     run.copies("c", 8000)
@@ -96,7 +96,7 @@ def test_two_owners_are_named_with_the_time_in_which_both_were(spark: SparkSessi
 
 def test_a_client_of_an_address_is_claimed_by_who_acts_for_it(spark: SparkSession, tmp_path: Path) -> None:
     """No row says that it has changed hands: the first owner's claim ends two rounds after its last verify."""
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     run.row("a", Kind.CLIENT_CHANGED, 1000, client=WEB, owned=True, revision=1, digest=EMPTY)
     run.copies("b", 1500, WEB)
     for at_ms in range(5000, 21_000, 5000):
@@ -114,7 +114,7 @@ def test_a_client_of_an_address_is_claimed_by_who_acts_for_it(spark: SparkSessio
 def test_where_nobody_saw_what_is_sent_clients_of_an_address_cannot_be_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    run = Teller(tmp_path / "run", replace(EVERYTHING, sent=()))
+    run = RunRecorder(tmp_path / "run", replace(EVERYTHING, sent=()))
     run.row("a", Kind.CLIENT_CHANGED, 1000, client=WEB, owned=True, revision=1, digest=EMPTY)
     run.owns("a", 1000)
     run.ends(62_000)
@@ -122,7 +122,7 @@ def test_where_nobody_saw_what_is_sent_clients_of_an_address_cannot_be_told(
 
 
 def test_it_is_not_measured_unasked(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.ends(2000)
     assert on_both(spark, tmp_path / "run", invariants=["INV-REV"]).responsibility is None
@@ -140,13 +140,13 @@ BY_HASH = {"a": "10.0.0.1:8080#true", "b": "10.0.0.3:8080#true", "c": OF_C}
 LASTS_MS = 200_000
 
 
-def round_of(run: Teller, node: str, client: str, from_ms: int, until_ms: int) -> None:
+def round_of(run: RunRecorder, node: str, client: str, from_ms: int, until_ms: int) -> None:
     for at_ms in range(from_ms, until_ms, 5000):
         for peer in "abc".replace(node, ""):
             run.verifies(node, peer, at_ms, client)
 
 
-def registered(run: Teller, node: str, client: str, holders: str = "abc") -> None:
+def registered(run: RunRecorder, node: str, client: str, holders: str = "abc") -> None:
     run.row(node, Kind.CLIENT_CHANGED, 1000, client=client, owned=True, revision=1, digest="X")
     for other in holders.replace(node, ""):
         run.row(other, Kind.REPLICA_APPLIED, 2000, client=client, owned=False, revision=1, digest="X")
@@ -158,7 +158,7 @@ def violations(spark: SparkSession, place: Path) -> list[Violation]:
 
 @pytest.mark.parametrize("owner", BY_HASH)
 def test_an_owner_that_verifies_its_client_is_the_only_one(spark: SparkSession, tmp_path: Path, owner: str) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, owner, BY_HASH[owner])
     round_of(run, owner, BY_HASH[owner], 5000, LASTS_MS)
     run.ends(LASTS_MS)
@@ -166,7 +166,7 @@ def test_an_owner_that_verifies_its_client_is_the_only_one(spark: SparkSession, 
 
 
 def test_a_second_member_that_verifies_it_claims_what_is_not_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
     round_of(run, "a", OF_C, 100_000, LASTS_MS)
@@ -180,7 +180,7 @@ def test_a_second_member_that_verifies_it_claims_what_is_not_its_own(spark: Spar
 
 
 def test_an_owner_that_never_verifies_what_it_holds_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     run.ends(LASTS_MS)
     (found,) = violations(spark, tmp_path / "run")
@@ -191,7 +191,7 @@ def test_an_owner_that_never_verifies_what_it_holds_is_named(spark: SparkSession
 
 def test_an_owner_that_does_not_hold_it_cannot_verify_it(spark: SparkSession, tmp_path: Path) -> None:
     """Who took the client from its former owner's copies has nothing until the client's next beat (B22)."""
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "a", OF_C, "ab")
     run.ends(LASTS_MS)
     assert violations(spark, tmp_path / "run") == []
@@ -202,7 +202,7 @@ def test_responsibility_may_be_handed_over_for_a_while(
     spark: SparkSession, tmp_path: Path, after_ms: int, violates: bool
 ) -> None:
     """c, which the hash names, is back at 100 s; a, which took its place meanwhile, goes on."""
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, 20_000)
     run.row("c", Kind.NODE_STOPPED, 20_000, detail="crash")
@@ -217,7 +217,7 @@ def test_responsibility_may_be_handed_over_for_a_while(
 
 
 def test_while_a_link_is_cut_members_may_name_different_owners(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
     run.row("a", Kind.LINK_FAULT, 50_000, peer="c", detail="cut")
@@ -228,7 +228,7 @@ def test_while_a_link_is_cut_members_may_name_different_owners(spark: SparkSessi
 
 def test_two_whose_own_lists_name_them_are_one_too_many(spark: SparkSession, tmp_path: Path) -> None:
     """The list of a lacks c for good: each is right by its own list, and the client has two owners."""
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
     run.row("a", Kind.MEMBERS_CHANGED, 20_000, detail="a,b")
@@ -241,7 +241,7 @@ def test_two_whose_own_lists_name_them_are_one_too_many(spark: SparkSession, tmp
 
 
 def test_a_copy_that_no_member_ever_claimed_is_of_nobody(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.copies("b", 1500)
     run.copies("b", 1600, "c2")
@@ -255,7 +255,7 @@ def test_a_copy_that_no_member_ever_claimed_is_of_nobody(spark: SparkSession, tm
 def test_where_claims_were_not_recorded_nobody_is_missed(spark: SparkSession, tmp_path: Path) -> None:
     partly = (replace(EVERYTHING, lossless=False), replace(EVERYTHING, reported=("a", "b"), inferred=("c",)))
     for number, observed in enumerate(partly):
-        run = Teller(tmp_path / str(number), observed)
+        run = RunRecorder(tmp_path / str(number), observed)
         run.copies("b", 1600, "c2")
         registered(run, "c", OF_C)
         run.ends(LASTS_MS)
@@ -263,7 +263,7 @@ def test_where_claims_were_not_recorded_nobody_is_missed(spark: SparkSession, tm
 
 
 def test_with_the_times_comes_a_verdict(spark: SparkSession, tmp_path: Path) -> None:
-    run = Teller(tmp_path / "run")
+    run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
     round_of(run, "a", OF_C, 100_000, LASTS_MS)

@@ -1,4 +1,4 @@
-"""Java is looked at before Spark starts it, and what is wrong with it is said in one line; what it started ends."""
+"""Java is checked before Spark starts it; an unusable Java is reported in one line; processes that it started end."""
 
 import contextlib
 import os
@@ -79,9 +79,9 @@ def refused(_: object) -> None:
 )
 def test_where_spark_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, master: str, said: str) -> None:
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
-    with pytest.raises(SessionError, match=said) as told:
+    with pytest.raises(SessionError, match=said) as raised:
         local_session(master)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.spark

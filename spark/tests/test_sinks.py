@@ -79,7 +79,7 @@ def database() -> Iterator[str]:
     ]
     if not programs:
         pytest.skip("no PostgreSQL on this machine; on Debian: apt-get install postgresql")
-    user = "nobody" if os.geteuid() == 0 else None
+    user = "nobody" if os.geteuid() == 0 else None  # codespell:ignore nobody
     place = Path(tempfile.mkdtemp(prefix="distrocheck-postgres-"))
     if user:
         shutil.chown(place, user)

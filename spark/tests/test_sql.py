@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from blocks import block
 from engines import in_process
-from test_invariants import NODES, STORIES
-from test_invariants import Teller as StoryTeller
-from test_responsibility import LASTS_MS, OF_C, Teller, registered, round_of
+from test_invariants import CASES, NODES
+from test_invariants import RunRecorder as CaseRecorder
+from test_responsibility import LASTS_MS, OF_C, RunRecorder, registered, round_of
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
@@ -25,13 +25,13 @@ LINES_MAX = 40
 
 
 def of_the_tests(place: Path) -> None:
-    for name, (tell, profile, _) in STORIES.items():
-        with Recorder(place, name, profile=profile, target="told", nodes=NODES) as recorder:
-            tell(StoryTeller(recorder))
+    for name, (record, profile, _) in CASES.items():
+        with Recorder(place, name, profile=profile, target="test", nodes=NODES) as recorder:
+            record(CaseRecorder(recorder))
 
 
 def of_hashed_clients(place: Path) -> None:
-    """Who verifies a client of c, from when until when; and what happens to a."""
+    """Runs in which these members verify a client of c, each from and until a time, and a has these faults."""
     second = {"a": (100_000, LASTS_MS), "c": (5000, LASTS_MS)}
     runs: dict[str, tuple[dict[str, tuple[int, int]], Kind | None, str]] = {
         "one": ({"c": (5000, LASTS_MS)}, None, ""),
@@ -45,7 +45,7 @@ def of_hashed_clients(place: Path) -> None:
     }
     for name, (verifiers, kind, detail) in runs.items():
         for profile in ("strict", "nacos-2.2.4"):
-            run = Teller(place / name, run=f"{name} of {profile}", profile=profile)
+            run = RunRecorder(place / name, run=f"{name} of {profile}", profile=profile)
             registered(run, "c", OF_C)
             if kind is not None:
                 peer = "b" if kind is Kind.LINK_FAULT else None
@@ -71,7 +71,7 @@ def of_the_model(place: Path) -> None:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, simulate: Callable[[Recorder, Random], None]) -> Path:
     place = tmp_path_factory.mktemp("corpus")
-    of_the_tests(place / "stories")
+    of_the_tests(place / "cases")
     of_hashed_clients(place / "hashed")
     of_random_runs(place / "random", simulate)
     of_the_model(place / "model")

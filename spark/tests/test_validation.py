@@ -30,7 +30,7 @@ Change = Callable[[Event], Event | None]
 
 
 def recorded(directory: Path, observed: Observed | None = None) -> TraceFile:
-    """c1 registers at a; b hears of it, verifies, and removes it when it ends."""
+    """c1 registers at a; b receives it, receives a VERIFY, and removes it when it ends."""
     options = {} if observed is None else {"observed": observed}
     with Recorder(directory, "r", profile="strict", target="test", nodes=["a", "b"], **options) as recorder:  # type: ignore[arg-type]
 
@@ -199,7 +199,7 @@ def test_what_is_missing_or_comes_twice_is_said_and_rejects_nothing(tmp_path: Pa
 
 
 def test_a_row_that_is_wrong_is_rejected_although_others_are_missing(tmp_path: Path) -> None:
-    """The first rows of a and b are gone, and a reply arrives that nobody gave."""
+    """The first rows of a and b are missing, and a reply arrives that no node sent."""
     trace = recorded(tmp_path)
     wrong = at(Kind.REQUEST_RECEIVED, "CHANGE", lambda event: replace(event, revision=3))
     rows = [wrong(event) for event in trace.events[2:]]

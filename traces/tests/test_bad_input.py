@@ -1,4 +1,4 @@
-"""What is wrong with a trace is told in a sentence that says where, by every reader that does not need Spark.
+"""Every reader that does not need Spark reports an invalid trace in one sentence with the place of the fault.
 
 Each case makes one thing wrong with a good recording. Either the whole is refused in one line that names the file, or
 the row is set aside with its line and the reason, and everything else is read.
@@ -169,7 +169,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no version": (with_header(version=None), "the header names no schema version"),
     "nodes that are none": (with_header(nodes=5), DAMAGED.format("nodes is 5")),
     "a segment that is no number": (with_header(segment="x"), DAMAGED.format("segment is 'x'")),
-    "a clock that nobody knows": (with_header(clock="moon"), DAMAGED.format("clock is 'moon'")),
+    "an unknown clock": (with_header(clock="moon"), DAMAGED.format("clock is 'moon'")),
     "a profile that is no text": (with_header(profile=5), DAMAGED.format("profile is 5")),
     "nothing about what was observed": (with_header(observed=[]), "the header is damaged, observed is no object"),
 }
@@ -236,7 +236,7 @@ def test_a_row_at_rest_that_does_not_fit_is_set_aside_and_the_others_are_read(tm
 SET_ASIDE: dict[str, tuple[tuple[bytes, ...], list[tuple[int, str]], int]] = {
     "a line that is no JSON": ((b"\xff\xfe{", event(4)), [(5, "not JSON")], 4),
     "a row of another run": ((event(4, run="r2"),), [(5, "run r2 has no header")], 3),
-    "a kind that nobody knows": ((event(4, kind="exploded"),), [(5, "unknown kind exploded")], 3),
+    "an unknown kind": ((event(4, kind="exploded"),), [(5, "unknown kind exploded")], 3),
     "a line that is too long": (
         (b'{"run":"r1","detail":"' + b"x" * LONG_BYTES + b'"}', event(4)),
         [(5, "longer than 1 MiB")],

@@ -29,7 +29,7 @@ def imported(logs: Path, out: Path, **options: object) -> tuple[Imported, TraceF
     return result, read_ndjson(result.path)
 
 
-def told(result: Imported) -> list[tuple[str, str, int]]:
+def troubles(result: Imported) -> list[tuple[str, str, int]]:
     return [(each.kind, each.subject, each.count) for each in result.troubles]
 
 
@@ -47,7 +47,7 @@ def rows(trace: TraceFile) -> list[tuple[object, ...]]:
 def test_a_copy_that_goes_and_comes_names_who_verifies_it(tmp_path: Path) -> None:
     result, trace = imported(CASES / "01", tmp_path)
     client = "10.0.1.1:5540#true"
-    assert told(result) == [("flapping", client, 8)]
+    assert troubles(result) == [("flapping", client, 8)]
     refused = [e for e in trace.events if e.kind is Kind.REPLY_SENT]
     assert {(e.operation, e.outcome, e.detail) for e in refused} == {
         ("VERIFY", Outcome.FAIL, "get new client from 10.9.0.2")
@@ -74,7 +74,7 @@ def test_a_failed_call_has_a_target_also_where_its_record_names_none(tmp_path: P
         (OTHER, Outcome.TIMEOUT, 4361),
         (OTHER, Outcome.SUCCESS, 7389),
     ]
-    assert told(result) == [("link", OTHER, 1)]
+    assert troubles(result) == [("link", OTHER, 1)]
     assert result.troubles[0].until_ms == 7389
 
 
@@ -120,7 +120,7 @@ def test_grep_with_folders_and_line_numbers_is_split_by_node(tmp_path: Path) -> 
     result, trace = imported(tmp_path / "logs", tmp_path / "split")
     _, whole = imported(CASES / "23", tmp_path / "whole")
     assert sorted(result.nodes.values()) == ["10.9.0.1:8848", "10.9.0.2:8848", "10.9.0.3:8848"]
-    # grep leaves out the exception, by which a call that timed out is told from another failure
+    # grep leaves out the exception, which distinguishes a time-out from another failure
     assert [(e.node, e.at_ms, e.kind, e.client, e.digest) for e in trace.events] == [
         (e.node, e.at_ms, e.kind, e.client, e.digest) for e in whole.events
     ]
@@ -146,7 +146,7 @@ def test_files_that_were_joined_are_put_in_order_and_what_overlaps_is_refused(tm
 @pytest.mark.parametrize("case", ["05", "05b"])
 def test_a_node_without_a_member_list_never_loads(tmp_path: Path, case: str) -> None:
     result, trace = imported(CASES / case, tmp_path)
-    assert told(result) == [("not-loaded", "", 33)]
+    assert troubles(result) == [("not-loaded", "", 33)]
     [trouble] = result.troubles
     assert trouble.text == "never loaded: waits for a member list (28 times), sends no verify (5 times)"
     assert trouble.until_ms is None
@@ -162,7 +162,7 @@ def test_a_directory_called_after_a_host_is_the_member_with_that_host(tmp_path: 
 
 def test_pushes_that_fail_are_counted_by_subscriber(tmp_path: Path) -> None:
     result, _ = imported(CASES / "08", tmp_path)
-    assert told(result) == [("push", "10.0.5.6", 2), ("push", "10.0.5.9", 1)]
+    assert troubles(result) == [("push", "10.0.5.6", 2), ("push", "10.0.5.9", 1)]
     assert "svc-b after 20000 ms" in result.troubles[0].text
 
 
@@ -177,7 +177,7 @@ def test_members_that_see_each_other_unhealthy(tmp_path: Path) -> None:
 
 def test_an_ejected_connection_is_named_with_the_reason(tmp_path: Path) -> None:
     result, _ = imported(CASES / "10", tmp_path)
-    assert told(result) == [("ejected", "1779700000000_10.0.6.6_50111", 1)]
+    assert troubles(result) == [("ejected", "1779700000000_10.0.6.6_50111", 1)]
     assert result.troubles[0].place == "remote-digest.log:11"
 
 

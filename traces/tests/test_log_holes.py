@@ -67,7 +67,7 @@ def imported(directory: Path, out: Path) -> tuple[Imported, TraceFile]:
     return found, read_ndjson(found.path)
 
 
-def told(found: Imported, kind: str) -> list[str]:
+def texts(found: Imported, kind: str) -> list[str]:
     return [each.text for each in found.troubles if each.kind == kind]
 
 
@@ -104,11 +104,11 @@ def test_a_number_that_is_missing_between_two_rotated_files_is_said(
 ) -> None:
     files = calls(names)
     whole, _ = imported(write(tmp_path / "whole", files), tmp_path / "a")
-    assert told(whole, "hole") == []
+    assert texts(whole, "hole") == []
     assert len([each for each in whole_spans(whole) if each.fact == "sent"]) == 1
     del files[f"n0/{names[1]}"]
     found, trace = imported(write(tmp_path / "gone", files), tmp_path / "b")
-    [text] = told(found, "hole")
+    [text] = texts(found, "hole")
     assert re.match(rf"protocol-distro: the rotated file \{gone} between \S+ and \S+ is missing; nothing is", text)
     assert [(each.from_ms, each.until_ms) for each in found.troubles if each.kind == "hole"] == [(90_000, 200_000)]
     spans = [(each.from_ms, each.until_ms) for each in trace.header.observed.covered if each.fact == "sent"]
@@ -123,7 +123,7 @@ def test_a_time_without_records_between_two_files_is_said_if_it_is_longer_than_e
     first, last = beats(0, 200) + connects(200, C1), connects(900, "c2") + beats(900, 1100)
     files = {"n0/naming-server.log.1": first, "n0/naming-server.log": last}
     found, _ = imported(write(tmp_path / "a", files), tmp_path / "ta")
-    assert told(found, "hole") == [
+    assert texts(found, "hole") == [
         "naming-server: no record for 700 s between naming-server.log.1 and naming-server.log, longer than ever within "
         "them; nothing is concluded from what is not logged then"
     ]
@@ -131,7 +131,7 @@ def test_a_time_without_records_between_two_files_is_said_if_it_is_longer_than_e
     files["n0/naming-server.log.1"] = beats(0, 100) + beats(1000, 1200) + connects(1200, C1)
     files["n0/naming-server.log"] = connects(1900, "c2") + beats(1900, 2100)
     found, _ = imported(write(tmp_path / "b", files), tmp_path / "tb")
-    assert told(found, "hole") == []
+    assert texts(found, "hole") == []
 
 
 def test_a_call_that_may_have_succeeded_in_a_missing_file_is_not_open(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_a_call_that_may_have_succeeded_in_a_missing_file_is_not_open(tmp_path: 
     later = "".join(sends(s, "c2", B) for s in range(200, 290, 10))
     files = {"n0/protocol-distro.log.3": fails, "n0/protocol-distro.log.1": later}
     found, _ = imported(write(tmp_path / "gone", files), tmp_path / "a")
-    assert told(found, "unreached") == []
+    assert texts(found, "unreached") == []
     files["n0/protocol-distro.log.2"] = "".join(sends(s, "c2", B) for s in range(100, 190, 10))
     found, _ = imported(write(tmp_path / "whole", files), tmp_path / "b")
-    assert [text.partition(";")[0] for text in told(found, "unreached")] == [
+    assert [text.partition(";")[0] for text in texts(found, "unreached")] == [
         f"{C1}'s change at {A}, 0 ms, never reached {B}"
     ]
 
@@ -220,9 +220,9 @@ def test_a_copy_is_not_missed_where_it_may_be(tmp_path: Path, near_miss: str) ->
 def test_a_call_under_way_when_the_logs_end_is_no_trouble_and_an_older_one_is(tmp_path: Path) -> None:
     late = {"n0/protocol-distro.log": sends(10, "c2", B) + sends(299, C1, B, result=None)}
     found, _ = imported(write(tmp_path / "late", late), tmp_path / "a")
-    assert told(found, "unreached") == []
+    assert texts(found, "unreached") == []
     old = {"n0/protocol-distro.log": sends(10, C1, B, result=None) + sends(299, "c2", B)}
     found, _ = imported(write(tmp_path / "old", old), tmp_path / "b")
-    assert told(found, "unreached") == [
+    assert texts(found, "unreached") == [
         f"{C1}'s change at {A}, 0 ms, never reached {B}; a call sent at 0 ms is still open"
     ]

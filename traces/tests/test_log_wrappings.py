@@ -1,4 +1,4 @@
-"""Logs as they reach somebody: collected, prefixed, packed, cut. Each gives the trace of the servers' own files, or is
+"""Logs as they are handed over: collected, prefixed, packed, cut. Each gives the trace of the servers' own files, or is
 refused with the reason."""
 
 from __future__ import annotations

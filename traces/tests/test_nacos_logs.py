@@ -1,4 +1,4 @@
-"""Server logs as a trace: the story of the people who stood beside, whatever files, patterns and zones it is told in.
+"""Server logs as a trace: the same events for every arrangement of files, log patterns and time zones.
 
 `data/nacos-2.2.4` holds the records of two clients from the logs of three servers: h1 is registered over HTTP with n0,
 which n1 is responsible for; the SDK client is connected to n1; h1 is deregistered; n1 is killed and started again.
@@ -49,15 +49,15 @@ def imported(directory: Path, out: Path, **options: object) -> tuple[Imported, T
     return result, trace
 
 
-def told(trace: TraceFile, node: str, client: str) -> list[tuple[Kind, bool | None, int | None, str | None]]:
-    """What a trace tells of one client on one node."""
+def states(trace: TraceFile, node: str, client: str) -> list[tuple[Kind, bool | None, int | None, str | None]]:
+    """The states of one client on one node in a trace."""
     state = [event for event in trace.events if (event.node, event.client) == (node, client) and event.digest]
     gone = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
     state += [event for event in trace.events if (event.node, event.client) == (node, client) and event.kind in gone]
     return [(e.kind, e.owned, e.revision, e.digest) for e in sorted(state, key=lambda event: event.seq)]
 
 
-def story(trace: TraceFile) -> list[tuple[object, ...]]:
+def events_of(trace: TraceFile) -> list[tuple[object, ...]]:
     """A trace without what depends on how the logs were kept: names of messages."""
     return sorted(
         (e.node, e.seq, e.at_ms, e.kind, e.peer or "", e.client or "", e.digest or "", e.outcome or "")
@@ -68,14 +68,14 @@ def story(trace: TraceFile) -> list[tuple[object, ...]]:
 def test_the_owner_and_the_others_tell_of_one_client_from_its_first_to_its_last_moment(tmp_path: Path) -> None:
     result, trace = imported(DATA, tmp_path)
     assert dict(result.nodes) == {"n0": A, "n1": B, "n2": C}
-    assert told(trace, B, H1) == [
+    assert states(trace, B, H1) == [
         (Kind.CLIENT_CONNECTED, True, None, NOTHING),
         (Kind.CLIENT_CHANGED, True, None, H1_THERE),
         (Kind.CLIENT_CHANGED, True, None, NOTHING),
         (Kind.CLIENT_DISCONNECTED, True, None, None),
     ]
     for node in (A, C):
-        assert told(trace, node, H1) == [
+        assert states(trace, node, H1) == [
             (Kind.REPLICA_APPLIED, False, -2070715886, H1_THERE),
             (Kind.REPLICA_APPLIED, False, -2070715886, NOTHING),
             (Kind.OBSERVED, False, -2070715886, NOTHING),
@@ -96,7 +96,7 @@ def without(tmp_path: Path, text: str) -> Path:
 def test_what_revision_a_copy_keeps_is_not_known_before_it_is_seen(tmp_path: Path) -> None:
     """Where no record says that the message held no batch, the copy may have taken its revision."""
     _, trace = imported(without(tmp_path, "BatchInstanceData is null"), tmp_path / "out")
-    assert told(trace, C, H1) == [
+    assert states(trace, C, H1) == [
         (Kind.REPLICA_APPLIED, False, -2070715886, H1_THERE),
         (Kind.REPLICA_APPLIED, False, None, NOTHING),
         (Kind.OBSERVED, False, -2070715886, NOTHING),
@@ -116,7 +116,7 @@ def test_whether_a_copy_takes_a_revision_depends_on_the_release(
     for path in logs.glob("*/*.log"):
         path.write_text(path.read_text().replace("version=2.2.4", "version=?").replace("Nacos 2.2.4", "Nacos ?"))
     _, trace = imported(logs, tmp_path / "out", profile=f"nacos-{release}")
-    assert told(trace, C, H1)[1] == (Kind.REPLICA_APPLIED, False, revision, NOTHING)
+    assert states(trace, C, H1)[1] == (Kind.REPLICA_APPLIED, False, revision, NOTHING)
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "INFO"])
@@ -314,14 +314,14 @@ def in_local_time(logs: Path) -> None:
 @pytest.mark.parametrize(
     "kept", [all_in_one, container_logs, rotated_and_packed, another_pattern, in_local_time], ids=lambda f: f.__name__
 )
-def test_the_story_does_not_depend_on_how_the_logs_were_kept(tmp_path: Path, kept: object) -> None:
+def test_the_events_do_not_depend_on_how_the_logs_were_kept(tmp_path: Path, kept: object) -> None:
     _, trace = imported(DATA, tmp_path / "as-logged")
     logs = tmp_path / "logs"
     shutil.copytree(DATA, logs)
     kept(logs)  # type: ignore[operator]
     zone = timezone(timedelta(hours=8 if kept is in_local_time else 0))
     _, again = imported(logs, tmp_path / "out", zone=zone)
-    one, other = Counter(story(trace)), Counter(story(again))
+    one, other = Counter(events_of(trace)), Counter(events_of(again))
     if kept is container_logs:  # records of one millisecond stand in another order there
         one, other = (Counter((e[0], *e[3:]) for e in counted.elements()) for counted in (one, other))
     assert other == one
@@ -335,7 +335,7 @@ def test_one_node_in_another_zone_is_brought_into_line(tmp_path: Path) -> None:
     for path in (logs / "n2").iterdir():
         path.write_text(path.read_text().replace("2026-11-21 02:", "2026-11-20 21:"))
     _, again = imported(logs, tmp_path / "out", zones={"n2": timezone(timedelta(hours=-5))})
-    assert story(again) == story(trace)
+    assert events_of(again) == events_of(trace)
 
 
 def test_logs_that_begin_in_the_middle_claim_nothing_of_older_clients(tmp_path: Path) -> None:
@@ -461,15 +461,15 @@ def test_the_trace_of_whole_logs_tells_every_line_of_the_marks_beside_them(tmp_p
     logs = next(path.parent for path in tmp_path.rglob("marks.txt"))
     _, trace = imported(logs, tmp_path / "out")
     marks, began_ms = (logs / "marks.txt").read_text(), _began_ms(logs)
-    assert marks_not_told(trace, marks, began_ms) == []
-    # Whatever is left out of the trace, the lines about it are no longer told.
+    assert marks_not_in(trace, marks, began_ms) == []
+    # Each event left out of the trace makes its lines missing.
     lines = marks.splitlines()
-    assert marks_not_told(replace(trace, events=()), marks, began_ms) == lines
+    assert marks_not_in(replace(trace, events=()), marks, began_ms) == lines
     sdk, about_h1 = _publishing(trace.events), "h1\\b|'10\\.0\\.1\\.1'|^.'(seen|gone)'"
     for clients, text in ((sdk, "sdk|10\\.2\\.2\\.2"), ({H1}, about_h1)):
         others = replace(trace, events=tuple(event for event in trace.events if event.client not in clients))
         about = [line for line in lines if re.search(text, line[20:])]
-        assert marks_not_told(others, marks, began_ms) == about
+        assert marks_not_in(others, marks, began_ms) == about
 
 
 def _began_ms(logs: Path) -> int:
@@ -485,8 +485,8 @@ def _of_day(time: str) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * 1000
 
 
-def marks_not_told(trace: TraceFile, marks: str, began_ms: int) -> list[str]:
-    """The lines of marks.txt that the trace does not bear out, and those that nobody can read."""
+def marks_not_in(trace: TraceFile, marks: str, began_ms: int) -> list[str]:
+    """The lines of marks.txt that the trace does not confirm, and those that cannot be parsed."""
     lines = marks.splitlines()
     at_ms = [_of_day(line[11:19]) - began_ms for line in lines]
     return [

@@ -1,4 +1,4 @@
-"""Recording and reading while a run goes on: what is written is read back, and what was cut or does not fit is told."""
+"""Recording and reading during a run: written rows are read back; cut or invalid rows are reported."""
 
 import json
 import os

@@ -15,20 +15,22 @@ from distro_traces.windows import Windows
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """a owns c1; b takes its first content, stops, comes back with nothing; c2 is somebody else's."""
-    with Recorder(tmp_path, "told", profile="strict", target="embedded", clock="virtual", nodes=("a", "b")) as told:
-        told.record("a", Kind.CLIENT_CONNECTED, at_ms=0, client="c1", owned=True, revision=0, digest="d0")
-        told.record("a", Kind.CLIENT_CHANGED, at_ms=10, client="c1", owned=True, revision=1, digest="d1")
-        told.record(
+    """a owns c1; b takes its first content, stops, comes back with nothing; c2 has another owner."""
+    with Recorder(
+        tmp_path, "run-1", profile="strict", target="embedded", clock="virtual", nodes=("a", "b")
+    ) as recorder:
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=0, client="c1", owned=True, revision=0, digest="d0")
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=10, client="c1", owned=True, revision=1, digest="d1")
+        recorder.record(
             "b", Kind.REPLICA_APPLIED, at_ms=20, client="c1", owned=False, revision=1, digest="d1", message="m1"
         )
-        told.record(
+        recorder.record(
             "b", Kind.REPLICA_APPLIED, at_ms=30, client="c2", owned=False, revision=1, digest="e1", message="m2"
         )
-        told.record("b", Kind.NODE_STOPPED, at_ms=40, detail="crash")
-        told.record("b", Kind.NODE_STARTED, at_ms=50, detail="a,b")
-        told.record("a", Kind.CLIENT_DISCONNECTED, at_ms=60, client="c1", owned=True)
-    return told.path
+        recorder.record("b", Kind.NODE_STOPPED, at_ms=40, detail="crash")
+        recorder.record("b", Kind.NODE_STARTED, at_ms=50, detail="a,b")
+        recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=60, client="c1", owned=True)
+    return recorder.path
 
 
 def held(run: Windows, place: int) -> dict[str, dict[str, str | None]]:
@@ -75,5 +77,5 @@ def test_every_row_is_counted_where_it_happened(trace: Path) -> None:
 
 
 def test_a_run_that_is_not_there_is_named(trace: Path) -> None:
-    with pytest.raises(TraceError, match="no run other; there are told"):
+    with pytest.raises(TraceError, match="no run other; there are run-1"):
         Windows(trace, "other")
