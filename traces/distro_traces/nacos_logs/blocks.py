@@ -1,9 +1,9 @@
-"""The blocks of a log file: some hundreds of whole lines at once, and what makes one of them worth a look.
+"""The blocks of a log file: some hundreds of whole lines at once, and the lines of them that must be read.
 
-Most lines of real logs say nothing of replication, and a line costs a hundred times more to read as a record than to
-pass over. So a block is searched for fixed words first, and only lines with one of them are read singly (`records`).
-Packed files are unpacked, those in UTF-16 (a shell of Windows writes it) recoded, and of a line that is too long the
-beginning is kept, so that memory is bounded whatever the file is.
+Most lines of real logs do not concern replication, and reading a line as a record costs a hundred times more than
+skipping it. So a block is searched for fixed words first, and only lines with one of them are read singly (`records`).
+Packed files are unpacked, files in UTF-16 (a shell of Windows writes it) are recoded, and only the beginning of a line
+that is too long is kept, so that memory is bounded for any file.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def blocks(path: Path, skipped: Counter[str], on_read: OnRead | None = None) -> 
 
 
 def _bytes(path: Path, skipped: Counter[str], on_read: OnRead | None) -> Iterator[bytes]:
-    """What is in a file, unpacked; of one that was cut as much as there is."""
+    """The content of a file, unpacked; of a cut file, the part that is there."""
     decoder, read = None, 0
     try:
         with path.open("rb") as raw, unpacked(raw, path) as file:

@@ -1,10 +1,9 @@
-"""What may be concluded from the logs of one node: which of them were read, at which level, over which time.
+"""The coverage of one node's logs: which logs were read, at which level, over which time.
 
-A fact that is not logged did not happen only if the log that would have it was read at the level that contains it, and
-reaches over the time in question. A log counts as read at a level from the first to the last record of that level or a
-lower one, or of a record that only this log has there and that was found elsewhere: all logs in one stream, where only
-such records are known to be its own. What was rotated away before, not copied after, or is missing between two rotated
-files (`holes`) is unknown.
+A missing record proves that a fact did not happen only if the log that would have the record was read at the level of
+the record and covers the time. A log counts as read at a level from the first to the last record of that level or a
+lower one. Where all logs are in one stream, only records that this log alone has count. The time of records that were
+rotated away before, not copied after, or are missing between two rotated files (`holes`) is not covered.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from distro_traces.observed import Covered
 Span = tuple[int, int]
 CALLS, COPIES, CLIENTS = "protocol-distro", "naming-distro", "naming-server"
 _STARTS_WITHIN_MS = 60_000
-"""A log whose first record is that late after a start was not read from the start on."""
+"""A log whose first record is later than this after a start does not cover the start."""
 
 _WORDS = {"INFO": (b"INFO", b"DEBUG", b"TRACE"), "DEBUG": (b"DEBUG", b"TRACE")}
-"""Levels that facts are logged at, with those that a log has if it has this one."""
+"""The levels of facts, each with the levels that show that a log contains it."""
 
 
 @dataclass(slots=True)
 class Coverage:
-    """Of one file or one node, filled record by record, in any order. Times are since 1970."""
+    """The coverage of one file or one node, filled record by record, in any order. Times are since 1970."""
 
     spans: defaultdict[tuple[str, str], list[Span]] = field(default_factory=lambda: defaultdict(list))  # log, level
     levels: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by log
 
     def add(self, record: Record, what: What | None) -> None:
-        """Take note of a record and of what it says."""
+        """Add a record and the fact that it reports."""
         log = LOG_OF.get(what) if what is not None else None
         if record.log in NACOS_LOGS:
             found = LEVEL.search(record.text, 0, 120)
@@ -49,7 +48,7 @@ class Coverage:
             self._extend(log, level, record.at_ms, record.at_ms)
 
     def pass_over(self, quiet: Quiet) -> None:
-        """Take note of records that say nothing of replication."""
+        """Add records without a fact of replication."""
         if quiet.log not in NACOS_LOGS:
             return
         for level, words in _WORDS.items():
@@ -59,18 +58,18 @@ class Coverage:
                 self._extend(quiet.log, level, *span)
 
     def read(self, log: str, level: str = "INFO") -> tuple[Span, ...]:
-        """The spans over which the records of a log at that level are there."""
+        """The spans that the records of a log at that level cover."""
         return tuple(self.spans.get((log, level), ()))
 
     def reads(self, log: str, at_ms: int) -> bool:
         return any(first <= at_ms <= last for first, last in self.read(log))
 
-    def tells_copies(self, at_ms: int) -> bool:
-        """Would it be logged if a client that comes or goes now were a copy?"""
+    def shows_copies(self, at_ms: int) -> bool:
+        """Would the logs at this time show that a client that comes or goes is a copy?"""
         return self.reads(COPIES, at_ms) or self.reads(CALLS, at_ms)
 
     def since_start(self, at_ms: int) -> bool:
-        """Is what the node holds logged from its start on, which was at `at_ms`?"""
+        """Does the log of the node's clients cover its start, which was at `at_ms`?"""
         return any(first - _STARTS_WITHIN_MS <= at_ms <= last for first, last in self.read(CLIENTS))
 
     def covered(self, node: str, began_ms: int) -> Iterator[Covered]:
@@ -98,7 +97,7 @@ class Coverage:
 
 
 def joined(files: Sequence[Coverage], gaps: Sequence[Hole]) -> Coverage:
-    """What the files of one log of a node cover together: a span goes on from file to file where nothing is missing."""
+    """The joint coverage of the files of one log of a node: a span ends where a file is missing."""
     whole = Coverage()
     for each in files:
         for log, found in each.levels.items():

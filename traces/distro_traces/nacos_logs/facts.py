@@ -1,10 +1,9 @@
-"""The phrases that Nacos servers log about replication, and what each says.
+"""The phrases that Nacos servers log about replication, and the fact that each reports.
 
-One entry per phrase; it is looked for anywhere in a record, since what stands around it (level, logger, thread, JSON)
-is the operator's choice. A record is searched for a few fixed words first (`MARKS`), which most records lack, and
-then only for the phrases with the word that it has. Phrases of 2.0 to 2.5 are from docs/protocol #log-lines, from
-public reports, and from running servers (2.0.4, 2.2.4, 2.3.2); that 3.x logs the same ones is read from that document
-only.
+One entry per phrase. A phrase may be anywhere in a record, since operators configure the text around it (level,
+logger, thread, JSON). A record is searched for a few fixed words first (`MARKS`), which most records lack, and then
+only for the phrases with the word that it has. Phrases of 2.0 to 2.5 are from docs/protocol #log-lines, from public
+reports, and from running servers (2.0.4, 2.2.4, 2.3.2); the phrases of 3.x are from that document only.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from distro_traces.nacos_logs.records import Record
 
 
 class What(StrEnum):
-    """What a record says; the named groups of its pattern are the details."""
+    """The fact that a record reports; the named groups of its pattern are the details."""
 
-    STARTS = "starts"  # the node loads its Distro part: everything it held is gone
-    MEMBERS = "members"  # members: the ones that it takes for healthy
+    STARTS = "starts"  # the node starts its Distro part: it holds nothing any more
+    MEMBERS = "members"  # members: those that the node lists as healthy
     CONNECT = "connect"  # client: held from now on, native or synced
     DISCONNECT = "disconnect"  # client: no longer held; logged for unknown ids too
     PUBLISH = "publish"  # client, namespace, group, service
     WITHDRAW = "withdraw"  # client, namespace, group, service
-    EXPIRE = "expire"  # ip, port, namespace, group, service: its beats stay out; a WITHDRAW follows
+    EXPIRE = "expire"  # ip, port, namespace, group, service: its beats are missing; a WITHDRAW follows
     HEALTH = "health"  # ip, port, health (ENABLED, DISABLED), service
     CALL = "call"  # operation (Change, Delete), client, target: leaves the delay queue
     CALL_ENDS = "call ends"  # client, target, result (true, false)
@@ -35,11 +34,11 @@ class What(StrEnum):
     CALL_CANCELLED = "call cancelled"  # client, target: START is logged before, and nothing is sent
     RECEIVED = "received"  # operation (CHANGE, DELETE), client, target: the node itself
     VERIFY = "verify"  # client: received
-    VERIFY_DIFFERS = "verify differs"  # client, local, remote: the revision held, and the one that was asked for
+    VERIFY_DIFFERS = "verify differs"  # client, local, remote: the revision held, and the one verified
     VERIFY_REFUSED = "verify refused"  # client, ip: answered with failure
     VERIFY_FAILED = "verify failed"  # client, target: the owner reads that answer
     APPLY = "apply"  # client, revision
-    NO_BATCH = "no batch"  # client: what is being applied holds none
+    NO_BATCH = "no batch"  # client: the applied content holds no batch
     REMOVE = "remove"  # client: by a DELETE
     LOAD = "load"  # target: a snapshot is asked for
     LOAD_ENDS = "load ends"  # target, result (true, false)
@@ -51,14 +50,14 @@ class What(StrEnum):
     MEMBER_UNHEALTHY = "member unhealthy"  # target: a report goes to it although it is not UP
     REPORT_FAILS = "report fails"  # target, why
     STATUS_FAILS = "status fails"  # target: a request of the 1.x part
-    REDIRECT_REFUSED = "redirect refused"  # ip: a peer thinks that this node is responsible, and it does not
+    REDIRECT_REFUSED = "redirect refused"  # ip: a peer lists this node as responsible; its own list does not
     REGISTER_DROPPED = "register dropped"  # client: answered with success, although its client is gone (B12)
     OLD_MODE = "old mode"  # the server still runs as 1.x
     NEW_MODE = "new mode"  # it is upgraded to 2.x
-    NATIVE = "native"  # client: a connection of this very server
-    OUTDATED = "outdated"  # client: nothing came from it for 20 s, and it did not answer; it is closed
+    NATIVE = "native"  # client: a connection of this server
+    OUTDATED = "outdated"  # client: silent for 20 s and no answer to a check; its connection is closed
     UNREGISTERED = "unregistered"  # client: its connection is closed
-    OVERLOADED = "overloaded"  # client: it is sent away, since there are too many connections
+    OVERLOADED = "overloaded"  # client: its connection is reset, since there are too many
     PUSH_FAILS = "push fails"  # ms, service, why, ip
 
 
@@ -75,7 +74,7 @@ LOG_OF: Mapping[What, str] = {
     **dict.fromkeys((What.NATIVE, What.OUTDATED, What.UNREGISTERED), "remote-digest"),
     What.PUSH_FAILS: "naming-push",
 }
-"""Which log has a record at INFO (VERIFY: at DEBUG) that says so, wherever it was found."""
+"""The log that has the records of each fact at INFO (VERIFY: at DEBUG), wherever they were found."""
 
 LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 
@@ -177,7 +176,7 @@ _MARKED: Mapping[str, tuple[What, ...]] = {
     "[PUSH-FAIL]": (What.PUSH_FAILS,),
 }
 MARKS = tuple(mark.encode() for mark in _MARKED)
-"""A line without any of them says nothing of replication."""
+"""A line without any of them has no fact of replication."""
 VERSION = re.compile(r"\bversion=(\d+\.\d+\.\d+(?:\.\d+)?)\b|Nacos (\d+\.\d+\.\d+(?:\.\d+)?)\b")
 MEMBER = re.compile(r"Member\{ip='([^']+)', port=(\d+)(?:, state=(\w+))?")
 
@@ -190,7 +189,7 @@ def states_in(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One record that says something of replication."""
+    """One record with a fact of replication."""
 
     at_ms: int  # since 1970, UTC
     what: What
@@ -211,7 +210,7 @@ class Fact:
 
 
 def fact_of(record: Record) -> Fact | None:
-    """What a record says of replication; None: nothing."""
+    """The fact of replication in a record; None: there is none."""
     text = record.text
     for mark in sorted((mark for mark in _MARKED if mark in text), key=text.index):
         for what in _MARKED[mark]:

@@ -1,9 +1,9 @@
-"""Which log files belong to which node.
+"""The log files of each node.
 
 An operator hands over one directory per node, or all nodes' files in one directory with the node's name somewhere in
 the file name; rotated (`.1`, `.2025-09-02.0`) and packed (`.gz`) or not. A node is therefore a directory together with
-what a file name says beyond the name of a Nacos log, a rotation and a packing. A file of another name in a directory
-with Nacos logs belongs to that node; in a directory without any, each other name is a node of its own.
+the part of a file name that is not the name of a Nacos log, a rotation or a packing. A file of another name in a
+directory with Nacos logs belongs to that node; in a directory without any, each other name is a node of its own.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _EDGES = "-_. "
 
 
 class ArchiveError(TraceError):
-    """A file has to be unpacked by other means."""
+    """A file must be unpacked by other means."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """The files of one node. `label` is what sets it apart from the others: a directory, a part of the file names."""
+    """The files of one node. `label` distinguishes it from the others: a directory, a part of the file names."""
 
     label: str
     by_log: dict[str, tuple[Path, ...]]  # name of the log, without rotation, to its files
@@ -104,7 +104,7 @@ _ARCHIVES: Mapping[bytes, str] = {b"PK\x03\x04": "unzip", b"\x28\xb5\x2f\xfd": "
 
 
 def unpacked(raw: BufferedReader, path: Path) -> Packed | BufferedReader:
-    """The bytes of a log file that is open, by how it begins and not by its name. Raises ArchiveError."""
+    """The unpacked bytes of an open log file; its first bytes, not its name, decide. Raises ArchiveError."""
     begins = raw.peek(8)[:8]
     how = next((how for magic, how in _ARCHIVES.items() if begins.startswith(magic)), None)
     if how is not None:
@@ -132,7 +132,7 @@ def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """A file name as the log that it is (None: no Nacos log) and what else it says, which may be a node."""
+    """The log that a file name names (None: no Nacos log), and the rest of the name, which may be a node."""
     bare = _DATED.sub("", _LOG.sub("", _ROTATION.sub("", name)))
     known = _KNOWN.search(bare)
     if known is None:

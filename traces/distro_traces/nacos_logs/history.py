@@ -1,12 +1,12 @@
-"""From deeds to trace rows: what each node held, and which of its records are two ends of one call.
+"""From actions to trace rows: the clients that each node held, and the records that are two ends of one call.
 
-What a node holds of a client is the set of services that its log says the client publishes, from the client's
-`connect` on; of a client that is older than the logs this is unknown, and no row about its content is written.
-Whether a client is the node's own or a copy is known only where the logs would name a copy (`Coverage`); else `owned`
-is null and the row is `observed`, which accuses nobody. Where a file is missing in the middle (`holes`), what was known
-of the node is forgotten, as far as the file would have changed it.
-A call's target logs neither who sent it nor what was answered, so both ends are brought together by client, operation
-and target: the latest call that is not received yet.
+The content of a client on a node is the set of services that its log shows as published, from the client's `connect`
+on; the content of a client that is older than the logs is unknown, and no row about it is written. Whether a client is
+the node's own or a copy is known only where the logs would name a copy (`Coverage`); else `owned` is null and the row
+is `observed`, which names no owner. Where a file is missing in the middle (`holes`), the state of the node is
+forgotten, as far as the file would have changed it.
+A call's target logs neither the sender nor the answer, so both ends are matched by client, operation and target: a
+received request belongs to the latest call that is not received yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from distro_traces.nacos_logs.coverage import CALLS, CLIENTS, COPIES, Coverage
 from distro_traces.nacos_logs.facts import Fact, What
 from distro_traces.nacos_logs.holes import Hole
 from distro_traces.nacos_logs.troubles import Troubles
-from distro_traces.nacos_logs.window import WINDOW_MS, Deed
+from distro_traces.nacos_logs.window import WINDOW_MS, Action
 from distro_traces.ndjson import EventFields, Recorder
 from distro_traces.unreached import Unreachables
 
@@ -66,12 +66,12 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Node:
-    """What the log of one node has said so far."""
+    """The state of one node in its log so far."""
 
     whole: bool = False  # logged from its start on: what is not held here, the node does not hold
     has_started: bool = False
-    starting_ms: int | None = None  # since when nothing but its start is logged
-    has_lived: bool = False  # more is logged of it than a start and a list of members
+    starting_ms: int | None = None  # since when only its start is logged
+    has_lived: bool = False  # it logs more than a start and a list of members
     held: dict[str, _Held] = field(default_factory=dict)
     members: str = ""
     received: dict[str, tuple[int, str]] = field(default_factory=dict)  # client: when, message
@@ -83,10 +83,10 @@ class _Node:
 
 class History:
     """Writes the rows of one import. `began_ms` is the first stamp; `coverage` and `holes`: by node, what its logs can
-    show, and where a file is missing.
+    show, and the missing files.
 
-    What revision a copy has is said when it is known: it is that of the message by which it came to be; what becomes of
-    it by a further one depends on the `release`, and a verify that fails says what it is.
+    The revision of a copy is recorded when it is known: it is that of the message that created the copy; the effect of
+    a further message depends on the `release`, and a failed verify reports the revision.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class History:
         self._refused: dict[tuple[str, str], tuple[int, str]] = {}  # target, client: when, message
         self._taken = 0
 
-    def take(self, name: str, deed: Deed) -> None:
-        """The next deed of a node."""
-        fact, node = deed.fact, self._nodes[name]
+    def take(self, name: str, action: Action) -> None:
+        """Handle the next action of a node."""
+        fact, node = action.fact, self._nodes[name]
         ahead = self._holes.get(name)
         while ahead and ahead[0].from_ms < fact.at_ms:
             self._cross(name, node, ahead.popleft())
@@ -141,9 +141,9 @@ class History:
             case What.CONNECT | What.PUBLISH | What.WITHDRAW | What.HEALTH:
                 self._change(name, node, fact)
             case What.EXPIRE:
-                self._expire(name, node, deed)
+                self._expire(name, node, action)
             case What.APPLY:
-                self._apply(name, node, deed)
+                self._apply(name, node, action)
             case What.REMOVE | What.DISCONNECT:
                 self._end(name, node, fact)
             case What.CALL:
@@ -155,9 +155,9 @@ class History:
             case What.CALL_ENDS | What.CALL_FAILS:
                 self._call_ends(name, node, fact)
             case What.RECEIVED:
-                self._receive(name, node, deed)
+                self._receive(name, node, action)
             case What.VERIFY | What.VERIFY_DIFFERS:
-                self._verified(name, node, deed)
+                self._verified(name, node, action)
             case What.VERIFY_REFUSED | What.VERIFY_FAILED:
                 self._verify_fails(name, node, fact)
             case What.LOAD | What.LOAD_ENDS | What.LOAD_FAILS:
@@ -166,7 +166,7 @@ class History:
     # The node
 
     def _cross(self, name: str, node: _Node, hole: Hole) -> None:
-        """A file is missing here: forget what it may have changed. Of a file with all logs that is everything."""
+        """A file is missing here: forget what it may have changed; for a file with all logs, forget everything."""
         is_other = hole.log not in (CALLS, COPIES, CLIENTS)
         node.whole, node.load = False, None
         if hole.log == CLIENTS or is_other:
@@ -201,18 +201,18 @@ class History:
 
     # What it holds
 
-    def _expire(self, name: str, node: _Node, deed: Deed) -> None:
-        if not deed.effects:
+    def _expire(self, name: str, node: _Node, action: Action) -> None:
+        if not action.effects:
             self._skipped[NOTHING_WENT] += 1
-        for effect in deed.effects:
-            expiry = deed.fact
+        for effect in action.effects:
+            expiry = action.fact
             self._change(name, node, effect, f"{expiry['ip']}:{expiry['port']} in {expiry['service']} {EXPIRED}")
 
     def _change(self, name: str, node: _Node, fact: Fact, detail: str | None = None) -> None:
         client = fact.client or ""
         held, was_there = self._held(name, node, client, fact), client in node.held
         by_beats = fact.what is What.HEALTH or detail is not None
-        if held.owned is None and by_beats:  # beats are looked at by the owner alone
+        if held.owned is None and by_beats:  # only the owner checks beats
             held = replace(held, owned=True)
         if held.owned is False and not by_beats:  # by a request to this node, which numbers the content anew
             held = replace(held, revision=None)
@@ -227,18 +227,18 @@ class History:
             kind = Kind.OBSERVED if held.owned is None else Kind.REPLICA_APPLIED
         self._state(name, fact.at_ms, kind, client, held, detail=detail)
 
-    def _apply(self, name: str, node: _Node, deed: Deed) -> None:
-        fact = deed.fact
+    def _apply(self, name: str, node: _Node, action: Action) -> None:
+        fact = action.fact
         client = fact["client"]
         held = node.held.get(client)
-        is_new = held is None and (node.whole or any(effect.what is What.CONNECT for effect in deed.effects))
+        is_new = held is None and (node.whole or any(effect.what is What.CONNECT for effect in action.effects))
         held = held or _Held(False, frozenset() if is_new else None)
         revision = _revision(fact)
         if not is_new and revision != held.revision and not _TAKES_REVISIONS.match(self._release):
-            has_no_batch = any(effect.what is What.NO_BATCH for effect in deed.effects)
+            has_no_batch = any(effect.what is What.NO_BATCH for effect in action.effects)
             keeps = has_no_batch and _KEEPS_REVISIONS.match(self._release)
             revision = held.revision if keeps else None
-        for effect in deed.effects:
+        for effect in action.effects:
             held = _after(held, effect)
         if self._shows_content[name] and not self._coverage[name].reads(CLIENTS, fact.at_ms):
             node.held[client] = replace(held, services=None, revision=revision)
@@ -270,8 +270,8 @@ class History:
             age = "; a client that is older than the logs" if held is None else ""
             self._row(name, fact.at_ms, Kind.OBSERVED, client=client, detail=f"gone; whose it was is not logged{age}")
         else:
-            told = self._coverage[name].tells_copies(fact.at_ms)
-            detail = "no DELETE is logged" if told else "the logs that would name a DELETE do not cover this time"
+            is_covered = self._coverage[name].shows_copies(fact.at_ms)
+            detail = "no DELETE is logged" if is_covered else "the logs that would name a DELETE do not cover this time"
             self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail=detail)
 
     def _held(self, name: str, node: _Node, client: str, fact: Fact) -> _Held:
@@ -282,14 +282,14 @@ class History:
         return _after(held, fact)
 
     def _is_own(self, name: str, node: _Node, fact: Fact) -> bool | None:
-        """Of a client that nothing names as a copy: it is the node's own if a copy would have been named."""
+        """A client that no record names as a copy is the node's own if the logs would have named a copy."""
         if node.own.pop(fact.client or "", None) is not None:
             return True
         coverage, (received_ms, _) = self._coverage[name], node.received.get(fact.client or "", (0, ""))
         might_be_loaded = node.load is not None and not coverage.reads(COPIES, fact.at_ms)
         if might_be_loaded or fact.at_ms - received_ms <= COMES_WITHIN_MS:
             return None
-        return True if coverage.tells_copies(fact.at_ms) else None
+        return True if coverage.shows_copies(fact.at_ms) else None
 
     # Calls
 
@@ -300,7 +300,7 @@ class History:
             message = self._recorder.new_message_id()
             self._on_their_way[call] = (message, name, fact.at_ms)
         if (before := node.calls.get((fact["client"], fact["target"]))) is not None and node.nameless:
-            # The call is made again, so the one before it has ended: that is one of the failures without a name.
+            # The call is repeated, so the one before it has ended: it is one of the failures that name no call.
             failed = node.nameless.popleft()
             if before.since_ms <= failed.at_ms:
                 self._named_fails(name, node, replace(failed, details={**fact.details}))
@@ -338,8 +338,8 @@ class History:
         )
 
     def _nameless_fails(self, name: str, node: _Node, fact: Fact) -> None:
-        """Up to 2.1.0 the record names no call: it is the one that has been open for as long as the exception says, or
-        the only one that is open; else the one that is made again next."""
+        """Up to 2.1.0 the record names no call: it is the one that has been open for the time in the exception, or the
+        only open one; else the one that is repeated next."""
         limit = _TIMEOUT.search(fact.more)
         waited = [key for key, call in node.calls.items() if limit is None or _fits(fact.at_ms - call.since_ms, limit)]
         if len(waited) == 1:
@@ -364,7 +364,7 @@ class History:
             node.held[client] = replace(held, owned=True)
 
     def _forget(self, now_ms: int) -> None:
-        """What was remembered to match records that stand close together; else it would grow with the logs."""
+        """Forget the records kept to match others close to them, so that memory does not grow with the logs."""
         since_ms = now_ms - _FORGETS_MS
         for node in self._nodes.values():
             node.received = {client: got for client, got in node.received.items() if got[0] >= since_ms}
@@ -373,8 +373,8 @@ class History:
         self._unsent = {call: got for call, got in self._unsent.items() if got[0] >= since_ms}
         self._refused = {key: got for key, got in self._refused.items() if got[0] >= since_ms}
 
-    def _receive(self, name: str, node: _Node, deed: Deed) -> None:
-        fact = deed.fact
+    def _receive(self, name: str, node: _Node, action: Action) -> None:
+        fact = action.fact
         operation = "DELETE" if fact["operation"] == "DELETE" else "CHANGE"
         call = (operation, fact["client"], name)
         message, source, _ = self._on_their_way.pop(call, (None, None, 0))
@@ -390,14 +390,14 @@ class History:
             message=message,
             operation=operation,
             client=fact["client"],
-            revision=next((_revision(effect) for effect in deed.effects), None),
+            revision=next((_revision(effect) for effect in action.effects), None),
         )
 
-    def _verified(self, name: str, node: _Node, deed: Deed) -> None:
-        """A verify comes; where the copy has another revision than it asks for, the node says both."""
-        fact, client, message = deed.fact, deed.fact["client"], self._recorder.new_message_id()
+    def _verified(self, name: str, node: _Node, action: Action) -> None:
+        """Handle a received verify; where the copy has another revision, the node logs both."""
+        fact, client, message = action.fact, action.fact["client"], self._recorder.new_message_id()
         node.received[client] = (fact.at_ms, message)
-        differs = fact if fact.what is What.VERIFY_DIFFERS else next(iter(deed.effects), None)
+        differs = fact if fact.what is What.VERIFY_DIFFERS else next(iter(action.effects), None)
         asked = None if differs is None else int(differs["remote"])
         self._row(
             name,
@@ -444,7 +444,7 @@ class History:
         )
 
     def _member_at(self, ip: str) -> str | None:
-        """The only member with this address, whatever its port."""
+        """The only member with this address, on any port."""
         found = [node for node in self._recorder.header.nodes if split_address(node)[0].strip("[]") == ip.strip("[]")]
         return found[0] if len(found) == 1 else None
 
@@ -532,7 +532,7 @@ def _after(held: _Held, fact: Fact) -> _Held:
 
 
 def _published(client: str, services: frozenset[_Service] | tuple[()]) -> list[Published]:
-    """The instances as far as the logs name them: of an ip:port client they are in its id."""
+    """The instances that the logs name: those of an ip:port client are in its id."""
     address, _, is_ip_port = client.partition("#")
     ip, port = split_address(address) if is_ip_port else ("", "0")
     return [Published(*service, ip, int(port) if port.isdigit() else 0) for service in services]

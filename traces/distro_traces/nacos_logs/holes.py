@@ -1,9 +1,9 @@
-"""Where a rotated file of a log is missing, so that what it had is unknown.
+"""Missing rotated files of a log, whose records are unknown.
 
-Servers rotate their logs, and what reaches the person on call is often not all of it: one file was deleted, forgotten,
-or cannot be read. Two signs: a number is missing in the row of names (`.1`, `.3`), or, between files that no row of
-numbers joins, lies more time than ever between two records within them. Either way nothing is concluded from what is
-not logged in that time.
+Servers rotate their logs, and often a file was deleted, forgotten or cannot be read. Two signs show it: a number is
+missing in the file names (`.1`, `.3`), or, where names have no consecutive numbers, the pause between two files is
+longer than any pause between two records within them. In both cases nothing is concluded from missing records in that
+time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from distro_traces.nacos_logs.records import Part
 
 _PAUSE_MS = 10_000
-"""A shorter time between two files needs no explanation."""
+"""A shorter pause between two files is no hole."""
 _MANY = 50
 _NUMBER = re.compile(
     r"(?:[._-](?P<date>\d{4}-?\d\d-?\d\d)[._T-]?)?(?:\.?(?P<number>\d{1,3}))?(?:\.log|\.txt)?(?:\.gz)?$"
@@ -38,7 +38,7 @@ class Hole:
 
 
 def holes(parts: Iterable[Part]) -> list[Hole]:
-    """Those between the files of one node, in order of time."""
+    """The holes between the files of one node, in order of time."""
     by_log: defaultdict[str, list[Part]] = defaultdict(list)
     for part in parts:
         by_log[part.log].append(part)
@@ -82,7 +82,7 @@ def rotation(name: str) -> tuple[str, int | None]:
 def _missing(
     one: tuple[str, int | None], other: tuple[str, int | None], there: set[tuple[str, int | None]]
 ) -> list[str] | None:
-    """The numbers that are missing between two files that follow each other in time; None: their names do not say."""
+    """The numbers missing between two files that follow each other in time; None: their names do not show it."""
     if one[0] != other[0] or one[1] is None or other[1] is None:
         return None
     first, last = sorted((one[1], other[1]))

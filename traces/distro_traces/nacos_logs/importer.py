@@ -1,7 +1,7 @@
-"""The logs of all nodes as one recording, and what they tell of what went wrong.
+"""The logs of all nodes as one recording, and the troubles that they report.
 
-Two passes, each a stream: the first (`survey`) learns what must be known before the first row, since the header comes
-first; the second writes. What the logs cannot show stands in the header, what was skipped is counted by reason.
+Two passes, each a stream: the first (`survey`) collects the facts for the header, which comes before the first row; the
+second writes the rows. The header lists the facts that the logs cannot show; skipped records are counted by reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distro_traces.nacos_logs.history import History
 from distro_traces.nacos_logs.records import Quiet, records
 from distro_traces.nacos_logs.survey import Node, NoLogsError, OnPart, logs_of, size_of, survey
 from distro_traces.nacos_logs.troubles import Trouble, Troubles
-from distro_traces.nacos_logs.window import Deed, deeds
+from distro_traces.nacos_logs.window import Action, actions
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import ARROW, EVERY, FACTS, Observed
 from distro_traces.unreached import Unreachables
@@ -39,7 +39,7 @@ _CONTENT = frozenset({What.CONNECT, What.DISCONNECT, What.PUBLISH, What.WITHDRAW
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """What was read of one node: `logs` with their lowest level, `from_ms` and `until_ms` since the trace began;
+    """The logs read of one node: `logs` with their lowest level, `from_ms` and `until_ms` since the trace began;
     `is_named`: do the logs, or the user, say its address?"""
 
     node: str
@@ -51,7 +51,7 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did. `troubles` are not verdicts: they are what the servers say, in order of time."""
+    """What an import did. `troubles` are reports of the servers, in order of time, not verdicts."""
 
     path: Path
     events: int
@@ -119,11 +119,11 @@ def import_logs(
             troubles=troubles,
         )
         again = _Again(on_part, sum(size_of(part.path) for one in known for part in one.to_read_again))
-        streams = [_deeds_of(one, troubles, skipped, again.read) for one in known]
-        for _, _, name, deed in heapq.merge(*streams, key=lambda item: item[:2]):
-            history.take(name, deed)
+        streams = [_actions_of(one, troubles, skipped, again.read) for one in known]
+        for _, _, name, action in heapq.merge(*streams, key=lambda item: item[:2]):
+            history.take(name, action)
     missing = [(one.name, hole) for one in known for hole in one.sure_holes]
-    told = troubles.found(began_ms, list(unreached.found()), list(endings.found()), missing)
+    found = troubles.found(began_ms, list(unreached.found()), list(endings.found()), missing)
     return Imported(
         recorder.path,
         recorder.events,
@@ -133,8 +133,8 @@ def import_logs(
         observed.limits,
         recorder.header.began or "",
         tuple(_span(one, began_ms) for one in known),
-        tuple(told[:TROUBLES_MAX]),
-        max(0, len(told) - TROUBLES_MAX),
+        tuple(found[:TROUBLES_MAX]),
+        max(0, len(found) - TROUBLES_MAX),
     )
 
 
@@ -152,7 +152,7 @@ def _refuse_unknown(labels: set[str], found: tuple[LogFiles, ...], known: list[N
 
 
 class _Again:
-    """How far the second pass is."""
+    """Progress of the second pass."""
 
     def __init__(self, on_part: OnPart | None, total: int) -> None:
         self._on_part = on_part
@@ -164,14 +164,14 @@ class _Again:
             self._on_part(None, self._done, self._total)
 
 
-def _deeds_of(
+def _actions_of(
     one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
-) -> Iterator[tuple[int, int, str, Deed]]:
-    """With what they are merged by: a time that never goes back within a node, and the place in its log."""
+) -> Iterator[tuple[int, int, str, Action]]:
+    """Each action with its sort key: a time that never goes back within a node, and the place in its log."""
     latest_ms = 0
-    for position, deed in enumerate(deeds(_facts(one, troubles, skipped, on_read), skipped)):
-        latest_ms = max(latest_ms, deed.fact.at_ms)
-        yield latest_ms, position, one.name, deed
+    for position, action in enumerate(actions(_facts(one, troubles, skipped, on_read), skipped)):
+        latest_ms = max(latest_ms, action.fact.at_ms)
+        yield latest_ms, position, one.name, action
 
 
 _TROUBLES_ONLY = frozenset(
@@ -201,7 +201,7 @@ def _facts(one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
         if fact is None:
             skipped[SAYS_NOTHING] += 1
             continue
-        if fact.what is not What.CALL_FAILS or fact.client is not None:  # whose call that was, `History` finds out
+        if fact.what is not What.CALL_FAILS or fact.client is not None:  # `History` finds the call
             troubles.take(one.name, fact)
         if last_ms is not None:
             yield Fact(fact.at_ms, fact.what, {"last_ms": str(last_ms)}, fact.log, fact.place)
@@ -210,7 +210,7 @@ def _facts(one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
 
 
 class _Latest:
-    """When the last record of a node was, whatever it said."""
+    """The time of the last record of a node, with or without a fact."""
 
     def __init__(self, ends: list[int]) -> None:
         self._ends = ends  # of parts that are not read again
@@ -259,7 +259,7 @@ def _observed(known: list[Node], release: str | None, began_ms: int) -> Observed
         reported=tuple(one.name for one in known if one.shows(_CONTENT | _APPLIES)),
         sent=tuple(name + ARROW + EVERY for name in calls),
         received=tuple(EVERY + ARROW + name for name in calls),
-        operations=("CHANGE", "DELETE", "SNAPSHOT"),  # a VERIFY that passes is logged by nobody but its receiver
+        operations=("CHANGE", "DELETE", "SNAPSHOT"),  # only its receiver logs a VERIFY that succeeds
         values=tuple(name for name, is_shown in values.items() if is_shown),
         lossless=False,
         covered=covered,

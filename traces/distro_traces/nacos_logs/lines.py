@@ -1,9 +1,9 @@
-"""One line of a log file: when it was written, what it says, and which file it came from.
+"""One line of a log file: its time, its text, and its source file.
 
-Nobody can know the pattern of a log: operators change it, and whatever carries the lines (a container runtime, a
-shipper, grep) wraps them. So a line is unwrapped first (JSON, CSV, HTML escapes, the file name that grep puts in
-front), and then it begins a record if it has a date and a time near its beginning. The stamp that the server wrote is
-the one closest to the message: what stands before it, or beside it in JSON, is when the line was collected.
+The pattern of a log is unknown: operators change it, and the tools that transport the lines (a container runtime, a
+shipper, grep) wrap them. So a line is unwrapped first (JSON, CSV, HTML escapes, the file name that grep puts in
+front); it begins a record if it has a date and a time near its beginning. The stamp that the server wrote is the one
+closest to the message: a stamp before it, or beside it in JSON, is the time at which the line was collected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONE_DOCUMENT = (
     "many records in one JSON value; write one record a line (logcli: --output=jsonl, jq: -c '.data.result[].values[]')"
 )
 _RECORD = 40
-"""Characters. A text with a stamp that is longer is a record, and not only a time."""
+"""Characters. A longer text with a stamp is a record, not only a time."""
 
 STAMP_WITHIN = 200
 """Characters. A date that comes later is part of the message."""
@@ -79,12 +79,12 @@ class OneDocumentError(TraceError):
 
 
 class Line(NamedTuple):
-    """`at_ms`: the stamp of the server, or the only one in a plain line; `outer_ms`: that of what collected it."""
+    """`at_ms`: the stamp of the server, or the only one in a plain line; `outer_ms`: the stamp of the collector."""
 
     text: str
     at_ms: int | None
     outer_ms: int | None = None
-    source: str = ""  # the file, and host, that the line itself names
+    source: str = ""  # the file, and host, named in the line
 
 
 class LineReader:
@@ -156,7 +156,7 @@ class LineReader:
 
     def _of_json(self, found: Mapping[str, Any]) -> Line | None:
         message = next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
-        if message is None:  # in a field of another name: the longest text in which a server's stamp stands
+        if message is None:  # in a field of another name: the longest text with a stamp of a server
             texts = [text for text in _texts_in(found) if self._stamps_ms(text)[0] is not None and len(text) > _RECORD]
             if len(texts) > 1:
                 raise OneDocumentError
@@ -177,7 +177,7 @@ class LineReader:
         return line._replace(outer_ms=outer_ms if line.outer_ms is None else line.outer_ms)
 
     def _stamps_ms(self, text: str) -> tuple[int | None, int | None]:
-        """The last of the stamps that stand together before the message, and the first one if there are several."""
+        """The last of the adjacent stamps before the message, and the first one if there are several."""
         last_ms, first_ms, end = None, None, 0
         while True:
             found = next((m for each in _STAMPS if (m := each.search(text, end, end + STAMP_WITHIN))), None)

@@ -2,8 +2,8 @@
 
 A record begins with a line that has a date and a time near its beginning (`lines`) and takes all lines up to the next
 such line (stack traces). A file may hold the lines of several others (grep over rotated files, a shipper's stream);
-these are read as if each was a file of its own, a *part*. A file in which the time goes back was put together from
-several: its stretches are put in order, unless they overlap; then nobody can say what came first, and it is refused.
+each of these, a *part*, is read like a file of its own. A file in which the time goes back was joined from several: its
+stretches are sorted by time, unless they overlap; then the order is unknown, and the file is refused.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ class Record(NamedTuple):
 
 
 class Quiet(NamedTuple):
-    """Records that follow each other in a file and say nothing that matters, `amount` of them, unread."""
+    """`amount` consecutive records of a file without a fact, not read singly."""
 
     first_ms: int
     last_ms: int
     first_line: int
     last_line: int
     amount: int
-    pause_ms: int  # what a pause between two of them may well be
+    pause_ms: int  # a usual pause between two of them
     log: str
     lines: list[bytes]
     levels: tuple[bytes, ...]  # no other word for a level of debugging or information is in them
@@ -111,7 +111,7 @@ class Quiet(NamedTuple):
         return next((ms for ms in found if ms is not None and ms < at_ms), self.first_ms)
 
     def at_level(self, words: tuple[bytes, ...]) -> tuple[int, int] | None:
-        """From when to when records have one of the words where a level stands."""
+        """The time span of the records that have one of the words in the place of the level."""
         there = tuple(word for word in words if word in self.levels)
         if not there:
             return None
@@ -161,7 +161,7 @@ class Part:
         return max(stretch.last_ms for stretch in self.stretches)
 
     def extend(self, record: Record | Quiet) -> None:
-        """Take note of where a record is. Raises DisorderError when the stretches are too many to be rotated files."""
+        """Add the place of a record. Raises DisorderError when the stretches are too many to be rotated files."""
         first_line, last_line, last_ms = record.first_line, record.last_line, record.last_ms
         self.amount += record.amount
         self.longest_pause_ms = max(self.longest_pause_ms, record.pause_ms)
@@ -242,10 +242,10 @@ class _Cutter:
         self.is_cut = False
         self._open: tuple[int, str, int, str, bool] | None = None  # of a record: stamp, text, line, source, is cut
         self._more: list[str] = []
-        self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside that of what collected them
+        self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside the collector's
 
     def take(self, raw: bytes, number: int) -> Iterator[tuple[str, Record]]:
-        """A line that is read as what it says; yields the record before it, if it begins another one."""
+        """Add a line; yields the record before it, if the line begins another one."""
         raw = raw.rstrip()
         if not raw:
             return
@@ -263,7 +263,7 @@ class _Cutter:
                 self._has_own.add(named)
             elif named not in self._has_own:
                 stamped_ms = line.outer_ms if stamped_ms is None else stamped_ms
-            else:  # one stamp where there should be two: the next line of the same record, as it was collected
+            else:  # one stamp in place of two: the next collected line of the same record
                 stamped_ms = None
         if stamped_ms is not None:
             yield from self.end()
@@ -292,7 +292,7 @@ class _Cutter:
         self._open, self._more = None, []
 
     def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
-        """Lines that need not be read one by one: none has a mark."""
+        """Add lines of which none has a mark, without reading them singly."""
         begin = 0
         while begin < len(lines) and self._open is not None and self._reader.plain_ms(lines[begin]) is None:
             yield from self.take(lines[begin], number + begin)  # it may continue the record before it
@@ -308,7 +308,7 @@ class _Cutter:
         yield "", quiet
 
     def _quiet(self, lines: list[bytes], number: int) -> Quiet | None:
-        """All lines as one thing; None: they have to be read, being wrapped or out of order."""
+        """All lines as one `Quiet`; None: they must be read singly, since they are wrapped or out of order."""
         if self._reader.plain_ms(lines[0].rstrip()) is not None:
             stamps = [line[:_STAMP] for line in lines]
             if b"".join(stamps).translate(_DIGITS).count(_PLAIN) < len(lines):
@@ -351,16 +351,16 @@ def records(
     marks: tuple[bytes, ...],
     on_read: OnRead | None = None,
 ) -> Iterator[Record | Quiet]:
-    """The records of a node's parts in the order of their stamps; one that is in two files comes once. What says
-    nothing of replication may come as `Quiet`, at its first stamp."""
+    """The records of a node's parts in the order of their stamps; a record in two files comes once. Records
+    without a fact of replication may come as `Quiet`, at their first stamp."""
     rank = {log: position for position, log in enumerate(NACOS_LOGS)}
 
     def chained(lane: Sequence[Part]) -> Iterator[Record | Quiet]:
         for part in lane:
             for number, stretch in enumerate(part.ordered()):
                 is_first = number == 0 and not part.source
-                counted, told = (skipped, on_read) if is_first else (Counter[str](), None)
-                for source, record in read_file(part.log, part.path, zone, counted, marks, told):
+                counted, progress = (skipped, on_read) if is_first else (Counter[str](), None)
+                for source, record in read_file(part.log, part.path, zone, counted, marks, progress):
                     if record.first_line > stretch.last_line:
                         break
                     if source == part.source and record.first_line >= stretch.first_line:

@@ -1,8 +1,7 @@
-"""The first pass over the logs: what must be known before the first row can be written.
+"""The first pass over the logs: the facts that are needed before the first row can be written.
 
-Which node each file is of, which members there are, the release, which logs were read at which level over which time
-(`Coverage`), and in which order the files of a log follow each other. Every file is read once, by itself; what is kept
-of it does not grow with it.
+It finds the node of each file, the members, the release, the coverage of the logs (`Coverage`), and the order of the
+files of a log. Every file is read once, by itself; memory does not grow with its size.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ class NoLogsError(TraceError):
 
 @dataclass(slots=True)
 class Node:
-    """What the first pass learned of one node. `label`: the directory or part of the file names; `name`: its address,
+    """Results of the first pass for one node. `label`: the directory or part of the file names; `name`: its address,
     else the label."""
 
     label: str
     zone: tzinfo
     directory: str = ""  # the label without what lines name as their source
     parts: list[Part] = field(default_factory=list)
-    own: Counter[str] = field(default_factory=Counter)  # addresses that only the node itself can have
+    own: Counter[str] = field(default_factory=Counter)  # addresses that can only be the node's own
     others: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     releases: Counter[str] = field(default_factory=Counter)
@@ -70,7 +69,7 @@ class Node:
 
     @property
     def to_read_again(self) -> list[Part]:
-        """Those with facts, and those within which the node was started: their last record before that counts."""
+        """The parts with facts, and those with a start of the node: their last record before the start counts."""
         return [
             part
             for part in self.parts
@@ -93,7 +92,7 @@ def survey(
     names: Mapping[str, str],
     on_part: OnPart | None = None,
 ) -> list[Node]:
-    """The nodes of these files that say something of replication. Raises NoLogsError, DisorderError."""
+    """The nodes whose files have facts of replication. Raises NoLogsError, DisorderError."""
     nodes: dict[str, Node] = {}
     sizes = {path: size_of(path) for files in found for paths in files.by_log.values() for path in paths}
     done, total = 0, sum(sizes.values())
@@ -148,20 +147,20 @@ def _learn(nodes: dict[str, Node], label: str, log: str, path: Path, zone: tzinf
         else:
             _note(node, part, coverage, record._replace(log=part.log))
     for _, part, _ in parts.values():
-        part.ordered()  # refuses what has no order before anything is written
+        part.ordered()  # refuses files without an order before any row is written
     return touched
 
 
 def _look_for_holes(node: Node) -> None:
-    """What the files of a node cover together, and where one is missing. Of logs without a fact nothing is said."""
-    told = {log for log, files in node.coverages.items() if any(each.spans for each in files)}
-    node.holes = holes(part for part in node.parts if part.log in told)
+    """Set the joint coverage of a node's files, and the holes between them, for the logs that have a fact."""
+    with_facts = {log for log, files in node.coverages.items() if any(each.spans for each in files)}
+    node.holes = holes(part for part in node.parts if part.log in with_facts)
     whole = [joined(files, [hole for hole in node.holes if hole.log == log]) for log, files in node.coverages.items()]
     node.coverage = joined(whole, node.holes)
 
 
 def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
-    """Log and node of what a line says that it comes from, `n1/logs/naming-server.log.1` or a host or both."""
+    """Log and node of the source that a line names, `n1/logs/naming-server.log.1` or a host or both."""
     if not source:
         return log, label
     path = PurePosixPath(source)
@@ -199,11 +198,11 @@ def _note(node: Node, part: Part, coverage: Coverage, record: Record) -> None:
 def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
     """Each node its address: as given, as received messages name it, as the only member left, as the only member with
     the host that the directory is called after; or its label."""
-    everybody = set().union(*(node.members | node.others for node in nodes), *(node.own for node in nodes))
+    addresses = set().union(*(node.members | node.others for node in nodes), *(node.own for node in nodes))
     for node in nodes:
         left = node.members - node.others
         host = node.label.rpartition("/")[2]
-        alike = {member for member in everybody if split_address(member)[0].strip("[]") == host}
+        alike = {member for member in addresses if split_address(member)[0].strip("[]") == host}
         found = [*(name for name, _ in node.own.most_common(1)), *(left if len(left) == 1 else ())]
         found += alike if len(alike) == 1 else ()
         node.name = one_name(names.get(node.label) or (found[0] if found else node.label))
@@ -216,7 +215,7 @@ def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
 
 
 def _joined(nodes: list[Node], names: Mapping[str, str]) -> list[Node]:
-    """One node for each name: what lies in several directories is joined where the logs themselves say who they are."""
+    """One node for each name: several directories are joined where the logs themselves name their node."""
     by_name: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
         by_name[node.name].append(node)

@@ -1,11 +1,11 @@
-"""What went wrong, in order of time, as the servers themselves say it: the story that an operator reads first.
+"""Troubles that the servers themselves report, in order of time: the first page for an operator.
 
-A trouble is an episode: the first record that says so, how often it was said, and the record that says it is over, if
-there is one. None of them is a verdict, and none follows from the absence of a record that a missing file may have.
-Kinds, by what they explain: a server in 1.x mode, a node that does not load (and so verifies nothing), a member that
-another does not take for UP, a link on which calls fail, a client whose connection was closed by the server, a copy
-that goes and comes again, registrations that were dropped, pushes that fail; changes that never reached a member,
-copies that differ at the end, and files that are missing.
+A trouble is an episode: the first record that reports it, the number of such records, and the record that ends it, if
+there is one. No trouble is a verdict, and none follows from the absence of a record that a missing file may have.
+Kinds, by how much they explain: a server in 1.x mode, a node that does not load (and so verifies nothing), a member
+that another does not list as UP, a link on which calls fail, a client whose connection was closed by the server, a
+copy that is removed and applied again, registrations that were dropped, pushes that fail; changes that never reached a
+member, copies that differ at the end, and missing files.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from distro_traces.nacos_logs.holes import Hole
 from distro_traces.unreached import Unreached
 
 FLAPS = 3
-"""So often a copy must go and come again to be told."""
+"""A copy that is removed and applied again this many times is reported."""
 KEPT_MAX = 10_000
-"""So many episodes are kept; further ones are not told. A member or a link has one at a time."""
+"""Limit of episodes; further ones are not reported. A member or a link has one at a time."""
 _BRIEF_MS = {"not-loaded": 10_000, "old-mode": 300_000}
-"""What ends sooner belongs to every start."""
-_TOLD_TWICE_MS = 60_000
-"""What is said again after a longer time is another episode."""
+"""Shorter episodes are part of every start and not reported."""
+_SEPARATE_MS = 60_000
+"""A record after a longer pause begins another episode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """`until_ms`: null when nothing says that it ended. Times in milliseconds since the trace began."""
+    """`until_ms`: null when no record ends it. Times in milliseconds since the trace began."""
 
     kind: str
     node: str
@@ -69,8 +69,8 @@ class Troubles:
     def __init__(self) -> None:
         self._open: dict[_Key, _Episode] = {}
         self._over: list[_Episode] = []
-        self._removed: dict[tuple[str, str], int] = {}  # node, client: when its copy went
-        self._listed: dict[str, set[str]] = {}  # node: members that it once took for healthy
+        self._removed: dict[tuple[str, str], int] = {}  # node, client: when its copy was removed
+        self._listed: dict[str, set[str]] = {}  # node: members that it once listed as healthy
 
     def take(self, node: str, fact: Fact) -> None:
         note = _NOTES.get(fact.what)
@@ -81,21 +81,21 @@ class Troubles:
         self, began_ms: int, unreached: list[Unreached], differing: list[Differs], holes: list[tuple[str, Hole]]
     ) -> list[Trouble]:
         """In order of time; a server in 1.x mode first, since it explains the rest."""
-        episodes = [_settled(each) for each in (*self._over, *self._open.values()) if _is_told(each)]
-        told = [_trouble(each, began_ms) for each in episodes]
+        episodes = [_settled(each) for each in (*self._over, *self._open.values()) if _is_reported(each)]
+        troubles = [_trouble(each, began_ms) for each in episodes]
         places = {(each.node, each.subject): each.place for each in episodes if each.kind == "link"}
-        told += [_never_reached(each, places.get((each.node, each.member), "")) for each in unreached]
+        troubles += [_never_reached(each, places.get((each.node, each.member), "")) for each in unreached]
         never = {(each.client, each.member) for each in unreached}
-        told += [_differs(each) for each in differing if (each.client, each.node) not in never]
-        told += [_hole(node, hole, began_ms) for node, hole in holes]
-        return sorted(told, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
+        troubles += [_differs(each) for each in differing if (each.client, each.node) not in never]
+        troubles += [_hole(node, hole, began_ms) for node, hole in holes]
+        return sorted(troubles, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
 
     # Episodes
 
     def _say(self, kind: str, node: str, subject: str, fact: Fact, what: str) -> None:
         key = (kind, node, subject)
         found = self._open.get(key)
-        if found is not None and kind in _SEPARATE and fact.at_ms - found.last_ms > _TOLD_TWICE_MS:
+        if found is not None and kind in _SEPARATE and fact.at_ms - found.last_ms > _SEPARATE_MS:
             self._close(key, found.last_ms)
             found = None
         if found is None:
@@ -107,10 +107,10 @@ class Troubles:
 
     def _close(self, key: _Key, at_ms: int) -> None:
         found = self._open.pop(key, None)
-        if found is not None and _is_told(found):
+        if found is not None and _is_reported(found):
             self._over.append(replace(found, until_ms=at_ms))
 
-    # What a fact says
+    # The facts
 
     def _starts(self, node: str, fact: Fact) -> None:
         self._listed.pop(node, None)
@@ -243,13 +243,13 @@ _REPORTED = "reported to while it is not UP"
 
 
 def _settled(each: _Episode) -> _Episode:
-    """A member whose state is known from reports to it alone is known not to be UP until the last of them."""
+    """A member known only from reports sent to it is not UP until the last of these reports."""
     return replace(each, until_ms=each.last_ms) if each.until_ms is None and set(each.said) == {_REPORTED} else each
 
 
-def _is_told(each: _Episode) -> bool:
+def _is_reported(each: _Episode) -> bool:
     if each.kind == "member" and each.said == {_REPORTED: 1}:
-        return False  # sent in the moment in which the list changed
+        return False  # sent while the list changed
     if each.kind == "flapping":
         return each.said["came again after a DELETE"] >= FLAPS
     if each.kind in _BRIEF_MS and each.until_ms is not None:

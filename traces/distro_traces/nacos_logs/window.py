@@ -1,8 +1,9 @@
-"""Facts that are one thing: a few milliseconds of looking ahead in the log of one node.
+"""Facts of one action: a look-ahead of a few milliseconds in the log of one node.
 
-A server logs one deed in several records, often in different files: that a call starts, that it is cancelled because
+A server logs one action in several records, often in different files: that a call starts, that it is cancelled because
 the target is not up, that it ended with `false`; that a client was received, that it connected, what it publishes.
-Taken singly they tell what never was: a request that nobody sent, a client of this revision with nothing published.
+Read singly they report events that never happened: a request that was not sent, a client of this revision that
+publishes nothing.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ _ENDS_EFFECTS = frozenset({What.APPLY, What.REMOVE, What.DISCONNECT, What.RECEIV
 _ARRIVALS = frozenset({What.RECEIVED, What.VERIFY})
 
 
-class Deed(NamedTuple):
-    """A fact with those that belong to it: for APPLY, what it made of the client; for RECEIVED, the APPLY that is the
-    next deed; for VERIFY, that the copy has another revision; for EXPIRE, what went; for REMOVE, its DISCONNECT."""
+class Action(NamedTuple):
+    """A fact with the facts that belong to it: for APPLY, its effects on the client; for RECEIVED, the APPLY that is
+    the next action; for VERIFY, the differing revision; for EXPIRE, the WITHDRAW; for REMOVE, its DISCONNECT."""
 
     fact: Fact
     effects: tuple[Fact, ...] = ()
 
 
-def deeds(facts: Iterable[Fact], skipped: Counter[str]) -> Iterator[Deed]:
-    """The deeds of one node in their order; of calls, only those that were made."""
+def actions(facts: Iterable[Fact], skipped: Counter[str]) -> Iterator[Action]:
+    """The actions of one node in their order; cancelled calls are left out."""
     waiting: deque[Fact] = deque()
     alike: defaultdict[str, deque[Fact]] = defaultdict(deque)
-    taken: set[int] = set()  # by identity: facts of the window that another one took with it
+    taken: set[int] = set()  # by identity: facts of the window that belong to an earlier one
 
-    def first() -> Iterator[Deed]:
+    def first() -> Iterator[Action]:
         fact = waiting.popleft()
         ahead = alike[_subject(fact)]
         ahead.popleft()
@@ -50,7 +51,7 @@ def deeds(facts: Iterable[Fact], skipped: Counter[str]) -> Iterator[Deed]:
         if fact.what in (What.CALL, What.LOAD) and belonging:
             skipped[NOT_SENT] += 1 + len(belonging)
         elif fact.what is not What.CALL_CANCELLED:
-            yield Deed(fact, belonging)
+            yield Action(fact, belonging)
 
     for fact in facts:
         while waiting and waiting[0].at_ms < fact.at_ms - WINDOW_MS:
