@@ -22,7 +22,7 @@ test-all: $(READY)
 	@$(PYTEST)
 
 # Folders in plain English, held to the spelling of codespell and to the words of tools/plain-words.txt.
-PLAIN := impl/distro_impl impl/tests protos tools/alarms.py tools/blocks.py tools/busy.py tools/generate.py tools/json_schema.py tools/ledger.py tools/nightly.py tools/pages tools/pairs.py tools/preflight.sh tools/results.py tools/searches.py tools/track_record.py traces/distro_traces/*.py traces/distro_traces/exports spark/distro_spark/symptoms spark/distro_spark/known.py spark/distro_spark/history.py spark/tests/known_cases conformance/distro_conformance/report conformance/distro_conformance/requirements conformance/distro_conformance/node_mutants docs/architecture.md scenarios docs/explanation docs/tests.md README.md CONTRIBUTING.md SECURITY.md Makefile
+PLAIN := impl/distro_impl impl/tests protos tools/alarms.py tools/blocks.py tools/busy.py tools/generate.py tools/json_schema.py tools/ledger.py tools/nightly.py tools/pages tools/pairs.py tools/preflight.sh tools/results.py tools/searches.py tools/track_record.py traces spark/distro_spark/[!lo]*.py spark/distro_spark/local.py spark/distro_spark/ownership.py spark/distro_spark/invariants spark/distro_spark/symptoms spark/distro_spark/validation spark/tests conformance/distro_conformance/report conformance/distro_conformance/requirements conformance/distro_conformance/node_mutants docs/architecture.md scenarios docs/explanation docs/tests.md README.md CONTRIBUTING.md SECURITY.md Makefile
 
 # Tables of which the other targets test a sample; hours.
 test-tables: $(READY)

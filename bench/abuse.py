@@ -46,7 +46,7 @@ TOLERANCE = 1.15
 
 AT_ONCE = 50
 CALM_S = 8.0
-"""Until the node has noticed that everybody is gone: time-outs of pushes included."""
+"""Until the node has noticed that all clients are gone: time-outs of pushes included."""
 
 
 @dataclass(frozen=True)

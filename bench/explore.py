@@ -94,7 +94,7 @@ class AbsentError(Exception):
     """The checker cannot be built here; the message says why."""
 
 
-def ours(work: Work) -> Count:
+def own_engine(work: Work) -> Count:
     """The engine, properties included, tables filled from nothing; compiled kernels come from the cache."""
 
     def is_deep_enough(progress: Progress) -> bool:
@@ -199,7 +199,7 @@ def compare(configurations: Mapping[str, Work], checkers: Mapping[str, Checker])
 
 
 def ratios(figures: Mapping[str, object]) -> dict[str, float]:
-    """Our states per second over another checker's, by configuration."""
+    """States per second of this engine divided by those of another checker, by configuration."""
     return {
         f"{name}: ours / {which}": round(counts["ours"]["states_per_s"] / count["states_per_s"], 2)
         for name, counts in figures.items()
@@ -221,11 +221,11 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="also more than a hundred million states")
     parser.add_argument("--huge", action="store_true", help="nothing but a billion states")
     options = parser.parse_args()
-    ours(Work(Bounds(clients=2, changes=1, swallows=0)))  # load the kernels: this many states need every one
+    own_engine(Work(Bounds(clients=2, changes=1, swallows=0)))  # load the kernels: this many states need every one
     if options.huge:
         say({"huge": huge()}, options.json)
         return 0
-    checkers: dict[str, Checker] = {"ours": ours}
+    checkers: dict[str, Checker] = {"ours": own_engine}
     absent = {}
     for name, build in (("stateright", stateright), ("spin", spin)):
         try:
@@ -235,7 +235,7 @@ def main() -> int:
     configurations = CONFIGURATIONS if options.quick else {**CONFIGURATIONS, **LONG_CONFIGURATIONS}
     figures, same = compare(configurations, checkers)
     if options.large:
-        figures["large"] = {"ours": ours(Work(LARGE)).figures(), **memory()}
+        figures["large"] = {"ours": own_engine(Work(LARGE)).figures(), **memory()}
     say({"identical_counts": same, "absent": absent, **figures}, options.json)
     return 0 if same else 1
 

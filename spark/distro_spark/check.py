@@ -1,13 +1,13 @@
 """`check`: recorded traces in, one verdict out.
 
-The nodes are looked at first (`cluster`), then every invariant sees all rows of some whole clients at a time
-(`violations`). An engine brings the rows there: this process (`local`) or Spark (`on_spark`); what is made of what they
-give is said here, once.
-Three verdicts: `violates` when an invariant is broken in a way that is not a known failure of the run's profile;
-`inconclusive` when none is, but something needed to say so is missing (rows in quarantine or gone, no checkpoint, no
-event), or a run is not judged for its recording, or violations were too many to be explained; else `conforms`.
-An invariant for which not enough was observed is `not-judged`, and leaves the whole open only when it was asked for by
-name.
+The nodes are measured first (`cluster`); then every invariant reads all rows of some whole clients at a time
+(`violations`). An engine supplies the rows: this process (`local`) or Spark (`on_spark`). This module turns the results
+of either into the verdict.
+Three verdicts: `violates` when an invariant is violated in a way that is not a known failure of the run's profile;
+`inconclusive` when none is, but evidence is missing (rows in quarantine or missing, no checkpoint, no event), or a run
+is not judged since its recording is invalid, or there were too many violations to be explained; else `conforms`.
+An invariant for which not enough was observed is `not-judged`; it makes the verdict `inconclusive` only when it was
+requested by name.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ LISTED_MAX = 200
 
 CHECKPOINT = (
     "a moment of rest at which all nodes should agree: simulate, test and gate record it, logs have none; "
-    "of live servers audit tells whether they agree"
+    "for live servers, audit shows whether they agree"
 )
-"""What a run lacks whose end state is not judged."""
+"""Names the checkpoint that a run lacks when its end state is not judged."""
 
 OWNER = "INV-OWNER"
 INVALID_MAX = 3
-"""So many runs that are not judged are named with the reason."""
+"""Limit of the runs that are named with the reason why they are not judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """What was set aside when the rows were read: reasons for quarantine with their counts, and cut recordings."""
+    """The rows set aside by the reader: reasons for quarantine with their counts, and cut recordings."""
 
     misfits: tuple[Misfit, ...]
     cuts: tuple[CutFile, ...]
 
 
 class Engine(Protocol):
-    """Where the rows are, and what computes over all of them. Frames that it gives are small: rows of nodes, and
+    """The rows and the computations over all of them. Frames that it gives are small: rows of nodes, and
     violations."""
 
     headers: Mapping[str, Header]
@@ -90,7 +90,7 @@ class Engine(Protocol):
         ...
 
     def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-        """In the columns of `VIOLATION_COLUMNS`."""
+        """The violations, in the columns of `VIOLATION_COLUMNS`."""
         ...
 
     def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]: ...
@@ -114,7 +114,7 @@ def check(
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
     measure how long changes took to be everywhere. `responsibility`: for how long none, one or several members claimed
-    each client; INV-OWNER is evaluated too, whichever are named. `replay`: hold every row against the model too, some
+    each client; INV-OWNER is evaluated too, whichever are named. `replay`: check every row against the model too, some
     30,000 a second and core. `sinks` get every
     violation. Raises the TraceError family when a trace cannot be used at all, UnknownInvariantError, SinkError.
     """
@@ -146,7 +146,7 @@ def check(
     )
     if replayed is not None and replayed.undecided:
         reasons += (
-            f"{replayed.undecided} rows could not be held against the model: what came before was not observed",
+            f"{replayed.undecided} rows could not be checked against the model: the rows before them were not observed",
         )
     return CheckResult(
         verdict="violates" if replayed is not None and replayed.rejected else _verdict(results, reasons),
@@ -186,7 +186,7 @@ def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
 
 
 def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:
-    """By run why it is not to be judged."""
+    """By run the reason why it is not judged."""
     found = {**dict(_starts(cluster)), **engine.invalid(cluster)}
     return {run: found[run] for run in sorted(found)}
 
@@ -204,7 +204,7 @@ def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime
 
 
 def _covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
-    """The violations in whose time nothing was missing of what the invariant needs, and by invariant the others."""
+    """The violations during which all facts that the invariant needs were covered, and by invariant the others."""
 
     def is_covered(row: Mapping[str, Any]) -> bool:
         observed, needs = cluster.headers[row["run"]].observed, NEEDS[row["invariant"]]
@@ -300,9 +300,7 @@ def _doubts(
 def _unexplained(results: Iterable[InvariantResult]) -> Iterator[str]:
     for each in results:
         if each.unexplained:
-            yield (
-                f"{each.unexplained} violations of {each.name} were not held against the known failures, being too many"
-            )
+            yield f"{each.unexplained} violations of {each.name} are too many to be compared with the known failures"
 
 
 def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Verdict:

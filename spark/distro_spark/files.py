@@ -1,9 +1,9 @@
 """The file systems that a session can read: `file:`, `hdfs:`, `s3a:` or whatever is configured.
 
-Spark knows how to reach them and with whose rights; Python does not. So files are found by Spark's own index, which
-lists large trees on the executors, and their beginnings are read by Spark's readers there, through DataFrames alone,
-so that a session of Spark Connect will do. What lies on this machine's disk Python opens itself, a hundred times
-quicker. A path without a scheme is one of this machine where it exists here, else of the session's default file system.
+Spark has the configuration and credentials to reach them; Python does not. So Spark's own index finds the files, which
+lists large trees on the executors, and Spark's readers read their beginnings there, through DataFrames alone, so that a
+session of Spark Connect suffices. Python itself opens files on this machine's disk, which is a hundred times faster. A
+path without a scheme is one of this machine if it exists here, else of the session's default file system.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def too_long_line(session: SparkSession, name: str, bytes_max: int) -> int | Non
 
 
 def _on_executors(session: SparkSession, names: Sequence[str], what: str) -> dict[str, bytes]:
-    """What is computed of whole files there."""
+    """Compute over whole files on the executors."""
     if not names:
         return {}
     with _errors(names[0]):
@@ -125,7 +125,7 @@ def is_local(name: str) -> bool:
 
 
 def name_of(uri: str) -> str:
-    """The name of a file that Spark speaks of: `file:/tmp/a%20b` is `/tmp/a b`."""
+    """The name of a file as Spark reports it, decoded: `file:/tmp/a%20b` is `/tmp/a b`."""
     parts = urlsplit(uri)
     if parts.scheme in ("", _FILE):
         return unquote(parts.path)
@@ -133,13 +133,13 @@ def name_of(uri: str) -> str:
 
 
 def literal(name: str) -> str:
-    """Spark takes paths for patterns; ours are names."""
+    """Escape a name, since Spark reads paths as patterns."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", name)
 
 
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """What a file system complains of, in one line."""
+    """The error of a file system, in one line."""
     try:
         yield
     except spark_errors() as error:

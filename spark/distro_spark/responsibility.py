@@ -1,11 +1,11 @@
-"""Who was responsible for each client, over time.
+"""The members responsible for each client, over time.
 
-A member claims a client from when it holds it as its own until it holds it no more, holds it as a copy, or is started
-or stopped; and for two rounds of verification after it has sent what only an owner sends. That alone counts for the
-clients by `ip:port#…`, which change hands without a message (docs/protocol #owner-place). A client's time begins with
-the first claim and ends when no member holds it any more.
+A member claims a client while it holds it as its own, until it holds it no more, holds it as a copy, or is started or
+stopped; and for two rounds of verification after it has sent a request that only an owner sends. Only such requests
+count for the clients by `ip:port#…`, which change their owner without a message (docs/protocol #owner-place). A
+client's time begins with the first claim and ends when no member holds it any more.
 
-    a  ├── claims ──┤            ├ claims …      one claimer, none (nobody renews the copies), one,
+    a  ├── claims ──┤            ├ claims …      one claimer, none (no owner renews copies), one,
     b                       ├────────┤           two for a while, one
        one          none    one  two  one
 """
@@ -21,7 +21,7 @@ from distro_spark.result import ClaimedInterval, Responsibility
 from distro_spark.timeline import EMPTY, Timeline, after, c, is_change, is_gone, is_verify, sent
 
 ROUNDS_MS = 11_000
-"""Two rounds of verification, 5 s apart, and what they may be late."""
+"""Two rounds of verification, 5 s apart, and a tolerance."""
 
 INTERVALS_MAX = 200
 CONNECTION, IP_PORT = "claims of a connection", "claims by ip:port"
@@ -32,13 +32,13 @@ MEASURED = {
     BY_CONNECTION: Needs(state=True, reported=True, owned=True, lossless=True),
     BY_HASH: Needs(state=True, reported=True, owned=True, sent=("VERIFY",), lossless=True),
 }
-"""What is needed to tell who claims a client of a connection, and one by `ip:port#…`; and whether somebody should."""
+"""The facts needed to find the claimers of a client of a connection, and of one by `ip:port#…`; and their owners."""
 
 COLUMNS = {
     **{name: pl.String() for name in ("run", "client", "nodes")},
     **{name: pl.Int64() for name in ("from_ms", "until_ms", "claimers")},
 }
-"""`claimers`: by how many members; -1: that cannot be told of this client. `nodes`: two of them at most."""
+"""`claimers`: the number of claiming members; -1: unknown for this client. `nodes`: two of them at most."""
 
 
 def claims_of(t: Timeline) -> pl.DataFrame:
@@ -93,7 +93,7 @@ def _with_owner(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
 
 
 def _merged(spans: pl.DataFrame) -> pl.DataFrame:
-    """Without overlaps within a (client, node)."""
+    """Merge overlaps within a (client, node)."""
     spans = spans.filter(c("until_ms") > c("from_ms")).sort("client_no", "g", "from_ms")
     reach = c("until_ms").cum_max().shift(1).over("client_no", "g")
     spans = spans.with_columns(part=(c("from_ms") > reach).fill_null(value=True).cum_sum())

@@ -60,7 +60,7 @@ class InvariantResult:
     seconds: float
     clients: int = 0
     undecided: int = 0
-    unexplained: int = 0  # violations that were not held against the known failures, being too many
+    unexplained: int = 0  # violations too many to be compared with the known failures
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The Spark session of this project's entry points, and the Java it needs.
 
 Only entry points (the command line, tests, benchmarks) may call `local_session`: under `spark-submit` the session
-exists already, and library code takes what it is given.
+exists already, and library code takes the session that it is given.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MASTERS = (CONNECT, "local", "spark://", "k8s://", "yarn")
 _LOCAL_SETTINGS = {
     # Each task has a core of its own.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
-    # Executors elsewhere must find the driver: where it is, Spark finds out itself.
+    # Executors on other machines must reach the driver: Spark finds its address itself.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # What is large is partitioned by its size; what is left (a line for each node, say) needs no more than this.
+    # Large data is partitioned by its size; the rest (a line for each node, for example) needs no more than this.
     "spark.sql.shuffle.partitions": "2",
     # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
@@ -55,13 +55,12 @@ __all__ = ["JavaMissingError", "local_session", "require_java"]
 def local_session(
     master: str | None = None, *, small: bool = False, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark for an entry point. Without `master`: as spark-submit says when it runs us, else on this machine.
+    """Start Spark for an entry point. Without `master`: the master of spark-submit, else this machine.
 
-    What spark-submit starts is set up by whoever submits, and nothing is changed of it. Else there is no UI, and
-    little is logged. `small`, on this machine: for recordings of one sitting, where compiling and planning take longer
-    than the work; on millions of events it costs more than it saves. `settings` are
-    Spark's, and win over those made here. Stop the session with `session.stop()`. Raises
-    JavaMissingError before a JVM is started, and SessionError.
+    Settings of a session that spark-submit starts are not changed. Other sessions have no UI and log little. `small`,
+    on this machine: for short recordings, where compiling and planning take longer than the work; on millions of
+    events it costs more than it saves. `settings` are Spark's, and override those made here. Stop the session with
+    `session.stop()`. Raises JavaMissingError before a JVM is started, and SessionError.
     """
     if master is None and _IS_SUBMITTED in os.environ:
         return _built(SparkSession.builder, settings or {}).getOrCreate()
@@ -120,44 +119,45 @@ def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
 
 
 def _interrupt(*_: object) -> None:
-    """In place of PySpark's handler, which talks to the JVM in the middle of a talk and fills the screen with both."""
+    """In place of PySpark's handler, which calls the JVM during another call and prints long errors of both."""
     logging.disable(logging.CRITICAL)
     raise KeyboardInterrupt
 
 
 @contextmanager
 def _ends_held_back() -> Iterator[None]:
-    """Ctrl-C and SIGTERM count once the JVM is up and Spark in it, a second or two later.
+    """Delay Ctrl-C and SIGTERM until the JVM and Spark are up, a second or two later.
 
-    An interrupted PySpark removes the directory in which the JVM wants to report its port; the JVM's main thread dies
-    of that, and the rest of it never ends. One that is up ends when its standard input does, which is with us. But
-    what its main thread makes while the rest ends is removed by nobody, Spark's directory of user files for one.
-    Whoever handles an interrupt hears of it at once, and may lose patience.
+    An interrupted PySpark removes the directory in which the JVM reports its port; then the JVM's main thread fails,
+    and its other threads never end. A JVM that is up ends when its standard input closes, which is with this process.
+    But directories that its main thread creates during the end, Spark's directory of user files for one, remain. An
+    installed handler of SIGINT is called at once, and may interrupt a second time.
     """
     if current_thread() is not main_thread():
         yield
         return
-    told: list[int] = []
-    heard, ends = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    received: list[int] = []
+    on_interrupt, on_term = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 
     def hold_back(number: int, frame: FrameType | None) -> None:
-        told.append(number)
-        if number == signal.SIGINT and callable(heard):
+        received.append(number)
+        if number == signal.SIGINT and callable(on_interrupt):
             with suppress(KeyboardInterrupt):
-                heard(number, frame)
+                on_interrupt(number, frame)
 
-    ours = {signal.SIGINT: callable(heard), signal.SIGTERM: ends is signal.SIG_DFL}  # else somebody else decides
-    held_back = [number for number, is_ours in ours.items() if is_ours]
+    # Other handlers, such as an ignored signal, stay as they are.
+    replaced = {signal.SIGINT: callable(on_interrupt), signal.SIGTERM: on_term is signal.SIG_DFL}
+    held_back = [number for number, is_replaced in replaced.items() if is_replaced]
     for number in held_back:
         signal.signal(number, hold_back)
     try:
         yield
     finally:
         for number in held_back:
-            signal.signal(number, heard if number == signal.SIGINT else ends)
-    if signal.SIGTERM in told:
+            signal.signal(number, on_interrupt if number == signal.SIGINT else on_term)
+    if signal.SIGTERM in received:
         signal.raise_signal(signal.SIGTERM)
-    if told:
+    if received:
         raise KeyboardInterrupt
 
 

@@ -89,7 +89,7 @@ FAIL: Change = lambda event: replace(event, outcome=Outcome.FAIL)  # noqa: E731
         (at(Kind.CLIENT_DISCONNECTED, None, DROP), "send DELETE", "the client is gone here"),
         (at(Kind.CLIENT_DISCONNECTED, None, lambda e: replace(e, owned=False)), "disconnect", "it is native"),
         (at(Kind.REPLY_SENT, "VERIFY", FAIL), "answer", "it is what the model answers"),
-        (at(Kind.REPLY_RECEIVED, "CHANGE", FAIL), "hear the answer", "it is what was answered"),
+        (at(Kind.REPLY_RECEIVED, "CHANGE", FAIL), "receive the answer", "it is the outcome of the answer"),
         (at(Kind.REQUEST_SENT, "VERIFY", DROP), "receive", "it was sent"),
         (at(Kind.REQUEST_RECEIVED, "CHANGE", lambda e: replace(e, revision=3)), "receive", "it arrives as it was sent"),
         (at(Kind.REQUEST_RECEIVED, "DELETE", DROP), "apply a request", "a request for it was received here"),

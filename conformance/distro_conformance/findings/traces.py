@@ -1,7 +1,7 @@
 """Findings of a check of traces: one for each violation that is listed, one for all that are only counted, one for
 those that were too many to be held against the known failures, and one for an invariant that nothing violates.
 
-What was not held against the known failures is neither new nor known: the question stays open, and so does the run.
+A violation that was not compared with the known failures is neither new nor known: the run stays undecided.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
             message = f"{left_out} more were counted and not listed"
             yield replace(found, judgement=judgement, message=message, times=left_out)
     if judged.unexplained:
-        message = f"{judged.unexplained} violations were not held against the known failures, being too many"
+        message = f"{judged.unexplained} violations are too many to be compared with the known failures"
         yield replace(found, judgement=Judgement.NOT_JUDGED, message=message, times=judged.unexplained)
     elif judged.verdict not in ("violates", "known"):
         why = "; ".join(result.reasons) if judged.verdict == "not-judged" else ""

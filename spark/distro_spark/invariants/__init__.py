@@ -1,4 +1,4 @@
-"""The invariants that a trace can decide, each a function over a timeline; what is listed here is in the suite.
+"""The invariants that a trace can decide, each a function over a timeline; `check` evaluates those listed here.
 
 Names and sentences: docs/reference/invariants.md.
 """

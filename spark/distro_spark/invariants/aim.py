@@ -1,12 +1,12 @@
 """INV-AIM: the end of a call to one member queues nothing for another.
 
-Seen at the owner: a CHANGE that carries what its target has already confirmed needs a cause, which is a change of the
-client, or a call to that very member that did not succeed. One without such a cause was meant for another member
-(`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change, or of
-an earlier failure, is under way already, a second one follows, seen on a busy 2.2.4. What a recording of links shows as
-answered may have come too late for the node that asked: there a CHANGE that comes as late as a retry of that very call
-would is no violation either. What a client changes in the moment of a call may be read for that before it is queued. Of
-a client of the HTTP API nothing is said once a member list has changed, since such a client is handed over.
+Judged at the owner: a CHANGE that carries content which its target has already confirmed needs a cause: a change of the
+client, or a call to the same member that did not succeed. A CHANGE without such a cause was meant for another member
+(`m-add-after-fail-to-all`). Each cause explains one CHANGE: where a call fails while the CHANGE of a change, or of an
+earlier failure, is already queued, a second one follows, as seen on a busy 2.2.4. An answer that a recording of links
+shows may have come too late for the caller: there a CHANGE at the time of a retry of that call is no violation either.
+A call may read a change of the same moment before that change is queued. A client of the HTTP API is not judged after a
+member list has changed, since such a client is handed over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
 """Between a call that its sender gives up and the retry (docs/protocol #sync-retry)."""
 
 MOMENT_MS = 50
-"""Half a tick of the engine. That takes what is due, then one worker after the other reads the client and calls."""
+"""Half a tick of the engine. A tick takes the due tasks; then each worker in turn reads the client and calls."""
 
 
 def unprovoked(t: Timeline) -> pl.DataFrame:
@@ -75,7 +75,7 @@ def _with_failures(t: Timeline, stray: pl.DataFrame) -> pl.DataFrame:
     )
     last = failures.sort("failure").group_by("row").last().select("row", "failure", "failed_message", "failed_to")
     stray = stray.join(last, "row", how="left", maintain_order="left")
-    cause = pl.format("; what failed in between is {}, of {}", t.words(stray, "failure"), t.name("failed_to"))
+    cause = pl.format("; the call that failed in between is {}, to {}", t.words(stray, "failure"), t.name("failed_to"))
     return stray.select(
         "g",
         "revision",
@@ -90,12 +90,11 @@ def _with_failures(t: Timeline, stray: pl.DataFrame) -> pl.DataFrame:
 
 INVARIANT = Invariant(
     "INV-AIM",
-    "A member that has confirmed the content is sent it again only when a call to it fails or the client changes.",
+    "A content is sent again to a member that has confirmed it only when a call to it fails or the client changes.",
     unprovoked,
-    "{node} sent {client} to {peer} in {last}, which had confirmed the same content as {confirmed}, and of "
-    "which no call "
+    "{node} sent {client} to {peer} in {last}; {peer} had confirmed the same content as {confirmed}, and no call to it "
     "failed since{_cause}",
-    "{node} sends {client} to the member alone whose call failed",
+    "{node} sends {client} only to the member whose call failed",
     needs=Needs(state=True, sent=("CHANGE", "VERIFY"), revision=True, lossless=True),
     not_on=WITHOUT_REVISIONS,
 )

@@ -1,15 +1,15 @@
-"""INV-ACK, INV-VERIFY, INV-GONE: what a node answers agrees with what it holds.
+"""INV-ACK, INV-VERIFY, INV-GONE: a node's answers agree with its copies.
 
-All three are seen at the receiver: what it held when the request arrived, and when it answered.
+All three are judged at the receiver, by its copy when the request arrived and when it answered.
 
-* INV-ACK: a node that answers a CHANGE with SUCCESS has come to hold what the CHANGE carries since it was asked, or
-  held it before; after a DELETE it does not hold the client any more (B16, B19).
+* INV-ACK: a node that answers a CHANGE with SUCCESS has applied its content between request and answer, or held it
+  before; after a DELETE it does not hold the client any more (B16, B19).
 * INV-VERIFY: the verify carries the owner's revision when it was sent, and the rows about the copy carry its own. A
-  copy that is missing, or older than what was asked for, cannot have had the owner's content between send and answer
-  (B02); a newer one may, for the owner moves on. Before 2.1.2 no revision travels: those verifies are not judged.
-  Revision 0 asks for any copy (docs/protocol #defect-d11), but for one.
-* INV-GONE: a DELETE of a client that is not held succeeds, since what it asks for is so. One that fails is retried for
-  ever (`m-unknown-delete-fails`).
+  copy that is missing, or older than the verified revision, cannot have had the owner's content between send and answer
+  (B02); a newer one can, since the owner may have changed. Before 2.1.2 messages carry no revision: those verifies are
+  not judged. Revision 0 is confirmed by a copy of any revision (docs/protocol #defect-d11), but not without a copy.
+* INV-GONE: a DELETE of a client that is not held succeeds. A DELETE that fails is retried for ever
+  (`m-unknown-delete-fails`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from distro_traces.header import WITHOUT_REVISIONS
 
 
 def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
-    """The answers for which that holds, each with its request: `asked` (row), asked_revision, wanted (digest), peer,
-    and what was held then (`asked_held`)."""
+    """The answers for which the condition holds, each with its request: `asked` (row), asked_revision, wanted (digest),
+    peer, and the content held at the request (`asked_held`)."""
     answers = t.rows.filter(replied & condition)
     asked = (
         t.rows.lazy()
@@ -124,7 +124,7 @@ ACK = Invariant(
     "INV-ACK",
     "A CHANGE or DELETE that is answered with SUCCESS has been applied.",
     unapplied,
-    "{node} answered the {operation} of {client} from {first.peer} with SUCCESS in {last}, and did not apply it: it "
+    "{node} answered the {operation} of {client} from {first.peer} with SUCCESS in {last} and did not apply it: it "
     "holds {actual}",
     "{node} holds {_wanted} before it answers {after} with SUCCESS",
     needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
@@ -133,8 +133,8 @@ VERIFY = Invariant(
     "INV-VERIFY",
     "A confirmed verify means that the copy had the owner's content between send and answer.",
     confirmed_wrongly,
-    "{node} confirmed in {last} that it has revision {asked_revision} of {client}, as {_peer} asked; it holds {_held}",
-    "{node} answers {after} with FAIL, and {_peer} sends the client anew",
+    "{node} confirmed revision {asked_revision} of {client} to {_peer} in {last}; it holds {_held}",
+    "{node} answers {after} with FAIL, and {_peer} sends the client again",
     needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
     not_on=WITHOUT_REVISIONS,
 )
@@ -142,7 +142,7 @@ GONE = Invariant(
     "INV-GONE",
     "A DELETE of a client that is not held succeeds.",
     refused,
-    "{node} answered the DELETE of {client} from {first.peer} with FAIL in {last}, and does not hold that client",
+    "{node} answered the DELETE of {client} from {first.peer} with FAIL in {last} and does not hold that client",
     "{node} answers a DELETE of a client that it does not hold with SUCCESS",
     needs=Needs(state=True, reported=True, received=("DELETE",)),
 )

@@ -1,7 +1,7 @@
-"""INV-ASKS: a verify asks, and brings no client into being.
+"""INV-ASKS: a verify creates no client.
 
-A node that does not know the client of a verify answers with FAIL, and waits for the owner to send it. A node that has
-a copy between that request and its answer has made it up (`m-query-creates`): nobody will ever delete it.
+A node that does not hold the client of a verify answers with FAIL, and waits for the owner to send it. A node that has
+a copy between that request and its answer has invented it (`m-query-creates`): no owner will ever delete it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from distro_spark.timeline import Timeline, c, is_applied, is_verify, received, 
 
 
 def made_up(t: Timeline) -> pl.DataFrame:
-    """Only where the three rows stand side by side is it certain that no sync came in between; a snapshot may have,
-    whose answer is about no client and so none of the three rows."""
+    """Only adjacent rows of request, copy and answer prove that no sync came in between. A snapshot may still have
+    come: its answer is about no client, so it has no row among these."""
     asked = (received & is_verify & (c("copy") == c("copy").shift(-1))).shift(1).fill_null(value=False)
     answered = (replied & (c("copy") == c("copy").shift(1)) & (c("message") == c("message").shift(2))).shift(-1)
     rows = t.rows.with_columns(asked_seq=c("seq").shift(1), peer=c("peer").shift(1), by=c("message").shift(1))
@@ -28,9 +28,9 @@ def made_up(t: Timeline) -> pl.DataFrame:
 
 INVARIANT = Invariant(
     "INV-ASKS",
-    "A verify brings no client into being.",
+    "A verify creates no client.",
     made_up,
-    "{node} has {client} since {last}, made from the verify of {first.peer} in {first}, which carries no content",
-    "{node} answers {after} with FAIL and goes on without {client}",
+    "{node} has {client} since {last}, created by the verify of {first.peer} in {first}, which carries no content",
+    "{node} answers {after} with FAIL and does not create {client}",
     needs=Needs(state=True, reported=True, sent=("SNAPSHOT",), received=("CHANGE", "VERIFY"), lossless=True),
 )

@@ -1,14 +1,14 @@
 """INV-CONV: at rest every member has the same view of every service.
 
-A CHECKPOINT row on each live node says: faults are healed, time enough has passed, here all should agree. The truth is
-what the owner holds, nothing once the client disconnected from it. When the owner is not there any more (stopped, or
-started anew and without its connections), the truth is that there is nothing; but nobody tells the others, so each may
-keep its copy until its own lease ends, which a snapshot that brings the copy along begins anew.
+A CHECKPOINT row on each live node means that faults are healed, enough time has passed, and all nodes should agree. The
+expected view is the owner's; it is empty once the client has disconnected. When the owner is gone (stopped, or started
+again without its connections), the expected view is empty too; but no DELETE is sent then, so each node may keep its
+copy until its own lease ends. A snapshot that contains the copy begins a new lease.
 
-Since when: the views of both nodes are laid side by side. The last *agreement* is the latest view of the owner that
-this node shared while or after the owner took it. If that is the owner's present view, the node has left it since, and
+First event: the views of both nodes are compared over time. The last *agreement* is the latest view of the owner that
+this node shared while or after the owner had it. If that is the owner's present view, the node has left it since, and
 the row with which it left is the first event; otherwise the first event is the owner's next row, the first content that
-the node never reached. Times are compared across nodes only here, to tell a view from the same one later.
+the node never reached. Times are compared across nodes only here, to distinguish a view from an equal later one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VIEW = ("client_no", "g")
 
 
 def diverged(t: Timeline) -> pl.DataFrame:
-    """Each node that shows something else than the owner at a checkpoint, once for all checkpoints since."""
+    """Each node that differs from the owner at a checkpoint, once for all checkpoints since the first event."""
     views = views_of(t, differing(t))
     checks = shown(t, views)
     truth = truths(t, views, checks)
@@ -44,7 +44,7 @@ def diverged(t: Timeline) -> pl.DataFrame:
 
 
 def differing(t: Timeline) -> pl.DataFrame:
-    """The clients of which at some checkpoint not all judged nodes show the same: client_no, run.
+    """The clients on which the judged nodes differ at some checkpoint: client_no, run.
 
     A view enters at a checkpoint and leaves at a later one. As long as all nodes that have the checkpoints show it, no
     other view is shown.
@@ -79,9 +79,9 @@ def differing(t: Timeline) -> pl.DataFrame:
 
 
 def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
-    """From when on each node of these clients' runs showed what: client_no, g, seq, at_ms, ref (the row; null before
-    the first), view, revision, is_native (the node said in this life, and before the client's connection there ended,
-    that it holds the client as its own), next_ref, next_ms."""
+    """The views of each node of these clients' runs, each from its first row: client_no, g, seq, at_ms, ref (the row;
+    null before the first), view, revision, is_native (the node reported in this life, and before the client's
+    connection there ended, that it holds the client as its own), next_ref, next_ms."""
     states = t.rows.filter(c("is_state") & c("client_no").is_in(clients["client_no"].to_list())).select(
         *VIEW,
         "seq",
@@ -115,7 +115,7 @@ def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
 
 
 def shown(t: Timeline, views: pl.DataFrame) -> pl.DataFrame:
-    """What each judged node shows at each of its checkpoints: the columns of both, and `held_seq`, `held_ref` of the
+    """The view of each judged node at each of its checkpoints: the columns of both, and `held_seq`, `held_ref` of the
     view."""
     judged = t.cluster.checks.filter(c("g").is_in(list(t.cluster.judged[NAME])))
     checks = views.select(VIEW).unique().join(judged, "g").sort("seq")
@@ -124,9 +124,9 @@ def shown(t: Timeline, views: pl.DataFrame) -> pl.DataFrame:
 
 
 def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFrame:
-    """By client and checkpoint what its owner holds by the client's own connection: client_no, ordinal, owner, truth
-    (`seq` of that view; null: it is not there), expected (the view), expected_revision. Nothing of clients whose owner
-    cannot be judged."""
+    """By client and checkpoint the owner's view by the client's own connection: client_no, ordinal, owner, truth (`seq`
+    of that view; null: there is none), expected (the view), expected_revision. Clients whose owner cannot be judged are
+    left out."""
     owners = t.owners.filter(rank=0).select("client_no", owner="g")
     clients = checks.select("client_no", "run", "ordinal").unique().join(owners, "client_no", how="left")
     judged = t.cluster.judged[NAME]
@@ -150,7 +150,7 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
 
 
 def since(wrong: pl.DataFrame, views: pl.DataFrame) -> pl.Series:
-    """The row with which each node came to show something else than its owner."""
+    """The first event of each violation: the row since which the node differs from the owner."""
     wrong = wrong.with_row_index("place")
     owners = wrong.select("client_no", "owner").unique()
     true = views.join(owners, left_on=VIEW, right_on=["client_no", "owner"], how="semi")
@@ -180,7 +180,7 @@ def since(wrong: pl.DataFrame, views: pl.DataFrame) -> pl.Series:
 
 
 def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
-    """With what the node was last asked, and what the owner sent it in vain, before the checkpoint."""
+    """Add the node's last requests, and the owner's last sync that did not reach it, before the checkpoint."""
     rows = {
         "request": t.latest(found, received & is_sync),
         "reply": t.latest(found, replied & is_sync),
@@ -243,7 +243,7 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
 
 
 def lost(t: Timeline, found: pl.DataFrame) -> pl.Series:
-    """The last sync that the owner sent there before the checkpoint, where it did not arrive."""
+    """The last sync that the owner sent to the node before the checkpoint, if it did not arrive."""
     syncs = t.rows.filter(sent & is_sync).select("client_no", "message", "at_ms", owner="g", g="to", lost="row")
     arrived = t.rows.filter(received & is_sync).select("client_no", "g", "message")
     wanted = found.select("client_no", "g", "owner", check_ms="at_ms").with_row_index("place")

@@ -1,9 +1,9 @@
 """INV-DELETE: the end of a client is sent to every member that holds it.
 
-Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: a member that still
-holds a copy, and was in the owner's list from when the client left until a DELETE could be sent, must have answered one
-with SUCCESS (what that is worth is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25,
-B28: the DELETE was swallowed before it was sent.
+Judged at the first checkpoint after the client has left its owner, if the owner runs until then: a member that still
+holds a copy, and was in the owner's list from when the client left until a DELETE was due, must have answered a DELETE
+with SUCCESS, unless the last one failed so recently that its retry is not due. (INV-ACK and INV-RESURRECT judge whether
+the member applied it.) B08, B24, B25, B28: the DELETE was swallowed before it was sent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def undelivered(t: Timeline) -> pl.DataFrame:
 
 
 def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
-    """Those that hold the client at the checkpoint, with the row `since` which they have held something."""
+    """The members that hold the client at the checkpoint, with the row `since` which they hold it."""
     owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=_life_begins(t, owed))
     states = t.rows.filter("is_state").with_columns(was_gone=before(is_gone))
     states = states.select("row", "seq", "content", "begin", "was_gone")

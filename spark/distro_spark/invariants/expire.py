@@ -1,8 +1,8 @@
-"""INV-EXPIRE and INV-RENEW: a copy that nothing has renewed is gone when its lease is over.
+"""INV-EXPIRE and INV-RENEW: a copy that is not renewed expires when its lease is over.
 
-A copy is renewed by being applied and by every verify that is confirmed; with the lease of 180 s and a check each 5 s
-it may last 185 s after that. Which of the two is broken is a matter of what came in the meantime: calls about the copy
-that were answered with something else than SUCCESS, and renewed it all the same (INV-RENEW), or nothing (INV-EXPIRE).
+A copy is renewed when it is applied and by every confirmed verify; with the lease of 180 s and a check every 5 s it may
+last 185 s after that. The calls in the meantime decide which invariant is violated: INV-RENEW if calls about the copy
+were answered with another outcome than SUCCESS (and renewed it anyway), INV-EXPIRE if there were none.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline, before, c, is_gone, is_own, is_verify, renews, replied, succeeded
 
 CHECK_MS = 5_000 + 3_000
-"""Period of the check of leases, and tolerance."""
+"""Period of the lease check, and tolerance."""
 
 LASTS_MS = LEASE_MS + CHECK_MS
 
 
 def overdue(t: Timeline) -> pl.DataFrame:
-    """Copies that are there a lease and a check after their last renewal: at a row, or at the end of their node's
+    """Copies that are still held a lease and a check after their last renewal: at a row, or at the end of their node's
     life."""
     begins = (c("kind") == "observed") & c("held").is_null() & c("digest").is_not_null()
     renewal = renews | begins
@@ -89,7 +89,7 @@ EXPECTS = f"{{node}} removes the copy {LEASE_MS // 1000} s after its last renewa
 NEEDS = Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True)
 EXPIRE = Invariant(
     "INV-EXPIRE",
-    "A copy that nothing has renewed is held nowhere a lease and one check later.",
+    "No node holds a copy longer than a lease and one check after its last renewal.",
     outlived,
     SAYS,
     EXPECTS,

@@ -1,10 +1,10 @@
-"""INV-INIT and INV-LOAD: before it is loaded a node acts for no client, and it does get loaded.
+"""INV-INIT and INV-LOAD: a node acts for no client before it is loaded, and it does get loaded.
 
-A node that has asked for a snapshot since its start, and has had no answer yet, has an incomplete table: it must not
-verify, and must not give that table to a member that loads (B33). And by the next checkpoint, when others are up, it
-must have had its answer (B11, B32), or go on asking after asks of which none came through: whatever loses them, the
-node does what it can. A refusal is an answer too: where members refuse, one that finds nothing else is loaded. Of nodes
-that never asked the trace does not say whether they were loaded.
+A node that has requested a snapshot since its start, and has received no answer yet, has an incomplete table: it must
+not verify, and must not send that table to a member that loads (B33). By the next checkpoint, if others are up, it must
+have received an answer (B11, B32), or must still repeat its requests if all of them were lost. A refusal is an answer
+too: a node that receives only refusals is loaded. For nodes that never requested a snapshot the trace does not show
+whether they were loaded.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from distro_spark.timeline import Timeline, c, is_verify, sent
 from distro_traces.event import Kind, Outcome
 
 ASKS_AGAIN_MS = 62_000
-"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
+"""A failed load is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
 
 _FOUND = {"g": pl.Int64, "first": pl.Int64, "last": pl.Int64, "after": pl.String}
 Marks = Sequence[tuple[int, Row]]
-"""The rows of one node, each with the number that stands for it."""
+"""The rows of one node, each with its reference number."""
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def verified_early(t: Timeline) -> pl.DataFrame:
 
 
 def gave_early(t: Timeline) -> pl.DataFrame:
-    """A snapshot given by a node that waits for its own."""
+    """Snapshots sent by a node that waits for its own."""
     found = [each for g in t.cluster.judged["INV-INIT"] for each in _given(g, _marks(t, g))]
     return pl.DataFrame(found, {**_FOUND, "peer": pl.String}, orient="row")
 
@@ -60,7 +60,7 @@ def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
 
 
 def never_loaded(t: Timeline) -> pl.DataFrame:
-    """A node that is not loaded at its first checkpoint after a start, when others have that checkpoint too."""
+    """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too."""
     judged = t.cluster.judged["INV-LOAD"]
     checked = (
         t.cluster.checks.filter(c("g").is_in(list(judged))).group_by("run", "ordinal").agg(c("mark"), nodes=pl.len())
@@ -95,7 +95,7 @@ def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, .
 
 
 def goes_on_asking(calls: Sequence[Row], checkpoint: Row) -> bool:
-    """Whether every ask of the node was lost, and the next one is under way or not due yet."""
+    """Whether every request of the node was lost, and the next one is under way or not due yet."""
     ended = [row for row in calls if row.kind == Kind.REPLY_RECEIVED]
     is_late = not calls or checkpoint.at_ms - calls[-1].at_ms > ASKS_AGAIN_MS
     return not is_late and all(row.outcome in (Outcome.TIMEOUT, Outcome.UNREACHABLE) for row in ended)
@@ -112,18 +112,18 @@ def _marks(t: Timeline, g: int) -> Marks:
 
 INIT = Invariant(
     "INV-INIT",
-    "A node that is not loaded neither verifies nor gives a snapshot.",
+    "A node that is not loaded neither verifies nor sends a snapshot.",
     verified_early,
-    "{node} verifies {client} with {peer} in {last}, and has had no answer to its load since {first}",
-    "{node} verifies nothing before it is loaded",
+    "{node} verifies {client} with {peer} in {last}, and has received no answer to its load since {first}",
+    "{node} verifies no client before it is loaded",
     needs=Needs(sent=("SNAPSHOT", "VERIFY"), lossless=True),
     of_nodes=gave_early,
-    of_nodes_says="{node} gives {peer} a snapshot in {last}, and has had no answer to its own load since {first}",
+    of_nodes_says="{node} sends {peer} a snapshot in {last}, and has received no answer to its own load since {first}",
     of_nodes_expects="{node} refuses a snapshot before it is loaded",
 )
 LOAD = Invariant(
     "INV-LOAD",
-    "A node that starts while another is up is loaded once that one has answered, and goes on asking until then.",
+    "A node that starts while another is up repeats its load until that one has answered, and is loaded then.",
     needs=Needs(sent=("SNAPSHOT",), lossless=True),
     needs_checkpoint=True,
     of_nodes=never_loaded,

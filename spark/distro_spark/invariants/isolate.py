@@ -1,8 +1,8 @@
-"""INV-ISOLATE: trouble with one member delays nothing that is meant for another.
+"""INV-ISOLATE: a failing call to one member delays no call to another.
 
-A change or an end of a client is queued for every member at once. Once it has been sent to one of them, the others
-follow within the sync delay and some margin, whatever has become of the call to the first. Not judged: a member about
-which there is an excuse (`Cluster.is_excused`), or whose own last call failed, since its retry has a time of its own.
+A change or an end of a client is queued for every member at the same time. Once it has been sent to one of them, it is
+sent to the others within the sync delay and some margin, however the call to the first one ends. Not judged: a member
+with an excuse (`Cluster.is_excused`), or whose own last call failed, since its retry has its own delay.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
 
 INVARIANT = Invariant(
     "INV-ISOLATE",
-    "Trouble with one member delays nothing that is meant for another.",
+    "A failing call to one member delays no call to another.",
     held_up,
     "{node} sent {client} to {peer} in {last} only, {late_ms} ms after the call to {first_peer} in {first}, {_how}; "
-    "nothing was wrong with {peer}",
+    "{peer} had no fault",
     "{node} sends {client} to {peer} when it sends it to {first_peer}",
     needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
 )

@@ -1,12 +1,12 @@
-"""INV-LIVE: no lease check removes a client that is there.
+"""INV-LIVE: no lease check removes a live client.
 
-Judged where a copy, or the client itself, is removed because nothing renewed it. Signatures:
+Judged where the lease check removes a copy, or the client itself. Signatures:
 
-* `native removed`: the client is connected to this very node;
+* `native removed`: the client is connected to this node;
 * `short lease`: a verify renewed the copy less than the lease ago (B31);
-* `sync does not renew`: a CHANGE was applied less than the lease ago, which in a release renews nothing (B17);
-* `verified in vain`: the owner asked about it three times in the last half minute, and not one of these calls renewed
-  it, nor did a sync repair it (B10).
+* `sync does not renew`: a CHANGE was applied less than the lease ago; some releases do not renew the lease then (B17);
+* `verified in vain`: the owner sent three requests about it in the last half minute, but none of them renewed it, and
+  no sync repaired it (B10).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from distro_spark.timeline import (
 
 TOLERANCE_MS = 1000
 ASKED_WITHIN_MS = 30_000
-"""Three verify rounds and as much again."""
+"""Three verify rounds, and the same time as margin."""
 
 
 def removed_alive(t: Timeline) -> pl.DataFrame:
@@ -66,8 +66,8 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
         .then(pl.lit("sync does not renew"))
         .otherwise(pl.lit("verified in vain"))
     )
-    found = t.of(found.with_columns(heard=t.latest(found, received)), "heard", after="message")
-    heard = pl.format(", last heard of in {}", t.words(found, "heard")).fill_null("")
+    found = t.of(found.with_columns(request=t.latest(found, received)), "request", after="message")
+    request = pl.format(", last request about it in {}", t.words(found, "request")).fill_null("")
     first = pl.coalesce("renewed", "row")
     return found.select(
         "g",
@@ -77,15 +77,15 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
         signature=signature,
         renewed=pl.coalesce("renewed_ms", "at_ms"),
         removed="at_ms",
-        _heard=heard,
+        _request=request,
     )
 
 
 INVARIANT = Invariant(
     "INV-LIVE",
-    "No lease check removes a client that is connected, or of which the owner is heard.",
+    "No lease check removes a client that is connected, or whose owner still sends requests about it.",
     removed_alive,
-    "{node} removed {client} in {last}, for want of a renewal: {signature}; last renewed in {first}{_heard}",
+    "{node} removed {client} in {last} as expired: {signature}; last renewed in {first}{_request}",
     "{node} keeps {client} while its owner has it",
     needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY")),
 )

@@ -1,7 +1,7 @@
-"""INV-NATIVE: what a connected client publishes changes only through its own connection.
+"""INV-NATIVE: the content of a connected client changes only through its own connection.
 
-While a node has the client's connection, no copy that a peer or a snapshot brings may replace what the connection has
-said, and nobody else's DELETE may remove it (B01, B41). A copy that says the same changes nothing.
+While a node has the client's connection, no copy from a peer or a snapshot may replace the content that came over the
+connection, and no DELETE from a peer may remove it (B01, B41). A copy with the same content is no violation.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ INVARIANT = Invariant(
     "What a connected client publishes, and its revision, change only through its own connection.",
     overwritten,
     "{client} is connected to {node}, which has {own} from it since {_own}, and was {_how} in {last}",
-    "{node} keeps what {client} itself has said, and refuses the rest",
+    "{node} keeps the content that {client} sent over its connection, and refuses other content",
     needs=Needs(state=True, reported=True, owned=True),  # any node may remove a copy
 )

@@ -1,15 +1,15 @@
-"""INV-OWNER: for each client one responsible member.
+"""INV-OWNER: each client has one responsible member.
 
-The client of a connection belongs to the node with that connection for as long as it lives, and its id is never used
-again (docs/protocol #sync-announce). A node claims it when it says that it holds it as its own, and when it sends what
-only an owner sends: CHANGE, DELETE, VERIFY. So within a run two claimers are one too many, what a restarted node
-claimed before stays its own, and a client that is held but was never claimed came from nowhere.
+The client of a connection belongs to the node with that connection as long as it lives, and its id is never used again
+(docs/protocol #sync-announce). A node claims a client when it reports that it holds it as its own, and when it sends a
+request that only an owner sends: CHANGE, DELETE, VERIFY. So within a run a second claimer is a violation, a restarted
+node keeps its earlier claims, and a client that is held but was never claimed is a violation too.
 
-A client by `ip:port#…` belongs to the member that its hash names among those that are up, and changes hands without a
-message. It is judged in settled time (`ownership`), by each node's own member list, and by verifies, for a former
-owner may still retry a CHANGE: a node that verifies a client of another owner claims what is not its own; of two that
-are both the owner, since their lists differ, the one that began later does; and an owner that is loaded and holds the
-client must verify it.
+A client by `ip:port#…` belongs to the member that its hash selects among those that are up, and changes its owner
+without a message. It is judged in settled time (`ownership`), by each node's own member list, and by verifies, since a
+former owner may still retry a CHANGE: a node that verifies a client of another owner is a violation; if two members are
+both the owner, since their lists differ, the one that began later is the violation; and an owner that is loaded and
+holds the client must verify it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def not_one_owner(t: Timeline) -> pl.DataFrame:
 
 
 def second_claimer(t: Timeline) -> pl.DataFrame:
-    """The first claimer is the owner, one with the client's connection before any other; all others are violations."""
+    """The first claimer is the owner; one with the client's connection precedes all others. Further claimers are
+    violations."""
     owners = t.owners.filter(rank=0).select("client_no", first="claim", owner="g")
     found = t.owners.filter(c("rank") > 0).join(owners, "client_no").rename({"claim": "last"})
     found = t.of(found, "last", after="message", is_connection="is_connection").filter("is_connection")
@@ -47,7 +48,7 @@ def second_claimer(t: Timeline) -> pl.DataFrame:
 
 
 def unclaimed(t: Timeline) -> pl.DataFrame:
-    """Clients of connections that are held, and that no member ever claimed; the first row with each."""
+    """Clients of connections that a node holds and no member ever claimed; the first row with each."""
     judged = {*t.cluster.judged[BY_CONNECTION]}
     seen = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
     held = t.rows.filter(c("is_connection") & c("content").is_not_null() & c("run").is_in(seen))
@@ -60,7 +61,7 @@ def unclaimed(t: Timeline) -> pl.DataFrame:
 
 
 def misclaimed(t: Timeline) -> pl.DataFrame:
-    """Members that verify a client which by their own list is another's, or which another owner has claimed before."""
+    """Members that verify a client which is another's by their own list, or which another owner claimed before."""
     claims = claims_by_hash(t)
     rightful = claims.filter(c("owner") == c("g")).sort("claimed_ms", "g")
     rightful = rightful.unique(["client_no", "from_ms"], keep="first")

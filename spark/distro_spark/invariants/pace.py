@@ -1,11 +1,10 @@
-"""INV-ROUND and INV-DELAY: what is due is done, whichever other member is in trouble.
+"""INV-ROUND and INV-DELAY: verifies and changes are sent when they are due, whatever happens to calls to other members.
 
 An owner verifies each of its clients with every member in every round of 5 s, and sends a change to every member when
-the sync delay is over, whatever retry is queued. Judged only against members about which there is no excuse: no
-start or stop of theirs and no fault of the link to them within the time in which a member report goes round, neither
-stopped nor cut off all that time, and no call to them that found nobody; what was dropped or refused is none. Some
-margin is given for a busy machine. Clients by ip:port are judged by INV-DELAY as long as no member list has changed,
-since then their owner is another.
+the sync delay is over, even if a retry is queued. Judged only against members without an excuse: such a member did not
+start or stop, and its link had no fault, within the time of a round of member reports; it was not stopped or cut off
+all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin is given for a
+busy machine. INV-DELAY judges clients by ip:port until a member list changes, since their owner may change then.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ BY_PEER = ("native_from", "to")
 
 
 def skipped(t: Timeline) -> pl.DataFrame:
-    """Members that no round has reached while the client was connected and the node loaded."""
+    """Members that no verify round reached while the client was connected and the node loaded."""
     spans = _connected(t)
     starts = spans.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
     starts = starts.select("native_from", "to", row="connected", at_ms="connected_ms", counts=pl.lit(value=True))
@@ -50,7 +49,7 @@ def skipped(t: Timeline) -> pl.DataFrame:
 
 def _connected(t: Timeline) -> pl.DataFrame:
     """The times in which a node held a client by its own connection, from its first change: native_from, connected, end
-    (the last row), their times, and what is the same in all rows."""
+    (the last row), their times, and the columns that are equal in all rows."""
     rows = t.rows.lazy().filter("is_connection").with_columns(is_gone=is_gone, is_changed=c("kind") == "client_changed")
     every = rows.group_by("native_from").agg(
         c("run", "g", "copy", "life", "life_end_ms", "next_begin").first(),
@@ -66,7 +65,7 @@ def _connected(t: Timeline) -> pl.DataFrame:
 
 
 def _first_late(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
-    """With the first row of the copy that is too late for the verify, `now`, or the end of what it holds."""
+    """Add `now`: the first row of the copy after the verify was due, or the end of the gap."""
     rows = t.rows.lazy().select("copy", now_ms="at_ms", now="row").sort("now_ms").collect()
     found = gaps.sort("late_ms").join_asof(
         rows,
@@ -96,7 +95,7 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    """Changes that were sent to a member, but late. A retry replaces what waits, with a delay of its own."""
+    """Changes that were sent to a member late. A retry replaces the queued task and has its own delay."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
     rows = (
         t.rows.lazy()
@@ -133,18 +132,17 @@ ROUND = Invariant(
     "INV-ROUND",
     "An owner verifies each client with every member that is up in every round.",
     skipped,
-    f"{{node}} did not verify {{client}} with {{peer}} for more than {ROUNDS_MS // 1000} s after {{first}}, and "
-    f"nothing "
-    "kept it from that",
+    f"{{node}} did not verify {{client}} with {{peer}} for more than {ROUNDS_MS // 1000} s after {{first}}, and no "
+    "fault excuses that",
     "{node} verifies {client} with every member that is up every 5 s",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
-    needs_end=True,  # the longer a node holds a client, the more of what happens to its peers is an excuse
+    needs_end=True,  # the longer a node holds a client, the more faults of its peers are an excuse
 )
 DELAY = Invariant(
     "INV-DELAY",
-    "A change is sent to every member when the sync delay is over, whatever retry is queued for it.",
+    "A change is sent to every member when the sync delay is over, even if a retry is queued for it.",
     delayed,
-    "{node} sent {peer} the change of {client} of {first} only in {last}, {ms} ms later",
-    "{node} sends a change when the sync delay is over, whatever retry is queued",
+    "{node} sent the change of {client} in {first} to {peer} only in {last}, {ms} ms later",
+    "{node} sends a change when the sync delay is over, even if a retry is queued",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "VERIFY"), lossless=True),
 )

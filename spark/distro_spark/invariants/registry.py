@@ -1,12 +1,13 @@
-"""How an invariant enters the suite: one function over a timeline, and the sentences that say what it found.
+"""An invariant of `check`: one function over a timeline, and the sentences for its violations.
 
 The function sees all rows of some whole clients (`timeline`) and gives one row for each violation:
 
-    g, first, last     the node that violates; the rows with which it begins and that shows it (`Timeline.rows`, or
-                       -1 - place in `Cluster.marks`); `first` may be null where the trace shows no beginning
-    after              the message after which it happened, or null
-    any other column   evidence, under that name; one that begins with `_` is used in the
-                       sentences alone
+    g, first, last     the node that violates; the row with which the violation begins, and the row that shows it
+                       (`Timeline.rows`, or -1 - place in `Cluster.marks`); `first` may be null where the trace shows
+                       no beginning
+    after              the message that preceded the violation, or null
+    any other column   evidence, under that name; one that begins with `_` is used only in the
+                       sentences
 
 `says` and `expects` are filled in with these, with `first` and `last` as rows, and with client and node.
 """
@@ -27,9 +28,9 @@ Find = Callable[[Timeline], pl.DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """`of_nodes`: finds what the nodes' own rows show, in a timeline without clients; `needs_checkpoint`: cannot be
-    judged without one; `needs_end`: what comes later may excuse what was found; `not_on`: pattern of the profiles that
-    lack what it is about."""
+    """`of_nodes`: finds violations in the nodes' own rows, in a timeline without clients; `needs_checkpoint`: cannot be
+    judged without one; `needs_end`: later rows may excuse a violation; `not_on`: pattern of the profiles that it does
+    not apply to."""
 
     name: str
     text: str

@@ -1,10 +1,9 @@
-"""INV-RESURRECT: a client that its owner removed is in the end held nowhere.
+"""INV-RESURRECT: no node holds a client for long after its owner removed it.
 
-Whatever went wrong with its DELETE, the lease ends the last copy: 180 s, one check of 5 s and one verify period after
-the client has left. What a node that loads meanwhile takes from one that does not know yet begins a lease of its own;
-so much tolerance is given, and a whole lease where a node was started again (B03, B26, B27, B40). Where the owner
-stopped within a lease of that, the DELETE may never have been sent, and every load may begin one more lease: not
-judged.
+Even if its DELETE was lost, the last copy expires 180 s, one check of 5 s and one verify period after the client has
+left. A node that loads the copy meanwhile from a member that still holds it begins a new lease; the tolerance covers
+this, with a whole lease where a node was started again (B03, B26, B27, B40). Where the owner stopped within a lease
+after the client left, the DELETE may never have been sent, and every load may begin one more lease: not judged.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def lingers(t: Timeline) -> pl.DataFrame:
 
 
 def _loads(t: Timeline) -> pl.DataFrame:
-    """By life when its node was started, from when on it was loaded, and whether it had run before."""
+    """For each life the start of its node, when it was loaded, and whether the node had run before."""
     lives = t.cluster.lives
     started_before = c("life") > c("life").min().over("g") + 1
     return lives.select(c("life").cast(pl.Int64), "begin_ms", "loaded_by_ms", is_restart=started_before)
@@ -58,11 +57,10 @@ def _loads(t: Timeline) -> pl.DataFrame:
 
 INVARIANT = Invariant(
     "INV-RESURRECT",
-    "A client that its owner removed exists nowhere any more when a lease has passed.",
+    "No node holds a client any more when a lease has passed since its owner removed it.",
     lingers,
     f"{{node}} still holds {{client}} more than {WITHIN_MS // 1000} s after it has left its owner in {{first}}; "
-    f"what it "
-    "holds it has from {last}",
-    "{node} removes {client} at the DELETE, or else when its lease ends",
+    "its copy is from {last}",
+    "{node} removes {client} at the DELETE, or when its lease ends",
     needs=Needs(state=True, lossless=True),
 )

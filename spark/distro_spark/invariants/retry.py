@@ -1,10 +1,9 @@
-"""INV-RETRY: a sync that failed is attempted again.
+"""INV-RETRY: a failed sync is retried.
 
-Judged at the owner's checkpoints: the last thing that happened between the owner and a member that is up, if its retry
-was due since, must not be a CHANGE or DELETE that failed, unless the client has gone since and a CHANGE has nothing
-to carry (that its DELETE is sent is INV-DELETE). For a member that leaves the list, while it is asked or later, it is
-dropped, and not taken up when it is back; so it is where a client of the HTTP API may have another owner, since a list
-has changed. B37, B42.
+Judged at the owner's checkpoints: the last call between the owner and a member that is up must not be a failed CHANGE
+or DELETE whose retry is overdue, unless the client is gone and a CHANGE has no content (INV-DELETE judges its DELETE).
+If the member leaves the list during the call or later, the retry is dropped, and not resumed when the member is back;
+the same holds for a client of the HTTP API whose owner may have changed, since a list has changed. B37, B42.
 """
 
 from __future__ import annotations
@@ -63,12 +62,11 @@ def given_up(t: Timeline) -> pl.DataFrame:
 
 INVARIANT = Invariant(
     "INV-RETRY",
-    "A sync that did not succeed is attempted again while its target is a member.",
+    "A failed sync is retried while its target is a member.",
     given_up,
-    "{node} never repeated its {operation} of {client} to {peer}, which ended with {outcome} in {first}, until "
-    "checkpoint "
-    "{_number}",
-    "{node} sends {client} to {peer} again until that succeeds",
+    "{node} never retried its {operation} of {client} to {peer}, which ended with {outcome} in {first}, until "
+    "checkpoint {_number}",
+    "{node} retries the {operation} of {client} to {peer} until it succeeds",
     needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
     needs_checkpoint=True,
 )

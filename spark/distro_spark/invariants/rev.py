@@ -1,16 +1,16 @@
 """INV-REV: a revision stands for one content.
 
-What revision r of a client holds is said by the first row of its owner with r; where the owner's own state was not
+The content of revision r of a client is defined by the first row of its owner with r; where the owner's state was not
 recorded (a real server), by the first message that carried r, else by the first row. Every other content under r is a
-violation, and its signature says which kind:
+violation with one of these signatures:
 
-* `stale stamp`: it is the content of a later revision; the replica took the content over and not the revision (B10);
-* `stale content`: it is the content of an earlier revision; something old was written over the new (B05);
-* `reused revision`: the owner itself changed its content without moving on (B18). What a former owner took over after
-  a restart, when the client is not its own any more, is a replica like any other;
-* `foreign content`: the owner is not known to have held it.
+* `stale stamp`: it is the content of a later revision; the replica applied the content without the revision (B10);
+* `stale content`: it is the content of an earlier revision; an old content overwrote the new one (B05);
+* `reused revision`: the owner changed its content without a new revision (B18). A copy that a former owner loads after
+  a restart, when it does not own the client any more, is a replica like any other;
+* `foreign content`: no row shows that the owner held it.
 
-Up to 2.1.1 there are no revisions, the field is always 0 (docs/protocol #releases-matrix): such runs are not judged.
+Up to 2.1.1 there are no revisions and the field is always 0 (docs/protocol #releases-matrix): such runs are not judged.
 """
 
 from __future__ import annotations
@@ -71,10 +71,9 @@ INVARIANT = Invariant(
     "INV-REV",
     "A replica stamped with revision r holds the owner's content of r.",
     two_contents,
-    "{node} has content {actual} of {client} under revision {revision} in {last}, but that revision is "
-    "{expected} since "
-    "{first}: {signature}",
+    "{node} has content {actual} of {client} under revision {revision} in {last}, but that revision is {expected} "
+    "since {first}: {signature}",
     "{node} holds {expected} of {client} under revision {revision}",
-    needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # what excuses it is on other nodes
+    needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # its excuses are on other nodes
     not_on=WITHOUT_REVISIONS,
 )

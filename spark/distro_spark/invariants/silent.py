@@ -1,8 +1,8 @@
 """INV-SILENT: the connection of a client that has fallen silent is closed.
 
-A row says when the client, as it was played, fell silent, and when it answered again. Its node finds it idle after 20
-s, at the next of its checks, 3 s apart; it asks for a sign of life, waits 5 s for it, and closes the connection
-(docs/protocol #ejector-check). A release without that keeps the client for good (B03).
+A row records when the test made the client fall silent, and when the client answered again. Its node finds it idle
+after 20 s, at the next of its checks, which are 3 s apart; it sends a probe, waits 5 s for the answer, and closes the
+connection (docs/protocol #ejector-check). A release without this check never removes the client (B03).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline, before, c, is_gone, until
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
-"""Idle for so long, then two checks: one that asks, one that looks at the answers."""
+"""The idle time, then two checks: one sends the probe, one reads the answer."""
 
 MARGIN_MS = 4_000
 
@@ -38,7 +38,7 @@ INVARIANT = Invariant(
     "INV-SILENT",
     "The connection of a client that has fallen silent is closed.",
     kept,
-    "{node} still has the connection of {client} in {last}, which has said nothing since {first}",
+    "{node} still has the connection of {client} in {last}; the client has been silent since {first}",
     f"{{node}} closes the connection of {{client}} within {NOTICED_MS // 1000} s",
     needs=Needs(state=True, lossless=True),
 )

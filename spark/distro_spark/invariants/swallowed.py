@@ -1,4 +1,4 @@
-"""The one cause of a copy that stays which the owner's calls show by themselves (INV-CONV, INV-DELETE)."""
+"""A cause of a copy that stays, which the owner's calls alone show (INV-CONV, INV-DELETE)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SWALLOWED = "DELETE swallowed"
 
 
 def swallowed(t: Timeline, found: pl.DataFrame, owner: str = "owner") -> pl.Series:
-    """For each (client_no, owner, g) whether that is seen."""
+    """For each (client_no, owner, g) whether the calls show it."""
     left = t.rows.filter(is_left).group_by("client_no", "g").agg(left=c("row").max())
     calls = t.calls.join(left, ["client_no", "g"])
     failed = ~c("is_sent") & (c("op") == "CHANGE") & (c("outcome") != "success") & (c("row") > c("left"))

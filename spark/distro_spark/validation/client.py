@@ -1,8 +1,8 @@
 """One client through a trace: the set of states in which each node may hold it, given its rows so far.
 
-A request that arrives is a step of the model (`distro_model.step`); the rows about state and the answer that follow
-keep those outcomes that agree, and none left is a rejection. What a node holds is unknown until its start or a row
-tells.
+A received request is a step of the model (`distro_model.step`); the following rows about state and the answer keep
+the outcomes that agree with them; if none is left, the row is rejected. The state of a node is unknown until its start
+or a row shows it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from distro_spark.validation.wording import (
 from distro_traces.event import Event, Kind, Outcome
 
 _READ_MS = 50
-"""So long may what is to be sent be read before the call is made."""
+"""The content of a request may be read this long before the call."""
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
 _States = frozenset[NodeState]
@@ -58,12 +58,12 @@ class _Handled:
 
 @dataclass(slots=True)
 class _Holder:
-    """One node, as far as this client goes. `states` is None while nothing is known."""
+    """The state of one node for this client. `states` is None while nothing is known."""
 
     life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
-    replaced: frozenset[tuple[int, str]] = frozenset()  # what there was before its connection last changed anything
+    replaced: frozenset[tuple[int, str]] = frozenset()  # the state before the last change by its connection
     replaced_ms: int = 0
 
 
@@ -82,23 +82,25 @@ class ClientRows:
         self._client, self._profile, self._cluster = client, profile, cluster
         self._slack_ms = _LEASE_SLACK_MS[clock]
         self._holders: dict[str, _Holder] = {}
-        self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)  # ever, by node: what snapshots may give
+        self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(
+            set
+        )  # ever, by node: the contents that snapshots may have
         self.undecided: Counter[str] = Counter()  # rows that were not judged, by reason
 
     def take(self, event: Event) -> Rejection | None:
-        """Why no transition is this row, or None."""
+        """The rejection of this row, or None."""
         if "#" in self._client:
             self.undecided[BY_BEATS] += 1
             return None
         holder = self._holder(event)
-        judge = self._judge if self._cluster.shows_state(event.node) else self._heard_only
+        judge = self._judge if self._cluster.shows_state(event.node) else self._judge_answers
         rejection = judge(event, holder)
         if rejection is None or self._cluster.shows_causes(event.node):
             return rejection
-        return self._learn(event, holder)  # a row may be missing that would explain this one
+        return self._learn(event, holder)  # a missing row may explain this one
 
-    def _heard_only(self, event: Event, holder: _Holder) -> Rejection | None:
-        """A node whose state nobody looked at: its answers follow from the requests that it was seen to receive."""
+    def _judge_answers(self, event: Event, holder: _Holder) -> Rejection | None:
+        """A node whose state was not observed: its answers must follow from its received requests."""
         if event.kind is Kind.REQUEST_RECEIVED and holder.states is not None:
             leases_end = LeaseCheckDue(event.at_ms + self._slack_ms)
             holder.states |= {self._after(state, leases_end).node for state in holder.states}
@@ -112,7 +114,7 @@ class ClientRows:
         return None
 
     def _states_by_verify(self, event: Event) -> _States | None:
-        """A verify that passes says which revision is held, where the release tests that."""
+        """A verify that succeeds shows the held revision, where the release compares it."""
         sent = self._cluster.calls[event.message or ""].sent
         if sent is None or sent.operation != "VERIFY" or sent.revision is None:
             return None
@@ -150,7 +152,7 @@ class ClientRows:
         return holder
 
     def _own(self, event: Event, holder: _Holder, states: _States) -> Rejection | None:
-        """What its own connection made of a client."""
+        """Changes of a client by its own connection."""
         transition, inputs = own_inputs(event, self._client)
         is_there = any(self._view(state) for state in states)
         if event.kind is Kind.CLIENT_DISCONNECTED and not is_there:
@@ -257,13 +259,13 @@ class ClientRows:
         return rejected(event, "apply a request", "a request for it was received here", "none", row_text(event))
 
     def _cause(self, event: Event, holder: _Holder) -> _Handled | None:
-        """The request that the row reports. A node that reports itself does not say which: then the latest unshown."""
+        """The request that the row reports; if a reporting node does not name it, the latest unreported one."""
         if event.message is not None:
             return holder.handled.get(event.message)
         return next((each for each in reversed(holder.handled.values()) if each.changed and not each.shown), None)
 
     def _giver(self, event: Event) -> str | None:
-        """Whose snapshot the row may be of."""
+        """The members whose snapshot the row may come from."""
         if event.message is None:
             return self._cluster.givers.get(event.node)
         call = self._cluster.calls.get(event.message)
@@ -278,7 +280,7 @@ class ClientRows:
             return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
         revisions = {revision for revision, _ in held}
         copies = [Change(self._client, revision, content_of(given[1])) for revision in {given[0], *revisions}]
-        # The row does not say whether there is a batch in it, which would bring its revision.
+        # The row does not show whether it contains a batch, which would carry its revision.
         batches = batches_of(given[1])
         copies += [Change(self._client, revision, batch) for revision in revisions or {given[0]} for batch in batches]
         after = frozenset(
@@ -292,7 +294,7 @@ class ClientRows:
             self.undecided[TO_UNJUDGED] += 1
             return None
         del holder.handled[event.message or ""]
-        if event.outcome is Outcome.ERROR:  # refused before a handler saw it
+        if event.outcome is Outcome.ERROR:  # refused before a handler received it
             self._set(event.node, holder, handled.before)
             return None
         answers = {answer for _, answer in handled.outcomes}
@@ -321,7 +323,7 @@ class ClientRows:
         return self._keep(event, holder, holder.states, "read")
 
     def _learn(self, event: Event, holder: _Holder) -> Rejection | None:
-        """From a row that is the first about its node, or whose predecessors may be missing."""
+        """Take the state from a row that is the first about its node, or whose predecessors may be missing."""
         self.undecided[FIRST] += 1
         holder.states = None
         if event.digest is None or event.revision is None or event.owned is None:
@@ -337,7 +339,7 @@ class ClientRows:
         return None
 
     def _keep(self, event: Event, holder: _Holder, after: Iterable[NodeState], transition: str) -> Rejection | None:
-        """Of the possible states those that the row agrees with."""
+        """Keep the possible states that agree with the row."""
         after = tuple(after)
         kept = frozenset(state for state in after if self._agrees(event, self._view(state)))
         if kept:

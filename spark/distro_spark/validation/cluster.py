@@ -1,4 +1,4 @@
-"""What the clients of a trace share: lives of nodes, faults of links, calls on their way."""
+"""The state that the clients of a trace share: lives of nodes, faults of links, open calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALL_ENDS_WITHIN_MS = 10_000
 
 @dataclass(slots=True)
 class Call:
-    """One message id. `received` and `answers` count what the target's end shows."""
+    """One message id. `received` and `answers` count the rows at the target."""
 
     sent: Event | None = None
     received: int = 0
@@ -43,9 +43,11 @@ class ClusterRows:
         self.lives: defaultdict[str, int] = defaultdict(int)  # how often a node was started or stopped
         self.down: set[str] = set()
         self.started_ms: dict[str, int] = {}
-        self.givers: dict[str, str] = {}  # node: whom it asked for a snapshot last
+        self.givers: dict[str, str] = {}  # node: the member of its last snapshot request
         self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
-        self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
+        self._loads: defaultdict[str, int] = defaultdict(
+            int
+        )  # snapshots that a node loaded while its state was not observed
         self._stopped_at: dict[str, int] = {}
         self._began_ms: int | None = None
 
@@ -59,7 +61,7 @@ class ClusterRows:
         )
 
     def take(self, event: Event) -> Rejection | None:
-        """What is wrong with a row wherever it came from, or None."""
+        """The rejection of a row in the shared state, or None."""
         self._began_ms = event.at_ms if self._began_ms is None else self._began_ms
         match event.kind:
             case Kind.NODE_STARTED | Kind.NODE_STOPPED:
@@ -77,11 +79,11 @@ class ClusterRows:
         return _ENDS[event.kind](self, event, call)
 
     def life(self, node: str) -> tuple[int, int]:
-        """Changes when whatever was known of the node's state is no longer so."""
+        """Changes when the known state of the node is lost."""
         return self.lives[node], self._loads[node]
 
     def is_empty_at_first(self, node: str) -> bool:
-        """The node was seen to start, and nothing came to it since that nobody saw."""
+        """The node was observed to start, and it received no unobserved snapshot since."""
         return node in self.started_ms and not self._loads[node]
 
     def _life(self, event: Event) -> None:
@@ -115,7 +117,7 @@ class ClusterRows:
         return None
 
     def _is_as_sent(self, event: Event, sent: Event) -> bool:
-        """Logs say at one end only what a message carries."""
+        """Logs record the content of a message at one end only."""
         pairs = zip(_content(sent), _content(event), strict=True)
         return all(one == other or (None in (one, other) and not self.observed.lossless) for one, other in pairs)
 
@@ -130,18 +132,20 @@ class ClusterRows:
         if call.sent is None and self._may_be_older(event):
             return None
         if call.sent is None or call.ended:
-            return self._missing(rejected(event, "hear the answer", "the call is open", "no open call", _call(event)))
+            return self._missing(
+                rejected(event, "receive the answer", "the call is open", "no open call", _call(event))
+            )
         call.ended = True
         is_load = event.operation == "SNAPSHOT" and event.outcome is Outcome.SUCCESS
         if is_load and not self.shows_state(event.node):
             self._loads[event.node] += 1
         if call.sent.node != event.node:
-            return rejected(event, "hear the answer", "the caller hears it", call.sent.node, event.node)
+            return rejected(event, "receive the answer", "the caller receives it", call.sent.node, event.node)
         if event.outcome in call.answers or not self._both_ends(event) or self._may_end(event, call):
             return self._same_subject(event, call)
         answered = ", ".join(str(answer) for answer in call.answers) or "no answer"
         return self._missing(
-            rejected(event, "hear the answer", "it is what was answered", answered, str(event.outcome))
+            rejected(event, "receive the answer", "it is the outcome of the answer", answered, str(event.outcome))
         )
 
     def _may_be_older(self, event: Event) -> bool:
@@ -156,11 +160,11 @@ class ClusterRows:
     def _same_subject(self, event: Event, call: Call) -> Rejection | None:
         sent = call.sent
         if sent is not None and (sent.operation, sent.client) != (event.operation, event.client):
-            return rejected(event, event.kind.value, "it is about what was asked", _call(sent), _call(event))
+            return rejected(event, event.kind.value, "it has the subject of the call", _call(sent), _call(event))
         return None
 
     def _may_end(self, event: Event, call: Call) -> bool:
-        """It ends otherwise than it was answered: the network did that, or a link of ours."""
+        """The outcome may differ from the answer, because of the network or a link of the kit."""
         if event.outcome in _ENDED_BY_NETWORK:
             is_restarted = any(self.lives[node] > 1 for node in (event.node, event.peer or ""))
             return not call.answers or is_restarted or bool(self._faults.get(_link(event)))
@@ -168,7 +172,7 @@ class ClusterRows:
         return is_swallowed or self._has_fault(event, "answer", "lose", "duplicate", "reply")
 
     def _has_fault(self, event: Event, *words: str) -> bool:
-        """A fault whose name begins so was put on the link of the row."""
+        """A fault whose name has this beginning was set on the link of the row."""
         return any(fault.startswith(words) for fault in self._faults.get(_link(event), ()))
 
     def _both_ends(self, event: Event) -> bool:
@@ -176,7 +180,7 @@ class ClusterRows:
         return self._shows_sending(event.node, peer) and self._shows_receiving(event.node, peer)
 
     def finish(self, last_ms: int) -> Iterator[Rejection]:
-        """Calls that never end, although their nodes lived on and time enough has passed."""
+        """Calls that never ended, although their nodes kept running and enough time has passed."""
         if not self.observed.lossless:
             return
         for call in self.calls.values():

@@ -1,7 +1,7 @@
 """A trace against the model: row by row in causal order, each by the slice of its client.
 
-`validate` looks for the first rejection of a run. `Slices` also judges some of the clients alone, which is how many
-machines share a run (`distro_spark.replay`).
+`validate` looks for the first rejection of a run. `Slices` can also judge only some of the clients, so that many
+machines can share a run (`distro_spark.replay`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Validated:
 
 
 def validate(header: Header, events: Sequence[Event], profile: Profile, *, shorten: bool = True) -> Validated:
-    """Whether every row is a step that the model allows. `shorten` finds the minimal rows of a rejection.
+    """Check that every row is a step that the model allows. `shorten` finds the minimal rows of a rejection.
 
     Where rows are missing, nothing is rejected for want of one; an invalid recording is not judged.
     """

@@ -1,4 +1,4 @@
-"""What a rejection says: the row, each transition that could have been it, and the guard of each that was false."""
+"""A rejection: the row, each transition that it could have been, and the guard of each that was false."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rejection:
 
     @property
     def guards(self) -> frozenset[tuple[str, str]]:
-        """What two rejections must share to be the same."""
+        """The fields by which two rejections are equal."""
         return frozenset((candidate.transition, candidate.guard) for candidate in self.candidates)
 
 

@@ -1,7 +1,7 @@
-"""A row about one client in the words of the model, and what the model holds in the words of a row.
+"""A row about one client in the terms of the model, and a state of the model in the terms of a row.
 
-Content travels as a digest, which is all that the rules need: a client publishes one thing, named by its digest. Where
-a row leaves open what it was (one instance or a batch of them), it is each of these.
+The content is a digest, which suffices for the rules: a client publishes one thing, named by its digest. Where a row
+does not show whether it was one instance or a batch, both are tried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTHING_PUBLISHED = digest(())
 _BATCHES, _SERVICE = "batches", "content"  # of batches alone, and of whatever there is
 
 View = tuple[bool, int, str] | None
-"""What a node holds of the client: native, revision, digest."""
+"""The state of the client on a node: native, revision, digest."""
 
 OWN = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})
 
@@ -42,7 +42,7 @@ def own_inputs(event: Event, client: str) -> tuple[str, tuple[Input, ...]]:
 
 
 def requests_of(event: Event, client: str) -> tuple[Request, ...]:
-    """What may have been sent; empty where the row does not say."""
+    """The possible contents of the request; empty where the row does not show any."""
     match event.operation:
         case "CHANGE" | "ADD" if event.digest is not None and event.revision is not None:
             contents = batches_of(event.digest) if event.detail == BATCH else (content_of(event.digest),)
