@@ -123,7 +123,7 @@ def import_logs(
         for _, _, name, action in heapq.merge(*streams, key=lambda item: item[:2]):
             history.take(name, action)
     missing = [(one.name, hole) for one in known for hole in one.sure_holes]
-    found = troubles.found(began_ms, list(unreached.found()), list(endings.found()), missing)
+    reported = troubles.found(began_ms, list(unreached.found()), list(endings.found()), missing)
     return Imported(
         recorder.path,
         recorder.events,
@@ -133,8 +133,8 @@ def import_logs(
         observed.limits,
         recorder.header.began or "",
         tuple(_span(one, began_ms) for one in known),
-        tuple(found[:TROUBLES_MAX]),
-        max(0, len(found) - TROUBLES_MAX),
+        tuple(reported[:TROUBLES_MAX]),
+        max(0, len(reported) - TROUBLES_MAX),
     )
 
 
