@@ -89,18 +89,18 @@ def test_the_content_of_a_distro_message_is_read_as_rows() -> None:
 
 def test_a_difference_is_reported_down_to_the_field() -> None:
     real = [Exchange("s1", {"type": "R", "body": {"a": [1, {"b": 2}], "c": True}}), Exchange("only real", 1)]
-    ours = [Exchange("s1", {"type": "R", "body": {"a": [1, {"b": 3}], "c": 1}}), Exchange("only ours", 1)]
-    assert list(differences("s", real, ours)) == [
+    reference = [Exchange("s1", {"type": "R", "body": {"a": [1, {"b": 3}], "c": 1}}), Exchange("only reference", 1)]
+    assert list(differences("s", real, reference)) == [
         Difference("s", "s1", "body.a[1].b", 2, 3),
         Difference("s", "s1", "body.c", True, 1),
         Difference("s", "only real", "", 1, MISSING),
-        Difference("s", "only ours", "", MISSING, 1),
+        Difference("s", "only reference", "", MISSING, 1),
     ]
 
 
 def test_an_answer_of_another_kind_is_one_difference() -> None:
-    real, ours = {"status": 200, "type": "t", "body": {}}, {"status": 404, "type": "u", "body": "x"}
-    assert [each.path for each in differences("s", [Exchange("s1", real)], [Exchange("s1", ours)])] == [""]
+    real, reference = {"status": 200, "type": "t", "body": {}}, {"status": 404, "type": "u", "body": "x"}
+    assert [each.path for each in differences("s", [Exchange("s1", real)], [Exchange("s1", reference)])] == [""]
 
 
 ROW = Difference("query", "s1", "body.a", 1, 2)
@@ -114,7 +114,7 @@ def one_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_row")
 @pytest.mark.parametrize(
-    ("real", "ours", "profile", "unexplained", "gone"),
+    ("real", "reference", "profile", "unexplained", "gone"),
     [
         (1, 2, PROFILE, 0, 0),
         (3, 2, PROFILE, 1, 0),
@@ -125,9 +125,9 @@ def one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_row_explains_what_both_sides_said_and_must_be_needed(
-    real: Any, ours: Any, profile: str, unexplained: int, gone: int
+    real: Any, reference: Any, profile: str, unexplained: int, gone: int
 ) -> None:
-    logs: list[Log] = [{"query": [Exchange("s1", {"body": {"a": value}})]} for value in (real, ours)]
+    logs: list[Log] = [{"query": [Exchange("s1", {"body": {"a": value}})]} for value in (real, reference)]
     found = compared(*logs, profile)
     assert (len(found.unexplained), len(found.gone)) == (unexplained, gone)
     expected = Verdict.VIOLATES if unexplained or gone else Verdict.CONFORMS
@@ -153,10 +153,10 @@ def test_accepted_differences_are_listed_and_those_that_are_gone_are_not(
 
 
 def test_a_difference_in_one_of_two_runs_is_reported_and_is_no_verdict() -> None:
-    ours: Log = {"query": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
+    reference: Log = {"query": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
     first: Log = {"query": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
     second: Log = {"query": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}
-    runs = [compared(real, ours, "strict") for real in (first, second)]
+    runs = [compared(real, reference, "strict") for real in (first, second)]
     scripts = [SCRIPTS["query"]]
     found = list(judged(runs, scripts, "t"))
     assert [(each.details["step"], each.judgement) for each in found] == [
@@ -165,7 +165,7 @@ def test_a_difference_in_one_of_two_runs_is_reported_and_is_no_verdict() -> None
         ("s3", Judgement.NOT_JUDGED),
     ]
     assert verdict_of(found) is Verdict.VIOLATES
-    assert verdict_of(judged([runs[0], compared(ours, ours, "strict")], scripts, "t")) is Verdict.CONFORMS
+    assert verdict_of(judged([runs[0], compared(reference, reference, "strict")], scripts, "t")) is Verdict.CONFORMS
 
 
 def test_only_the_real_server_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_a_node_does_not_differ_from_itself(profile: str) -> None:
         ("batch", "nacos-2.3.2", None, "state with a batch and a single one"),
         ("member-report", "nacos-2.0.4", None, "report"),
         ("http-v2", "strict", None, "what the owner is asked"),
-        ("loader-count", "nacos-2.0.4", None, "how many are told of 0"),
+        ("loader-count", "nacos-2.0.4", None, "how many are reset of 0"),
         ("secured-paths", "nacos-2.3.2", None, "GET /v1/core/cluster/nodes, reader"),
     ],
 )

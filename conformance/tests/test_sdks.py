@@ -62,7 +62,7 @@ def test_nodes_that_push_late_fail_with_what_the_sdk_received() -> None:
     report = asyncio.run(run_sdks("embedded", "nacos-2.2.4", ["python"], ["subscribe"], quiet, settings=late))
     (cell,) = report.findings
     assert (cell.judgement, report.verdict) == (Judgement.VIOLATES, Verdict.VIOLATES)
-    assert cell.message == "not told of 10.0.1.1:8001 within 8 s, last of nothing"
+    assert cell.message == "not notified of 10.0.1.1:8001 within 8 s, last of nothing"
 
 
 def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.MonkeyPatch) -> None:

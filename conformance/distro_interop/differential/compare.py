@@ -1,4 +1,4 @@
-"""Two logs of one script, side by side: where they differ, down to the field."""
+"""The differences of two logs of one script, down to the field."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Difference:
         return self.script, self.step, self.path
 
 
-def differences(script: str, real: Sequence[Exchange], ours: Sequence[Exchange]) -> Iterator[Difference]:
-    """Steps are matched by what they are called: one that only one side has is a difference too."""
-    of_ours = {exchange.step: exchange.answer for exchange in ours}
+def differences(script: str, real: Sequence[Exchange], reference: Sequence[Exchange]) -> Iterator[Difference]:
+    """Steps are matched by name: a step that only one side has is a difference too."""
+    of_reference = {exchange.step: exchange.answer for exchange in reference}
     of_real = {exchange.step: exchange.answer for exchange in real}
-    for step in dict.fromkeys([*of_real, *of_ours]):
-        theirs, own = of_real.get(step, MISSING), of_ours.get(step, MISSING)
-        if _kind(theirs) != _kind(own):
-            yield Difference(script, step, "", theirs, own)
+    for step in dict.fromkeys([*of_real, *of_reference]):
+        answer, own = of_real.get(step, MISSING), of_reference.get(step, MISSING)
+        if _kind(answer) != _kind(own):
+            yield Difference(script, step, "", answer, own)
         else:
-            yield from (Difference(script, step, *unequal) for unequal in _unequal("", theirs, own))
+            yield from (Difference(script, step, *unequal) for unequal in _unequal("", answer, own))
 
 
 def _kind(answer: Any) -> Any:
@@ -50,14 +50,14 @@ def _kind(answer: Any) -> Any:
     return answer.get("status"), None if "status" in answer else answer.get("type")
 
 
-def _unequal(path: str, real: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
-    """1 and 1.0 differ: readers of JSON that have types tell them apart, and so do booleans."""
-    if isinstance(real, Mapping) and isinstance(ours, Mapping):
-        for key in dict.fromkeys([*real, *ours]):
+def _unequal(path: str, real: Any, reference: Any) -> Iterator[tuple[str, Any, Any]]:
+    """1 and 1.0 differ, and 1 and true: readers of JSON with types distinguish them."""
+    if isinstance(real, Mapping) and isinstance(reference, Mapping):
+        for key in dict.fromkeys([*real, *reference]):
             below = f"{path}.{key}" if path else str(key)
-            yield from _unequal(below, real.get(key, MISSING), ours.get(key, MISSING))
-    elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
-        for index, (theirs, own) in enumerate(zip(real, ours, strict=True)):
-            yield from _unequal(f"{path}[{index}]", theirs, own)
-    elif type(real) is not type(ours) or real != ours:
-        yield path, real, ours
+            yield from _unequal(below, real.get(key, MISSING), reference.get(key, MISSING))
+    elif isinstance(real, list) and isinstance(reference, list) and len(real) == len(reference):
+        for index, (answer, own) in enumerate(zip(real, reference, strict=True)):
+            yield from _unequal(f"{path}[{index}]", answer, own)
+    elif type(real) is not type(reference) or real != reference:
+        yield path, real, reference

@@ -1,7 +1,7 @@
-"""What is left of two logs once the listed differences are taken away, and what that says of the reference node.
+"""The differences of two logs that are not listed, and the verdict on the reference node.
 
 A difference that is not listed is a violation, and so is a listed one that is gone. Where the target was played twice,
-both runs have to show it: what one of two shows is the target's own chance, told and no verdict.
+both runs have to show it: a difference in one of two runs is chance on the target's side, reported without a verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Log = Mapping[str, Exchanges]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One run of the target beside ours. `gone`: listed, of a script that was played, and not there."""
+    """One run of the target compared with the reference node. `gone`: listed for a played script, and not found."""
 
     exchanges: int
     unexplained: tuple[Difference, ...]
@@ -36,7 +36,7 @@ class Compared:
 
     @property
     def otherwise(self) -> frozenset[tuple[str, str, str]]:
-        """Where it is not as listed: script, step, field."""
+        """The places that differ from the list: script, step, field."""
         return frozenset(each.key for each in (*self.unexplained, *self.gone))
 
     @property
@@ -44,9 +44,9 @@ class Compared:
         return frozenset(script for script, _, _ in self.otherwise)
 
 
-def compared(real: Log, ours: Log, profile: str) -> Compared:
+def compared(real: Log, reference: Log, profile: str) -> Compared:
     """`profile` says whose listed differences count."""
-    found = {each.key: each for name in real for each in differences(name, real[name], ours.get(name, ()))}
+    found = {each.key: each for name in real for each in differences(name, real[name], reference.get(name, ()))}
     listed = listing(profile)
     explained = {key: listed[key] for key, each in found.items() if key in listed and listed[key].explains(each)}
     return Compared(

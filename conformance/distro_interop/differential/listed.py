@@ -1,11 +1,11 @@
 """The differences that are listed: for each release that was compared, a file with a row for every one of them, and
 `deviations.toml` with why they stay. A difference without a row fails a run, and so does a row that a release no longer
-shows: then either the node has changed, or the scripts no longer see it.
+shows: then either the node has changed, or the scripts no longer observe it.
 
-A row says all of a difference, what the real server says and what ours says, so that nothing else passes under its
-name. A value that two runs of a real server do not share is the word VARIES there; a row with nothing else on the real
-side need not show. The files are written by
-`test differential --accept ID`, and read, as every change is, before they are committed.
+A row has both sides of a difference, the answer of the real server and that of the reference node, so that no other
+difference passes under its name. A value that two runs of a real server do not share is the word VARIES there; a row
+with nothing else on the real side need not show. `test differential --accept ID` writes the files; they are reviewed
+before they are committed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def releases() -> tuple[str, ...]:
 
 
 def listing(profile: str) -> Listing:
-    """Of the release that a profile stands for; a release that nobody compared has nothing listed."""
+    """Of the release that a profile stands for; a release that was never compared has nothing listed."""
     return _read(_path(profile))
 
 
@@ -84,7 +84,7 @@ def _path(profile: str) -> Path:
 
 
 def _same(listed: Any, found: Any) -> bool:
-    """With VARIES for whatever stands in its place; 1, 1.0 and true are three things."""
+    """VARIES equals any value; 1, 1.0 and true are three things."""
     if listed == VARIES:
         return True
     if isinstance(listed, dict) and isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""A log without what no two runs have in common: addresses, ports, client ids, times, and orders that nobody promises.
+"""A log without the values of one run: addresses, ports, client ids, times, and orders that are not guaranteed.
 
 Everything else stays, so a rule that is missing here shows up as a difference, never as a pass.
 """
@@ -29,7 +29,7 @@ SIGNED = "accessToken"
 """Tokens that a server has made."""
 
 LEFT_S = "tokenTtl"
-"""What is left of the time of a token: a second less when a second has just begun. Rounded up to tens."""
+"""The remaining time of a token: a second less when a second has just begun. Rounded up to tens."""
 
 _MILLISECONDS = re.compile(r"\b1[5-9]\d{11}\b")
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:?\d\d)?")
@@ -69,7 +69,7 @@ class _Words:
         return value
 
     def _port(self, number: int, key: str) -> int | str:
-        """Only where a port stands: a code such as 20002 can be the number of a port that was chosen at random."""
+        """Only in fields for ports: a code such as 20002 can be the number of a port that was chosen at random."""
         return self._numbers.get(number, number) if key.lower().endswith("port") else number
 
     def _text_or_object(self, text: str) -> Any:

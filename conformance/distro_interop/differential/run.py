@@ -1,4 +1,4 @@
-"""One differential run: the scripts on the real server and on the reference node, and what is left between them."""
+"""One differential run: the scripts on the real server and on the reference node, and their differences."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def run_differential(
 ) -> Judged:
     """Play the scripts (default: all) on the target and on a reference node of the profile, default the target's own.
 
-    Where the two differ otherwise than listed, the scripts in question are played once more on the real server: which
-    pushes it merges depends on when its threads run, and on a busy machine they run late. Ours is never played again,
-    since that would hide its races. `accept_as`: the deviation under which all of these are listed from now on.
+    Scripts with differences that are not listed are played once more on the real server: which pushes it merges
+    depends on when its threads run, and on a busy machine they run late. The reference node is never played again,
+    since that would hide its races. `accept_as`: the deviation under which all these differences are listed.
     Raises UsageError for unknown names and TargetError when the target cannot be started.
     """
     begun = time.monotonic()
     if accept_as not in (None, *DEVIATIONS):
-        raise UsageError(f"no deviation {accept_as}: first say in differential/deviations.toml why it stays")
+        raise UsageError(f"no deviation {accept_as}: first add its reason to differential/deviations.toml")
     real = require_own(resolve_target(target))
     own = profile or real.profile
     nodes = _nodes_of(real, own)
@@ -61,13 +61,13 @@ def run_differential(
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
     async def run() -> tuple[Compared, ...]:
-        ours = await play(reference_nodes(own, mutant), scripts, on_progress)
-        theirs = await play(nodes, scripts, on_progress)
-        first = compared(theirs, ours, real.profile)
+        reference = await play(reference_nodes(own, mutant), scripts, on_progress)
+        other = await play(nodes, scripts, on_progress)
+        first = compared(other, reference, real.profile)
         if not (doubtful := [each for each in scripts if each.id in first.scripts]) or isinstance(real, EmbeddedTarget):
             return (first,)
         again = await play(_nodes_of(resolve_target(target), own), doubtful, on_progress)
-        return first, compared({**theirs, **again}, ours, real.profile)
+        return first, compared({**other, **again}, reference, real.profile)
 
     runs = asyncio.run(run())
     if accept_as is not None:

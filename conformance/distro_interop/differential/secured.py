@@ -104,7 +104,7 @@ class SecuredNacos(ServedTarget):
                 return False
 
             if await eventually(logged_in, self.clock, _LOGIN_WITHIN_MS) is None:
-                raise TargetError(f"{self.spec} lets nobody log in within {_LOGIN_WITHIN_MS / 1000:.0f} s")
+                raise TargetError(f"{self.spec} accepts no login within {_LOGIN_WITHIN_MS / 1000:.0f} s")
 
 
 def _properties() -> dict[str, str]:
@@ -121,7 +121,7 @@ def _properties() -> dict[str, str]:
 
 
 def _write_schema(home: Path, jars: Path, release: NacosRelease) -> None:
-    """The release's own tables, and our users in place of the one that it brings."""
+    """The release's own tables, with the users of the kit in place of its own."""
     assert release.schema is not None
     with zipfile.ZipFile(jars / f"{release.artifact}-{release.version}.jar") as jar:
         tables = jar.read(release.schema).decode()

@@ -1,7 +1,7 @@
-"""What a script gets: the node to speak to, in every voice that a node hears, and the log that is kept of it.
+"""The interface of a script: every kind of connection to the node under test, and the log of the answers.
 
-Nothing is judged here, and nothing that the node says ends a script: a refused connection, a failed call, a timeout
-are answers too. Each script works in a namespace of its own, so that scripts do not see each other.
+Nothing is judged here, and no answer of the node ends a script: a refused connection, a failed call, a timeout are
+answers too. Each script works in a namespace of its own, so that scripts do not see each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HTTP_TIMEOUT_S = 5.0
 _MARGIN_MS = 300
 _UDP_DELIVERY_S = 0.05
 _DELIVERIES, _DELIVERY_S = 200, 0.005
-"""How often, and how far apart in real time, is looked for what was sent. Only what never comes costs all of it."""
+"""How often, and at which interval in real time, the stage checks for a message. Only a missing one takes all of it."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Voice:
     name: str
     connection: Connection
     pushes: list[Message] = field(default_factory=list)
-    pushes_told: int = 0
+    pushes_seen: int = 0
 
     @property
     def id(self) -> str:
@@ -63,11 +63,11 @@ class Stage:
         self._udp_clients: list[UdpClient] = []
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
         self._foreign: set[str] = set()
-        self._heard = len(peer.arrivals)
+        self._arrived_before = len(peer.arrivals)
         self._asked = len(self.member.requests)
-        self._told: dict[str, int] = {}
+        self._logged_until: dict[str, int] = {}
 
-    # Who speaks.
+    # Connections.
 
     async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
         """A connection that has been set up, as an SDK does it unless other labels are given."""
@@ -107,7 +107,7 @@ class Stage:
         self.log.names[client] = f"{{{name}}}"
         return client
 
-    # What is said, and what comes back.
+    # Requests and answers.
 
     async def ask(
         self, step: str, voice: Voice, type_name: str, body: Json, *, headers: Mapping[str, str] | None = None
@@ -124,11 +124,11 @@ class Stage:
         return await self._logged(step, calling())
 
     async def say(self, step: str, body: Json) -> None:
-        """What the played member says about Distro, as it stands."""
+        """Send a Distro message of the played member, unchanged."""
         await self._logged(step, self.peer.say(body))
 
     async def distro(self, step: str, operation: str, client: str | None = None, content: Any = None) -> None:
-        """What a member would say."""
+        """Send a Distro message as a member does."""
         target = None if operation == "VERIFY" else self.target.address
         await self.say(step, distro_request(operation, client, target=target, content=content))
 
@@ -164,32 +164,32 @@ class Stage:
         found = await self.http(step, "POST", path, {"username": user, "password": password})
         return str(found.get("accessToken", "")) if isinstance(found, dict) else ""
 
-    # What the node does by itself.
+    # Events that the node starts.
 
     async def pass_ms(self, ms: int) -> None:
         await self.target.clock.pass_ms(ms)
 
     async def shown(self) -> None:
-        """Until queries show what was applied, and subscribers have been told."""
+        """Wait until queries show the applied content, and subscribers have been notified."""
         await self.pass_ms(self.timings.view_ms + _MARGIN_MS)
 
     async def pushed(self, step: str, voice: Voice, expected: int, *, within_ms: int | None = None) -> None:
-        """What a client was told since the last look: so many pushes are waited for, 0 for the whole time, which is
-        the one that a change of a service takes to be told unless another is given."""
+        """The pushes to a client since the last call. Wait for the expected number, with 0 for the whole time; the
+        default is the time that the push of a changed service takes."""
         within_ms = self.timings.view_ms if within_ms is None else within_ms
-        await self.until(lambda: len(voice.pushes) - voice.pushes_told, expected, within_ms)
-        told = voice.pushes[voice.pushes_told :]
-        voice.pushes_told = len(voice.pushes)
-        self.log.note(step, [{"type": push.type, "body": push.body} for push in told])
+        await self.until(lambda: len(voice.pushes) - voice.pushes_seen, expected, within_ms)
+        pushes = voice.pushes[voice.pushes_seen :]
+        voice.pushes_seen = len(voice.pushes)
+        self.log.note(step, [{"type": push.type, "body": push.body} for push in pushes])
 
     async def received(
         self, step: str, client: UdpClient, expected: int, *, acknowledged: bool = True, within_ms: int | None = None
     ) -> None:
-        """What a client of 1.x was told over UDP since the last look; it answers unless it is told not to."""
+        """The packets that a client of 1.x received over UDP since the last call; `acknowledged`: it answers."""
         within_ms = self.timings.view_ms if within_ms is None else within_ms
-        await self.until(lambda: len(client.packets) - client.told, expected, within_ms)
-        packets = [in_packet(data) for data, _ in client.packets[client.told :]]
-        client.told = len(client.packets)
+        await self.until(lambda: len(client.packets) - client.seen, expected, within_ms)
+        packets = [in_packet(data) for data, _ in client.packets[client.seen :]]
+        client.seen = len(client.packets)
         if acknowledged:
             client.acknowledge()
             await asyncio.sleep(_UDP_DELIVERY_S)
@@ -197,14 +197,14 @@ class Stage:
             packet["message"]["lastRefTime"] = type(packet["message"].get("lastRefTime")).__name__
         self.log.note(step, packets)
 
-    async def heard(self, step: str, client: str, expected: int, *, only_last: bool = False) -> None:
-        """What the played member was sent of a client since the last look, without verifies.
+    async def synced(self, step: str, client: str, expected: int, *, only_last: bool = False) -> None:
+        """The syncs of a client that the played member received since the last call, without verifies.
 
         `only_last`: after so many changes that a busy machine needs more than one sync delay for them.
         """
         await self.until(lambda: len(self._of(client)), expected, self.timings.sync_ms)
         found = self._of(client)
-        self._told[client] = len(self.peer.arrivals)
+        self._logged_until[client] = len(self.peer.arrivals)
         self.log.note(step, [opened(arrival.body) for arrival in (found[-1:] if only_last else found)])
 
     async def verified(self, step: str, client: str) -> None:
@@ -218,13 +218,13 @@ class Stage:
         self.log.note(step, opened(found()[0].body) if found() else None)
 
     async def forwarded(self, step: str) -> None:
-        """What the played member was asked over HTTP since the last look."""
+        """The HTTP requests that the played member received since the last call."""
         asked = self.member.requests[self._asked :]
         self._asked = len(self.member.requests)
         self.log.note(step, [each for each in asked if each["query"].get("namespaceId") == self.namespace])
 
     async def state(self, step: str = "state", request: Json | None = None) -> None:
-        """Every client of this script that the node holds, as it tells a member."""
+        """Every client of this script that the node holds, as it sends them to a member."""
         reply = await self.peer.say(request or distro_request("SNAPSHOT"))
         content = content_of(reply.body.get("distroData") or {}) or {}
         own = [client for client in content.get("clientSyncDataList", ()) if self._is_own(client)]
@@ -252,7 +252,7 @@ class Stage:
         return message
 
     def _of(self, client: str) -> Sequence[Arrival]:
-        arrivals = self.peer.arrivals[self._told.get(client, self._heard) :]
+        arrivals = self.peer.arrivals[self._logged_until.get(client, self._arrived_before) :]
         return [
             arrival
             for arrival in arrivals

@@ -18,12 +18,12 @@ Address = tuple[str, int]
 
 
 class UdpClient(asyncio.DatagramProtocol):
-    """Use `await UdpClient.open(...)`. `packets` are those that came, as they came."""
+    """Use `await UdpClient.open(...)`. `packets`: as received. `seen`: how many were logged."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.packets: list[tuple[bytes, Address]] = []
-        self.told = 0
+        self.seen = 0
         self._transport: asyncio.DatagramTransport | None = None
         self._receiver: Receiver | None = None
 

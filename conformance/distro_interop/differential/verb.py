@@ -40,12 +40,12 @@ def differential(
         }
         print_judged("test differential", judged, **more)
     else:
-        told = [ResultLine(each.judgement, f"{each.about}: {each.message}") for each in judged.findings]
+        lines = [ResultLine(each.judgement, f"{each.about}: {each.message}") for each in judged.findings]
         counts = f"{judged.figures['exchanges']} exchanges, {len(different)} differences unexplained"
         if again := judged.figures["played_again"]:
             say(f"    played again on {target}: {len(again)} scripts, {len(once)} differences in one of two runs")
         summary(
-            (each for each in told if each.verdict != Judgement.CONFORMS),
+            (each for each in lines if each.verdict != Judgement.CONFORMS),
             judged.verdict,
             f"{target}, profile {judged.profile}: {counts}, {judged.seconds:.1f} s",
         )

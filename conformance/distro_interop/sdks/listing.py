@@ -1,4 +1,4 @@
-"""A service list that can be compared: nobody promises an order (docs/protocol #naming-requests)."""
+"""A service list that can be compared: its order is not guaranteed (docs/protocol #naming-requests)."""
 
 from __future__ import annotations
 

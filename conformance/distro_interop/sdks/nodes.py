@@ -1,6 +1,6 @@
-"""Three nodes for the SDKs to meet: reference nodes or real servers, each a process, so that one can be killed.
+"""Three nodes for the SDKs: reference nodes or real servers, each a process, so that one can be killed.
 
-What they hold is asked by the kit's own client, never by the SDK under test: an SDK shows what it remembers.
+The kit's own client reads their content, never the SDK under test: an SDK shows its cache.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MAIN = "from distro_conformance.cli import main; main()"
 
 
 def guard(profile: str | None) -> tuple[str, ...]:
-    """Settings of reference nodes that let one user in, with CREDENTIALS, and nobody else."""
+    """Settings of reference nodes that let one user in, with CREDENTIALS, and no other."""
     plugin = "default" if (profile or STRICT) in _OLD_KEYS else "plugin.nacos"
     return (
         "nacos.core.auth.enabled=true",
@@ -124,7 +124,7 @@ class Nodes:
         return tuple(index for index, server in enumerate(self.servers) if server.pid is not None)
 
     async def shown(self, index: int, service: str) -> Listing:
-        """What a client that asks this node is told."""
+        """The answer of this node to a query."""
         return listing(await (await self.client(index)).query(service))
 
     async def publishers(self, index: int, service: str) -> frozenset[str]:
@@ -155,10 +155,10 @@ class Nodes:
                 await server.start()
         await self.loaded()
         for index in self.running:
-            await _succeeds(partial(self.shown, index, "nobody-publishes-here"))
+            await _succeeds(partial(self.shown, index, "never-published"))
 
     async def loaded(self) -> None:
-        """A strict node hands out no snapshot before; a real server tells when it is started."""
+        """A strict node hands out no snapshot before; a real server reports that it is started."""
         for index in self.running:
             await _succeeds(partial(self.publishers, index, ""))
 

@@ -40,7 +40,7 @@ class SdkProgram:
         self._process, self._home = process, home
         self._pushes: list[tuple[str, Listing]] = []
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._heard = asyncio.Condition()
+        self._pushed = asyncio.Condition()
         self._reader = asyncio.create_task(self._read(), name=f"stdout of the SDK program {sdk.name}")
 
     @classmethod
@@ -84,23 +84,23 @@ class SdkProgram:
         return _hosts(await self.ask("query", service))
 
     def last_push(self, service: str) -> Listing | None:
-        """What the SDK told its subscriber last."""
+        """The last list that the SDK reported to its subscriber."""
         return next((hosts for name, hosts in reversed(self._pushes) if name == service), None)
 
     async def pushed(self, service: str, is_meant: Callable[[Listing], bool], within_s: float) -> bool:
-        """Until the SDK told its subscriber such a list; False when it did not in time."""
+        """Wait until the SDK reports such a list to its subscriber; False when it did not in time."""
 
         def is_there() -> bool:
             last = self.last_push(service)
             return last is not None and is_meant(last)
 
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s), self._heard:
-                await self._heard.wait_for(is_there)
+            async with asyncio.timeout(within_s), self._pushed:
+                await self._pushed.wait_for(is_there)
         return is_there()
 
     async def kill(self) -> None:
-        """SIGKILL: the SDK has no chance to say anything."""
+        """SIGKILL: the SDK can send nothing more."""
         end_group(self.pid)
         await self._process.wait()
         await self._reader
@@ -122,9 +122,9 @@ class SdkProgram:
             except ValueError:  # an SDK that prints
                 continue
             if "pushed" in line:
-                async with self._heard:
+                async with self._pushed:
                     self._pushes.append((line["pushed"], _hosts(line)))
-                    self._heard.notify_all()
+                    self._pushed.notify_all()
             else:
                 self._answers.put_nowait(line)
         self._answers.put_nowait({"error": "the program ended"})
@@ -144,7 +144,7 @@ class SdkProgram:
 
 
 def _environment(sdk: Sdk, words: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Ours, but for what would lead the SDK elsewhere: the home, proxies, our own Python modules."""
+    """The kit's environment without variables that redirect the SDK: home, proxies, Python modules of the kit."""
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -89,7 +89,7 @@ async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], asked: Asked, on
 
 
 async def _run_scenario(scenario: Scenario, stage: Stage, asked: Finding) -> Finding:
-    """What the SDK shows, or says itself, is a verdict; trouble of ours with the nodes leaves the question open."""
+    """A failure or an error of the SDK is a violation; trouble of the kit with the nodes leaves the cell not judged."""
     if not scenario.is_offered(stage):
         return replace(asked, judgement=Judgement.NOT_APPLICABLE)
     try:
@@ -103,7 +103,7 @@ async def _run_scenario(scenario: Scenario, stage: Stage, asked: Finding) -> Fin
 
 
 def _asked(target: str, profile: str | None, settings: Sequence[str], sdk: Sdk, scenario: Scenario) -> Finding:
-    """As it is when nothing goes wrong."""
+    """The finding when nothing goes wrong."""
     nodes = ("--target", target, *(word for each in settings for word in ("--set", each)))
     return Finding(
         about=scenario.name,

@@ -29,7 +29,7 @@ from distro_protos.addresses import parse_address
 REPLICATED_WITHIN_S = 8.0
 PUSHED_WITHIN_S = 8.0
 POLLED_WITHIN_S = 25.0
-"""An HTTP client that was not told over UDP, since the node that it had asked is dead, asks every ten seconds."""
+"""An HTTP client gets no push over UDP when the node that it asked is dead; it asks every ten seconds."""
 QUICK_BEATS = (
     "preserved.heart.beat.interval=1000",
     "preserved.heart.beat.timeout=12000",
@@ -82,9 +82,9 @@ async def _subscribe(stage: Stage) -> None:
 
 
 async def _pushes_of_others(stage: Stage, program: SdkProgram, service: str, port: int, within_s: float) -> None:
-    """Two instances come, one goes, each at another node: the SDK must be told of all three.
+    """Two instances come, one goes, each at another node: the SDK must report all three.
 
-    Never of an empty list, which some SDKs keep to themselves.
+    Never an empty list, which some SDKs do not report.
     """
     first, second = [await stage.nodes.client(index) for index in stage.nodes.running[-2:]]
     one, two = (f"10.0.1.{number}:{port}" for number in (1, 2))
@@ -96,8 +96,10 @@ async def _pushes_of_others(stage: Stage, program: SdkProgram, service: str, por
         await change()
         if not await program.pushed(service, partial(_shows, port=port, wanted=expected), within_s):
             last = program.last_push(service)
-            told = "nothing" if last is None else shown(last)
-            raise FailedError(f"not told of {', '.join(sorted(expected))} within {within_s:.0f} s, last of {told}")
+            reported = "nothing" if last is None else shown(last)
+            raise FailedError(
+                f"not notified of {', '.join(sorted(expected))} within {within_s:.0f} s, last of {reported}"
+            )
 
 
 def _shows(found: Listing, *, port: int, wanted: set[str]) -> bool:
@@ -137,7 +139,7 @@ async def _login(stage: Stage) -> None:
         with contextlib.suppress(ProgramError):  # at start or at the first request, as the SDK likes
             async with stage.at(nodes, WRONG_CREDENTIALS) as program:
                 await program.ask("register", refused, IP, PORT)
-                raise FailedError("a wrong password registers, says the SDK")
+                raise FailedError("the SDK reports success of a registration with a wrong password")
         for index in nodes.running:
             if await nodes.publishers(index, refused):
                 raise FailedError(f"a wrong password registered at {nodes.addresses[index]}")
@@ -146,7 +148,7 @@ async def _login(stage: Stage) -> None:
 async def _published(
     nodes: Nodes, service: str, within_s: float, what: str, before: frozenset[str] = frozenset()
 ) -> None:
-    """By somebody besides those before, at every node; looked at as a member does: members need no password."""
+    """By a client besides those before, at every node; read as a member does: members need no password."""
 
     async def holds(index: int) -> bool:
         return bool(await nodes.publishers(index, service) - before)
@@ -233,12 +235,12 @@ SCENARIOS: dict[str, Scenario] = {
             lambda stage: stage.sdk.has_batch,
             Span(since="2.1.1"),
         ),
-        Scenario("subscribe", "a subscriber is told what comes and goes at other nodes", _subscribe),
+        Scenario("subscribe", "a subscriber is notified of what comes and goes at other nodes", _subscribe),
         Scenario("deregister", "a deregistered instance is gone at every node", _deregister),
         Scenario("close", "a closed SDK leaves nothing", _close, lambda stage: stage.sdk.transport is Transport.GRPC),
         Scenario(
             "login",
-            "who logs in may register and query, who says a wrong password may not",
+            "the right password may register and query, a wrong one may not",
             _login,
             lambda stage: stage.guarded is not None,
         ),

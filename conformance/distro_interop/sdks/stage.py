@@ -1,4 +1,4 @@
-"""Where a scenario plays: one SDK, its programs, and the nodes, looked at until they show what they must.
+"""The environment of a scenario: one SDK, its programs, and the nodes, read until they show the expected list.
 
 Two programs serve all scenarios of an SDK, since starting one can take seconds: the publisher knows the first node
 only, the roamer all.
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 
 class FailedError(Exception):
-    """The scenario did not come out as it must; the text is the reason in the table."""
+    """The scenario failed; the text is the reason in the table."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Stage:
     place: Path
     nodes: Nodes
     guarded: Callable[[], AbstractAsyncContextManager[Nodes]] | None = None
-    """Starts a node like these that lets nobody in without a password; None where there is none."""
+    """Starts a node like these that accepts no client without a password; None where there is none."""
     _programs: dict[str, SdkProgram] = field(default_factory=dict)
 
     async def publisher(self) -> SdkProgram:

@@ -43,11 +43,11 @@ def sdks(
         ]
         print_judged("test sdks", judged, results=rows)
     else:
-        summary(map(_told, judged.findings), judged.verdict, f"{judged.headline}, {judged.seconds:.1f} s")
+        summary(map(_line, judged.findings), judged.verdict, f"{judged.headline}, {judged.seconds:.1f} s")
     raise typer.Exit(judged.verdict.exit_code)
 
 
-def _told(finding: Finding) -> ResultLine:
+def _line(finding: Finding) -> ResultLine:
     timing = f" ({finding.seconds:.1f} s)" if finding.seconds else ""
     return ResultLine(finding.judgement, f"{finding.client:<12} {finding.about:<12} {finding.message}{timing}".rstrip())
 

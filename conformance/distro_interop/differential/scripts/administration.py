@@ -78,7 +78,7 @@ async def paths(stage: Stage) -> None:
 
 @script(
     "switches",
-    "an operator turns switches, one of them so that nobody is told any more",
+    "an operator turns switches, one of them so that no client is notified any more",
     alone=True,
     setting=Setting.SECURED,
 )
@@ -106,7 +106,7 @@ async def switches(stage: Stage) -> None:
         await stage.http(f"turn {entry} to {value!r}", "PUT", SWITCHES, asked)
     await stage.http("switches, turned", "GET", SWITCHES)
     await stage.ask("register", client, "InstanceRequest", register(stage), headers=token)
-    await stage.pushed("nobody is told", watcher, 0)
+    await stage.pushed("no push", watcher, 0)
     # Pushes last: what is pushed then says the values that are turned back, however soon it comes.
     again: Json = {
         "clientBeatInterval": "5000",
@@ -122,7 +122,7 @@ async def switches(stage: Stage) -> None:
     for entry, value in again.items():
         asked = {"entry": entry, "value": value, "debug": "true", **token}
         await stage.http(f"turn {entry} back to {value}", "PUT", SWITCHES, asked)
-    await stage.pushed("told when it is on again", watcher, 1, within_ms=1_500)
+    await stage.pushed("push when it is on again", watcher, 1, within_ms=1_500)
     await stage.http("switches, turned back", "GET", SWITCHES)
     for step, parameters in (
         ("through raft", {"entry": "pushEnabled", "value": "true"}),

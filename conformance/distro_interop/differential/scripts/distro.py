@@ -12,7 +12,7 @@ from distro_interop.differential.scripts.registry import script
 from distro_interop.differential.stage import Stage
 
 
-@script("distro-sync", "a member tells of its client, changes it, verifies and deletes it")
+@script("distro-sync", "a member sends its client, changes it, verifies and deletes it")
 async def syncing(stage: Stage) -> None:
     owner, watcher = stage.foreign_client("foreign"), await stage.client("watcher")
     await stage.ask("subscribe", watcher, "SubscribeServiceRequest", subscribe(stage))
@@ -39,7 +39,7 @@ async def syncing(stage: Stage) -> None:
     await stage.distro("delete", "DELETE", owner)
     await stage.distro("query after delete", "QUERY", owner)
     await stage.pushed("push of an empty list", watcher, 1)
-    await stage.heard("no word of a foreign client", owner, 0)
+    await stage.synced("no word of a foreign client", owner, 0)
     await stage.state()
 
 
@@ -66,7 +66,7 @@ async def contents(stage: Stage) -> None:
     await stage.state()
 
 
-@script("distro-batch", "a member tells of a client with a batch", Span("2.1.1"))
+@script("distro-batch", "a member sends a client with a batch", Span("2.1.1"))
 async def batch(stage: Stage) -> None:
     owner, asker = stage.foreign_client("foreign"), await stage.client("asker")
     inside = {"port": 0, "healthy": False, "instancePublishInfos": [published(8001), published(8002)]}
@@ -152,20 +152,20 @@ async def malformed(stage: Stage) -> None:
 async def native(stage: Stage) -> None:
     client = await stage.client("client")
     await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.heard("the member hears of it", client.id, 1)
+    await stage.synced("the member receives it", client.id, 1)
     await stage.distro("verify", "VERIFY", client.id, {"clientId": client.id, "revision": 1})
     await stage.distro("query", "QUERY", client.id)
     await stage.distro("change", "CHANGE", client.id, sync_data(stage, client.id, 7, 8009))
-    await stage.heard("what the member hears then", client.id, 0)
+    await stage.synced("what the member receives then", client.id, 0)
     await stage.state("state after the change")
     await stage.ask("register another", client, "InstanceRequest", register(stage, "web2", 8002))
-    await stage.heard("what the member hears of another", client.id, 1)
+    await stage.synced("what the member receives of another", client.id, 1)
     await stage.distro("delete", "DELETE", client.id)
-    await stage.heard("what the member hears after the delete", client.id, 1)
+    await stage.synced("what the member receives after the delete", client.id, 1)
     await stage.state("state after the delete")
     await stage.ask("register after the delete", client, "InstanceRequest", register(stage, "web3", 8003))
     await stage.ask("subscribe after the delete", client, "SubscribeServiceRequest", subscribe(stage))
-    await stage.heard("what the member hears of that", client.id, 0)
+    await stage.synced("what the member receives of that", client.id, 0)
     await stage.state()
 
 
@@ -174,9 +174,9 @@ async def refused(stage: Stage) -> None:
     client = await stage.client("client")
     stage.peer.answer("VERIFY", FAILURE, client=client.id)
     await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.heard("change", client.id, 1)
+    await stage.synced("change", client.id, 1)
     await stage.verified("verify, refused", client.id)
-    await stage.heard("the whole client again", client.id, 1)
+    await stage.synced("the whole client again", client.id, 1)
     stage.peer.answer_normally()
 
 

@@ -65,7 +65,7 @@ async def malformed(stage: Stage) -> None:
         await stage.call(step, client, payload)
 
 
-@script("envelope-types", "requests that are meant for somebody else")
+@script("envelope-types", "requests that are meant for another receiver")
 async def types(stage: Stage) -> None:
     client = await stage.client("client")
     for name in (

@@ -1,4 +1,4 @@
-"""Registering over gRPC: what is published, in which form, and what members are told."""
+"""Registering over gRPC: what is published, in which form, and what members receive."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BATCH = Span("2.1.1")
 async def registering(stage: Stage) -> None:
     client, other = await stage.client("client"), await stage.client("other")
     await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.heard("the member hears of it", client.id, 1)
+    await stage.synced("the member receives it", client.id, 1)
     await stage.ask("register again", client, "InstanceRequest", register(stage, port=8002, metadata={"a": "b"}))
     await stage.ask("another service", client, "InstanceRequest", register(stage, "web2", 8003))
     await stage.ask("another client", other, "InstanceRequest", register(stage, port=8004))
     await stage.ask("the same address", other, "InstanceRequest", register(stage, "web2", 8003))
-    await stage.heard("both in one", client.id, 1)
-    await stage.heard("both of the other in one", other.id, 1)
+    await stage.synced("both in one", client.id, 1)
+    await stage.synced("both of the other in one", other.id, 1)
     await stage.ask("query", client, "ServiceQueryRequest", query(stage))
     await stage.ask("query web2", client, "ServiceQueryRequest", query(stage, "web2"))
     await stage.state("state of both")
@@ -39,10 +39,10 @@ async def registering(stage: Stage) -> None:
     await stage.ask("nothing left to take back", client, "InstanceRequest", deregister(stage))
     await stage.ask("an unknown service", client, "InstanceRequest", deregister(stage, "none"))
     await stage.ask("no instance", client, "InstanceRequest", {**deregister(stage, "web2"), "instance": {}})
-    await stage.heard("one after the other is gone", client.id, 1)
+    await stage.synced("one after the other is gone", client.id, 1)
     await stage.verified("verify", other.id)
     await stage.leave(other)
-    await stage.heard("delete", other.id, 1)
+    await stage.synced("delete", other.id, 1)
     await stage.ask("query, empty", client, "ServiceQueryRequest", query(stage))
     await stage.state()
 
@@ -82,7 +82,7 @@ async def fields(stage: Stage) -> None:
         await stage.ask(f"query {changed}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
         parameters = {"serviceName": f"web{number}", "namespaceId": stage.namespace, "ip": "10.0.0.1", "port": 8001}
         await stage.http(f"detail {changed}", "GET", "/v1/ns/instance", parameters)
-    await stage.heard("the member hears of it", client.id, 1, only_last=True)
+    await stage.synced("the member receives it", client.id, 1, only_last=True)
     await stage.state()
 
 
@@ -161,16 +161,16 @@ async def names(stage: Stage) -> None:
 async def batches(stage: Stage) -> None:
     client = await stage.client("client")
     await stage.ask("two", client, "BatchInstanceRequest", batch(stage, 8001, 8002))
-    await stage.heard("the member hears of two", client.id, 1)
+    await stage.synced("the member receives two", client.id, 1)
     await stage.ask("query two", client, "ServiceQueryRequest", query(stage))
     await stage.ask("one", client, "BatchInstanceRequest", batch(stage, 8002))
     await stage.ask("single, other service", client, "InstanceRequest", register(stage, "web2", 8003))
-    await stage.heard("the member hears of one", client.id, 1)
+    await stage.synced("the member receives one", client.id, 1)
     await stage.ask("query one", client, "ServiceQueryRequest", query(stage))
     await stage.state("state with a batch and a single one")
     await stage.ask("single over batch", client, "InstanceRequest", register(stage, port=8004))
     await stage.ask("batch over single", client, "BatchInstanceRequest", batch(stage, 8005, 8006, name="web2"))
-    await stage.heard("the member hears of both", client.id, 1)
+    await stage.synced("the member receives both", client.id, 1)
     await stage.state("state after each took the other's place")
     await stage.ask("none", client, "BatchInstanceRequest", batch(stage, name="web2"))
     await stage.ask("no list", client, "BatchInstanceRequest", {**service(stage), "type": "batchRegisterInstance"})
@@ -185,7 +185,7 @@ async def batches(stage: Stage) -> None:
     await stage.state()
 
 
-@script("subscribe", "a subscriber is told of what others register")
+@script("subscribe", "a subscriber is notified of what others register")
 async def subscribing(stage: Stage) -> None:
     watcher, client = await stage.client("watcher"), await stage.client("client")
     await stage.ask("subscribe, nothing there", watcher, "SubscribeServiceRequest", subscribe(stage))

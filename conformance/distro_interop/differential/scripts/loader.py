@@ -24,7 +24,7 @@ async def one_client(stage: Stage) -> None:
     client, other = await stage.client("client", labels=LABELS), await stage.client("other")
     await _connections(stage, "current", client, other)
     await stage.http("cluster", "GET", f"{V2}/cluster")
-    for step, parameters, is_told in (
+    for step, parameters, is_reset in (
         ("no connection", {}, False),
         ("empty connection", {"connectionId": ""}, False),
         ("unknown connection", {"connectionId": "nobody"}, False),
@@ -34,8 +34,8 @@ async def one_client(stage: Stage) -> None:
         ("to nowhere", {"connectionId": client.id, "redirectAddress": ""}, True),
     ):
         await stage.http(step, "GET", f"{V2}/reloadClient", parameters)
-        await stage.pushed(f"what the client hears: {step}", client, is_told)
-    await stage.pushed("what the other hears", other, 0)
+        await stage.pushed(f"what the client receives: {step}", client, is_reset)
+    await stage.pushed("what the other receives", other, 0)
     await stage.ask("the client is still served", client, "InstanceRequest", register(stage))
     await _connections(stage, "current afterwards", client, other)
     for method in ("POST", "PUT"):
@@ -71,7 +71,7 @@ async def by_count(stage: Stage) -> None:
     for count in (0, 3):
         asked = {"count": count, "redirectAddress": ELSEWHERE}
         await stage.http(f"{count} are to stay", "GET", f"{V2}/reloadCurrent", asked)
-        await _told(stage, f"of {count}", member, clients)
+        await _resets(stage, f"of {count}", member, clients)
 
 
 @script("loader-member", "members ask each other for their load, and to send clients away", alone=True)
@@ -86,26 +86,26 @@ async def between_members(stage: Stage) -> None:
     )
     for step, kind, body in bodies:
         await stage.ask(step, member, kind, {**body, "module": "internal"})
-    await _told(stage, "of a member", member, clients)
+    await _resets(stage, "of a member", member, clients)
     for step, kind, body in bodies:
         await stage.ask(f"{step}, on the port of the SDKs", clients[0], kind, {**body, "module": "internal"})
-    await _told(stage, "of a client", member, clients)
+    await _resets(stage, "of a client", member, clients)
     await stage.ask("no count", member, "ServerReloadRequest", {"module": "internal"})
 
 
-async def _told(stage: Stage, why: str, member: Voice, clients: Sequence[Voice]) -> None:
-    """What the next look of the ejector tells. Which clients it takes is nobody's promise, only how many."""
+async def _resets(stage: Stage, why: str, member: Voice, clients: Sequence[Voice]) -> None:
+    """The resets of the next ejector round. The number of clients is guaranteed, their choice is not."""
     await stage.pass_ms(EJECTOR_PERIOD_MS)
     for voice in (*clients, member):
-        await stage.pushed(f"what {voice.name} hears {why}", voice, 0, within_ms=0)
-    told = [stage.log.exchanges.pop().answer for _ in range(len(clients) + 1)][1:]
-    resets = [push for pushes in told for push in pushes if push["type"] == "ConnectResetRequest"]
-    stage.log.note(f"how many are told {why}", len(resets))
-    stage.log.note(f"what they are told {why}", {push["body"].get("serverPort") for push in resets} == {"80"})
+        await stage.pushed(f"what {voice.name} receives {why}", voice, 0, within_ms=0)
+    answers = [stage.log.exchanges.pop().answer for _ in range(len(clients) + 1)][1:]
+    resets = [push for pushes in answers for push in pushes if push["type"] == "ConnectResetRequest"]
+    stage.log.note(f"how many are reset {why}", len(resets))
+    stage.log.note(f"what they receive {why}", {push["body"].get("serverPort") for push in resets} == {"80"})
 
 
 async def _connections(stage: Stage, step: str, *voices: Voice) -> None:
-    """What is told of these; the others are those of the members."""
+    """The listed fields of these connections; the others are those of the members."""
     listed = await stage.http(step, "GET", f"{V2}/current")
     stage.log.exchanges.pop()
     own = {voice.id: listed.get(voice.id) for voice in voices} if isinstance(listed, dict) else listed

@@ -69,5 +69,5 @@ async def listing(stage: Stage) -> None:
     for number in (1, 2, 3):
         found = await stage.ask(f"length of page {number}", client, "ServiceListRequest", page(stage, number, 2))
         seen += [] if found is None else found.body.get("serviceNames") or []
-    del stage.log.exchanges[-3:]  # which names a page holds is nobody's promise; what all pages hold is
+    del stage.log.exchanges[-3:]  # the names of a page are not guaranteed; those of all pages are
     stage.log.note("three pages of two are the whole list", sorted(seen) == sorted(rows))

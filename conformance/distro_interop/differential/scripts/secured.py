@@ -40,7 +40,7 @@ def tokens() -> Iterator[tuple[str, str]]:
     yield "expired", signed(expires_s=IN_1970_S)
     yield "without expiry", signed(expires_s=None)
     yield "of an unknown user", signed("nobody")
-    yield "of nobody", signed("")
+    yield "without a user name", signed("")
     yield "signed by another", signed(secret=b"another secret of the same length")
     yield "signed otherwise", signed(secret=SECRET * 2, how="HS512")
     yield "not signed", signed(how="none")
@@ -208,7 +208,7 @@ async def members(stage: Stage) -> None:
 
 
 def _without_success(stage: Stage) -> None:
-    """What somebody is shown who may see it is another matter."""
+    """The body that a permitted caller is shown is not compared here."""
     answer = stage.log.exchanges[-1].answer
     if answer.get("status") == 200:
         del answer["body"]

@@ -26,7 +26,7 @@ def asked(stage: Stage, listener: UdpClient, **changed: object) -> Json:
     }
 
 
-@script("udp-push", "a client of 1.x is told of changes, acknowledges them, and does not")
+@script("udp-push", "a client of 1.x is notified of changes, acknowledges them, and does not")
 async def pushing(stage: Stage) -> None:
     listener, client = await stage.udp_client("listener"), await stage.client("client")
     await stage.http("list", "GET", LIST, asked(stage, listener), headers=JAVA)
@@ -45,7 +45,7 @@ async def pushing(stage: Stage) -> None:
     await stage.state()
 
 
-@script("udp-agents", "who is told over UDP")
+@script("udp-agents", "the clients that are notified over UDP")
 async def agents(stage: Stage) -> None:
     listeners = []
     for agent in (
@@ -89,7 +89,7 @@ async def agents(stage: Stage) -> None:
         listener.acknowledge()
 
 
-@script("udp-subscribers", "clients that are told over UDP, as an operator sees them", Span("2.2.0"))
+@script("udp-subscribers", "clients that are notified over UDP, as an operator sees them", Span("2.2.0"))
 async def subscribers(stage: Stage) -> None:
     listener = await stage.udp_client("listener")
     await stage.http("list", "GET", LIST, asked(stage, listener), headers=JAVA)

@@ -26,10 +26,10 @@ type line map[string]any
 
 var stdout sync.Mutex
 
-func tell(told line) {
+func tell(answer line) {
 	stdout.Lock()
 	defer stdout.Unlock()
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		panic(err)
 	}
@@ -120,7 +120,7 @@ func obey(sdk naming_client.INamingClient, verb string, words []string, answer l
 	return fmt.Errorf("no command %q", verb)
 }
 
-// accepted tells a refusal, which the SDK returns as false, as the error that it is.
+// accepted returns a refusal, which the SDK returns as false, as an error.
 func accepted(ok bool, err error) error {
 	if err == nil && !ok {
 		return errors.New("the server refused")

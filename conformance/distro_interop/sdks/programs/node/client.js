@@ -52,7 +52,7 @@ async function main() {
     if (verb === 'close') break;
     try {
       tell({ done: verb, ...await obey(sdk, verb, words) });
-    } catch (error) { // whatever the SDK throws is what is told
+    } catch (error) { // report every error of the SDK
       tell({ error: String(error) });
     }
   }

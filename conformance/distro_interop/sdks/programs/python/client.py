@@ -49,7 +49,7 @@ async def push(service: str, instances: list[Instance]) -> None:
 
 
 async def obey(sdk: NacosNamingService, verb: str, words: list[str]) -> dict[str, object]:
-    """Carry out one command; returns what is told beside its name."""
+    """Carry out one command; returns the fields of the answer beside its name."""
     match verb, words:
         case "register", [service, ip, port, *pairs]:
             options = dict(pair.split("=", 1) for pair in pairs)
@@ -107,7 +107,7 @@ async def main() -> None:
             break
         try:
             tell(done=verb, **await obey(sdk, verb, words))
-        except Exception as error:  # noqa: BLE001 - whatever the SDK raises is what is told
+        except Exception as error:  # noqa: BLE001 - report every error of the SDK
             tell(error=f"{type(error).__name__}: {error}")
     with suppress(TypeError):  # 2.0.x has closed its connection by then, and awaits what is no coroutine
         await sdk.shutdown()

@@ -63,7 +63,7 @@ public final class Client {
                 answer.put("done", words.get(0));
                 answer.putAll(obey(words.get(0), words.subList(1, words.size())));
                 tell(answer);
-            } catch (Exception error) { // whatever the SDK throws is what is told
+            } catch (Exception error) { // report every error of the SDK
                 tell(Map.of("error", error.toString()));
             }
         }
