@@ -3,11 +3,11 @@ is loaded."""
 
 from __future__ import annotations
 
-from distro_conformance.interruption import heeded
+from distro_conformance.interruption import interruptible
 
 
 def main() -> None:
-    with heeded():
+    with interruptible():
         from distro_conformance.cli import main as command  # noqa: PLC0415
 
         command()

@@ -36,7 +36,7 @@ _said = threading.Lock()
 
 
 @contextlib.contextmanager
-def heeded() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """What is done inside can be interrupted so, unless an interrupt handler is already set."""
     is_ours = threading.current_thread() is threading.main_thread()
     is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -49,11 +49,11 @@ def heeded() -> Iterator[None]:
     except KeyboardInterrupt:
         end()
     finally:
-        if is_ours and not is_heard():
+        if is_ours and not is_interrupted():
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def is_heard() -> bool:
+def is_interrupted() -> bool:
     """Whether the command was interrupted: then every error is a consequence of that."""
     return _heard.is_set()
 
@@ -86,7 +86,7 @@ def kept_from_children() -> Iterator[None]:
 
 
 def _interrupt(*_: object) -> None:
-    if is_heard():
+    if is_interrupted():
         _end_at_once()
     _heard.set()
     logging.disable(logging.CRITICAL)

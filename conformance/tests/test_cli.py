@@ -67,7 +67,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("import", "nacos-logs", "/nope", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (
             ("test", "cluster", "--target", "nacos:2.2.4", "--tours"),
-            "it takes no profile, mutant, transport, tours or --http",
+            "--profile, --mutant, --transport, --tours and --http require --target embedded",
         ),
         (("explore", "--mutant", "B99"), "the model has no mutant 'B99'; "),
         (("explore", "--mutant", "B02-sender"), "the reference node and a real server have it (level node and real)"),
@@ -125,7 +125,10 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         ),
         (("explore", "--nodes", "4", "--clients", "4", "--itf", str(ROOT)), f"--itf {ROOT}: is a directory"),
         (("test", "cluster", "--target", "moon"), "no cluster 'moon'; known: model, embedded"),
-        (("test", "cluster", "--target", "mixed:2.2.4", "--mutant", "B02"), "it takes no profile, mutant, transport"),
+        (
+            ("test", "cluster", "--target", "mixed:2.2.4", "--mutant", "B02"),
+            "--mutant, --transport, --tours and --http require",
+        ),
         (("test", "differential", "--target", "moon"), "no target 'moon'; known: embedded"),
         (
             ("test", "differential", "--target", "embedded", "--script", "x"),
@@ -196,7 +199,9 @@ def test_a_number_that_makes_no_sense_is_refused(verb: str, option: TyperOption)
 def test_a_release_that_is_not_listed_is_taken_and_reported(call: Call) -> None:
     ran = call("explore", "--profile", "nacos-2.2.44", "--max-states", "1", "--json")
     assert (ran.returncode, json.loads(ran.stdout)["profile"]) == (3, "nacos-2.2.44")
-    printed = "nacos-2.2.44 is judged as nacos-2.2.4, which behaves the same; requirements go by its own number"
+    printed = (
+        "nacos-2.2.44 is judged as nacos-2.2.4, which behaves the same; requirements are selected by its own number"
+    )
     assert printed in " ".join(ran.stderr.split())
 
 
@@ -447,7 +452,7 @@ def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(
     call: Call, release: str, behaves_as: str
 ) -> None:
     printed = call("explain", release).stdout.splitlines()
-    assert printed[:2] == [f"{release} is not listed, and behaves as {behaves_as}", f"{behaves_as} (profile)"]
+    assert printed[:2] == [f"{release} is not listed and behaves like {behaves_as}", f"{behaves_as} (profile)"]
     taken = call("explore", "--profile", release, "--max-states", "1").stderr
     assert f"{release} is judged as {behaves_as}, " in " ".join(taken.split())
 

@@ -129,7 +129,9 @@ def test_a_server_of_a_release_that_is_not_known_here_is_judged_as_the_last_one(
     described = tmp_path / "server.toml"
     described.write_text(SERVE.read_text().replace("nacos-2.2.4", "nacos-3.1.7-vendor.2"))
     ran = call("test", "node", "--target", f"process:{described}", "--requirement", "DISTRO-SYNC-001")
-    note = "nacos-3.1.7 is judged as nacos-3.1.0, the last release known here; requirements go by its own number"
+    note = (
+        "nacos-3.1.7 is judged as nacos-3.1.0, the last release known here; requirements are selected by its own number"
+    )
     assert " ".join(ran.stderr.split()).startswith(note)
     assert "profile nacos-3.1.7" in ran.stdout
 

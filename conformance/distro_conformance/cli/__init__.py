@@ -1,8 +1,9 @@
-"""The command `distrocheck`: one file per verb, each a thin door to the library
-(docs/reference/commands.md is the contract).
+"""The command `distrocheck`: one file per verb, each a thin layer over the library (docs/reference/commands.md is the
+contract).
 
-`main` turns whatever ends a run early into one line and an exit code; a user's mistake never ends in a traceback. With
-`--json` the line is a document too. The verbs are in the table of `verbs.py` and are imported when they are called.
+`main` turns every error that ends a run early into one line and an exit code; a user's mistake never ends in a
+traceback. With `--json` the line is also printed as a document. The verbs are in the table of `verbs.py` and are
+imported when they are called.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LazyGroup.registry = {COMMAND: app, "test": test, "import": import_app}.__getite
 
 BROKEN_PIPE_EXIT_CODE = 141
 DEFECT_EXIT_CODE = 70
-"""Ours, not the target's: 1, which Python would give, says that a node violates something."""
+"""For defects of distrocheck itself: 1, Python's own exit code, would mean that a node violates something."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +58,7 @@ def distrocheck(
 
 def main() -> None:
     """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target; see also above."""
-    with interruption.heeded():
+    with interruption.interruptible():
         _main()
 
 
@@ -77,18 +78,19 @@ def _main() -> NoReturn:
         _fail(missing, USAGE_EXIT_CODE)
     except BrokenPipeError:
         _end_unread()
-    except Exception as error:  # noqa: BLE001 - sorted into what the user can mend and what only we can
+    except Exception as error:  # noqa: BLE001 - errors of the user get an exit code, all others are defects
         exit_code = exit_code_of(error)
         if exit_code is None:
             _fail_by_defect(error)
         _fail(_line(error), exit_code)
-    if interruption.is_heard() or result == interruption.EXIT_CODE:  # that is what Typer makes of it
+    if interruption.is_interrupted() or result == interruption.EXIT_CODE:  # Typer turns an interruption into this code
         interruption.end()
     sys.exit(result if isinstance(result, int) else 0)
 
 
 def _line(error: Exception) -> str:
-    """What it says; of a mutant, where it is, for the libraries know nothing of each other."""
+    """The message of the error; for an unknown mutant with a hint where it exists, since the libraries do not know each
+    other."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename} cannot be used: {error.strerror}; name another file"
     if not hasattr(error, "mutant_id"):
@@ -99,7 +101,7 @@ def _line(error: Exception) -> str:
 
 
 def _fail_by_defect(error: Exception) -> NoReturn:
-    if interruption.is_heard():
+    if interruption.is_interrupted():
         interruption.end()
     traceback.print_exc()
     _fail(
@@ -110,7 +112,7 @@ def _fail_by_defect(error: Exception) -> NoReturn:
 
 
 def _fail(text: str, exit_code: int) -> NoReturn:
-    if interruption.is_heard():
+    if interruption.is_interrupted():
         interruption.end()
     is_help = text.startswith("Usage:")
     sys.stderr.write((text if is_help else f"{COMMAND}: {text}").rstrip() + "\n")
@@ -124,6 +126,6 @@ def _fail(text: str, exit_code: int) -> NoReturn:
 
 
 def _end_unread() -> NoReturn:
-    """Whoever reads our output has seen enough."""
+    """Ends when the reader of stdout has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(BROKEN_PIPE_EXIT_CODE)

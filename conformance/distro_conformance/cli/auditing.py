@@ -1,4 +1,4 @@
-"""`distrocheck audit --member HOST:PORT …`: what live members hold, compared."""
+"""`distrocheck audit --member HOST:PORT …`: compares what live members hold."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @app.command()
 def audit(
     member: Annotated[list[str], typer.Option(help="A member, HOST:PORT with the main port; repeat for each.")],
-    # Longer than a verify period (5 s) and the change (1 s, 3 s again after a failure) that a failed one asks for.
+    # Longer than a verify period (5 s) plus the CHANGE after a failed VERIFY (1 s, 3 s more after a failure).
     interval_s: Annotated[float, measure("Seconds between two readings.", least=0.1)] = 12.0,
     follow: Annotated[
         bool,
@@ -48,14 +48,14 @@ def audit(
     password: PasswordOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Ask live members what they hold, twice, and name what they differ about: each other, lists of services, clients.
+    """Read twice what live members hold, and name what they differ about: each other, lists of services, clients.
     Nothing is changed."""
     from distro_conformance.targets.credentials import credentials_of
 
     if len(set(member)) < 2:
         raise UsageError("name at least two members with --member, else there is nothing to compare")
     if for_s is not None and not follow:
-        raise UsageError("--for-s says how long --follow goes on; give both")
+        raise UsageError("--for-s limits --follow; give both")
     writable_file(metrics, "--metrics")
     credentials = credentials_of(identity, username, password)
     how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
@@ -98,7 +98,7 @@ async def _audit(members: Sequence[str], credentials: Credentials, how: How) -> 
 
 
 async def _noted(looking: Audit, how: How) -> Audited:
-    """One look, and what Prometheus is to know of it. Raises TargetError."""
+    """Reads the members once and writes the metrics for Prometheus. Raises TargetError."""
     from distro_conformance.audit.following import exit_code_of, metrics, now, write_metrics
 
     audited, code = None, TargetError.exit_code
@@ -115,22 +115,22 @@ async def _noted(looking: Audit, how: How) -> Audited:
 
 
 async def _follow_in_lines(looking: Audit, how: How) -> Audited:
-    """A line for each change until interrupted; returns what was seen last. Members that cannot be read are a change
-    too, and are asked again. Raises Exit where fewer than two can be read in the end."""
+    """Prints a line for each change until interrupted; returns the last reading. An unreadable member is a change too,
+    and is read again. Raises Exit if fewer than two members can be read in the end."""
     from distro_conformance.audit.following import changes
 
     seen: Audited | None = None
     trouble = ""
     with contextlib.suppress(asyncio.CancelledError):
         async for audited, failure in _looks(looking, how):
-            if bool(failure) != bool(trouble):  # the words of a failure change from one try to the next
+            if bool(failure) != bool(trouble):  # the text of a failure changes from one try to the next
                 _line({"change": "began" if failure else "ended", "what": "audit", "text": failure or trouble})
             trouble = failure
             if audited is not None and audited.rounds > 1:
                 for change in changes(seen, audited):
                     _line(change)
             seen = audited if audited is not None else seen
-    if seen is None or trouble:  # a line has said so already; an error document would be more than a line
+    if seen is None or trouble:  # a line has reported it already; an error document takes more than one line
         raise typer.Exit(TargetError.exit_code)
     return seen
 
@@ -146,10 +146,10 @@ def _line(change: Mapping[str, Any]) -> None:
 
 
 async def _looks(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None, str]]:
-    """Look by look, what was seen or why nothing could be; ends after `for_s`, and when the process is told to."""
+    """Yields each reading, or the reason why it failed; ends after `for_s`, and on SIGINT or SIGTERM."""
     following = asyncio.current_task()
     assert following is not None
-    for number in (signal.SIGINT, signal.SIGTERM):  # the second is how a container is stopped
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM stops containers
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)
     ends_s = None if how.for_s is None else time.monotonic() + how.for_s
     while True:
@@ -165,12 +165,12 @@ async def _looks(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None
 
 
 async def _follow(looking: Audit, how: How) -> Audited:
-    """Until interrupted; returns what was seen last. A reading that fails is shown, and tried again."""
+    """Shows a live table until interrupted; returns the last reading. A failed reading is shown and tried again."""
     from rich.live import Live
 
     from distro_conformance.cli.console import PipedConsole
 
-    screen = PipedConsole(stderr=True, highlight=False)  # the others wrap nothing
+    screen = PipedConsole(stderr=True, highlight=False)  # the other consoles do not wrap lines
     audited, trouble = await looking.look(), ""
     shown = Live(
         get_renderable=lambda: _table(
@@ -178,7 +178,7 @@ async def _follow(looking: Audit, how: How) -> Audited:
         ),
         console=screen,
         auto_refresh=False,
-        transient=True,  # the summary says it once more
+        transient=True,  # the summary repeats it
     )
     await asyncio.sleep(how.interval_s)
     with contextlib.suppress(asyncio.CancelledError), shown:
@@ -202,15 +202,15 @@ def _say(audited: Audited) -> None:
 
 
 AROUND = 7
-"""Lines of the live table that are no client: title, two of head, what is left out, what is next."""
+"""Lines of the live table without a client: the title, two of the head, the clients left out, the next reading."""
 
 
 CAUSES_SHOWN = 3
-"""Disagreements about members and lists, in the title."""
+"""The number of disagreements about members and lists in the title."""
 
 
 def _table(audited: Audited, next_: str, height: int) -> Table:
-    """As many clients as fit, those that differ longest first."""
+    """A table of as many clients as fit, those that differ longest first."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -218,7 +218,7 @@ def _table(audited: Audited, next_: str, height: int) -> Table:
     causes = [each for each in audited.violations if each not in audited.diverged]
     agreed = f"members differ about {len(differing)}" if differing else "no two members differ"
     agreed += "".join(f"\n{each.sentence()}" for each in causes[:CAUSES_SHOWN])
-    agreed = agreed if audited.rounds > 1 else "the second reading tells"
+    agreed = agreed if audited.rounds > 1 else "compared after the second reading"
     title = f"reading {audited.rounds}: {audited.clients} clients, {agreed}"
     table = Table(title=title, caption=escape(next_), title_justify="left", caption_justify="left", box=None)
     for name in ("client", "differs for"):

@@ -35,17 +35,16 @@ if TYPE_CHECKING:
 RUNS_DRAWN = 3
 UNREACHED_PRINTED = 5
 VIOLATIONS_PRINTED = 3
-"""Of one invariant."""
+"""Printed violations of one invariant."""
 JDBC = "DISTROCHECK_JDBC"
-"""In the environment: the URL, which may hold a password."""
+"""Environment variable with the URL, which may hold a password."""
 ENGINES = ("local", "spark")
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of a program that spark-submit has started."""
+"""Environment variable of a program that spark-submit has started."""
 LOCAL_BYTES_MAX = 4 << 30
-"""Of NDJSON, some 15 million events: what is checked in this process unless --engine says otherwise; 8 GB of memory are
-enough for it."""
+"""The most NDJSON, some 15 million events, that is checked in this process by default; 8 GB of memory suffice."""
 SMALL_BYTES = 8 * 1024 * 1024
-"""Of NDJSON, some 50,000 events. Below this, starting and planning cost more than the work, and Spark is set up for
+"""Size of NDJSON, some 50,000 events, below which starting and planning cost more than the work; Spark is set up for
 that."""
 BYTES_PER_PARQUET_BYTE = 20
 
@@ -69,20 +68,23 @@ def check(
     invariant: Annotated[list[str] | None, only("--invariant")] = None,
     allow_quarantined: Annotated[
         bool,
-        typer.Option("--allow-quarantined", help="Rows that do not fit are counted, and do not spoil the verdict."),
+        typer.Option(
+            "--allow-quarantined", help="Rows that do not fit the schema are counted and do not change the verdict."
+        ),
     ] = False,
     convergence: Annotated[
-        bool, typer.Option("--convergence", help="Measure how long changes took to be everywhere.")
+        bool, typer.Option("--convergence", help="Measure how long changes took to reach every node.")
     ] = False,
     responsibility: Annotated[
         bool,
         typer.Option("--responsibility", help="Measure for how long none, one or several members claimed each client."),
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Hold every row against the model too, as 'validate' does with one run.")
+        bool, typer.Option("--replay", help="Also compare every row with the model, as 'validate' does with one run.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Keep the violations here, each once, as Parquet; with --follow its state too.")
+        Path | None,
+        typer.Option(help="Write the violations here, each once, as Parquet; with --follow also its state."),
     ] = None,
     jdbc: Annotated[
         str | None,
@@ -110,14 +112,14 @@ def check(
     if follow and (out is None or not is_here or not Path(path).is_dir()):
         raise UsageError("--follow needs a directory of this machine to watch, and --out for what it finds")
     if idle_s is not None and not follow:
-        raise UsageError("--idle-s says when --follow ends; give both")
+        raise UsageError("--idle-s limits --follow; give both")
     if out:
         writable_directory(out)
     needs_spark = [name for name, given in (("--master", master), ("--conf", conf), ("--jdbc", jdbc)) if given]
     needs_spark += [] if is_here else [path]
     on_spark = _is_on_spark(engine, needs_spark, Path(path))
     require_extras("spark" if on_spark else "traces")
-    # Both are extras: Polars takes a moment to load, Spark some seconds.
+    # Both are extras: Polars takes a moment to load, Spark takes some seconds.
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
     from distro_spark.check import chosen_invariants
@@ -126,10 +128,10 @@ def check(
     with progress() as on_progress, ExitStack() as opened:
         if follow:
             on_progress(f"following {path}")
-            _follow(Path(path), invariant, _sinks(None, None, out), idle_s, tell=not json)
+            _follow(Path(path), invariant, _sinks(None, None, out), idle_s, prints=not json)
         session = None
         if on_spark:
-            if not (master or "").startswith("sc://"):  # Spark Connect: Java is at the server
+            if not (master or "").startswith("sc://"):  # Spark Connect: Java runs on the server
                 require_java()
             on_progress("starting Spark")
             session = _session(master, settings, is_small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
@@ -171,7 +173,7 @@ def _write_page(
 
 
 def _drawn(path: Path, result: CheckResult, open_ends: Sequence[Unreached]) -> list[Drawn]:
-    """The first runs, those with violations before others, as lanes; of small recordings, which are read again."""
+    """The first runs as lanes, runs with violations first; only for small recordings, which are read again."""
     from distro_conformance.report.recorded import Bad, drawn
     from distro_traces.reading import headers_at, read_run
 
@@ -189,7 +191,8 @@ def _drawn(path: Path, result: CheckResult, open_ends: Sequence[Unreached]) -> l
 
 
 def _unreached(path: Path) -> list[Unreached]:
-    """What had not reached a member when runs without a checkpoint ended; of small recordings, which are read again."""
+    """Changes that had not reached a member when a run without a checkpoint ended; only for small recordings, which are
+    read again."""
     from distro_traces.reading import headers_at, read_run
     from distro_traces.unreached import unreached
 
@@ -230,12 +233,14 @@ def _engine(session: SparkSession | None, path: str, opened: ExitStack) -> Engin
     return opened.enter_context(OnSpark(session, path))
 
 
-def _follow(path: Path, invariants: list[str] | None, sinks: Sequence[Sink], idle_s: int | None, *, tell: bool) -> None:
-    """Until nothing comes any more; each violation is printed when it is found, if wanted."""
+def _follow(
+    path: Path, invariants: list[str] | None, sinks: Sequence[Sink], idle_s: int | None, *, prints: bool
+) -> None:
+    """Follows the recordings until nothing new arrives; with `prints` each violation is printed when it is found."""
     from distro_spark.follow import follow
 
     def on_news(found: DataFrame) -> None:
-        for row in found.iter_rows(named=True) if tell else ():
+        for row in found.iter_rows(named=True) if prints else ():
             known = f" (known, {row['known']})" if row["known"] else ""
             say(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
 
@@ -335,7 +340,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
         needs = "the state of every node and, of clients by ip:port, each CHANGE and VERIFY that is sent"
         yield f"not measured: who claimed {who}, since that needs {needs}"
     for each in found.intervals[:VIOLATIONS_PRINTED]:
-        by = " and ".join(each.nodes) + (" and others" if each.claimers > len(each.nodes) else "") or "nobody"
+        by = " and ".join(each.nodes) + (" and others" if each.claimers > len(each.nodes) else "") or "no member"
         took_s = (each.until_ms - each.from_ms) / 1000
         clock = wall_clock(began.get(each.run), each.from_ms)
         since = f"{each.from_ms} ms" if clock is None else f"{each.from_ms} ms, {clock},"

@@ -1,5 +1,5 @@
-"""The invariants over a recording that another verb has just made: a search in real time asks them why the nodes of a
-run differ. `check` has a page, figures and any number of runs; here a missing extra is no reason to stop."""
+"""The invariants over a recording that another verb has just made: a search in real time uses them to find out why the
+nodes of a run differ. Unlike `check` this goes on without a missing extra."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from distro_conformance.walks.tally import Check
 
 
 def checker() -> Check | None:
-    """The invariants, for recordings of runs whose nodes differ; None, and why is said, where an extra is missing."""
+    """The invariants, for recordings of runs whose nodes differ; None, after a note with the reason, if an extra is
+    missing."""
     missing = missing_extras("traces")
     if missing is None:
         return _checked
-    say_aside(f"why nodes differ is not looked up here: {missing}")
+    say_aside(f"the reason why nodes differ is not looked up: {missing}")
     return None
 
 
@@ -30,7 +31,7 @@ def _checked(place: Path) -> Sequence[Finding]:
 
 
 def lines_of(checked: Sequence[Finding]) -> Iterator[ResultLine]:
-    """One of each kind: which node, since when, after which message."""
+    """A line for each kind of finding: the node, the time, and the message after which it began."""
     alike: dict[tuple[str, str | None], list[Finding]] = {}
     for each in checked:
         alike.setdefault((each.about, each.known), []).append(each)

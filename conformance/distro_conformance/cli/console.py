@@ -1,4 +1,5 @@
-"""Rich's consoles for stdout and stderr; apart from `output`, which loads them when something is printed."""
+"""Rich's consoles for stdout and stderr, in a module of their own: `output` loads them only when something is
+printed."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from rich.console import Console
 
 
 class PipedConsole(Console):
-    """When the reader of a pipe goes away Rich exits with 1, which says that a node violates something."""
+    """Raises BrokenPipeError when the reader closes the pipe: Rich would exit with 1, which means that a node violates
+    something."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

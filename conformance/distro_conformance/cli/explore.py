@@ -51,8 +51,8 @@ def explore(
     graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
-    # NumPy and networkx, which no mistake in the options has to wait for.
+    """Search every reachable state; print the shortest run that breaks a property, as a scenario."""
+    # Loads NumPy and networkx, after the options are checked.
     from distro_conformance.exploration.export import GRAPH_FORMS, graph_text, itf_text
 
     if graph and graph.suffix not in GRAPH_FORMS:
@@ -100,7 +100,7 @@ def _engine(name: str) -> Engine:
 
 
 def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
-    """The bounds that the options say. Raises UsageError for a name that does not exist and for contradictions."""
+    """The bounds of the options. Raises UsageError for unknown names and for contradictions."""
     settable = [each.name for each in fields(Bounds) if each.name not in BOUND_OPTIONS]
     values = dict(named)
     for text in others:
@@ -115,7 +115,7 @@ def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
 
 
 def _progress_line(profile: str, so_far: Progress, seconds: float, states_max: int, seconds_max: float | None) -> str:
-    """Nobody knows how many states there are; what is known is when the search gives up."""
+    """The number of states is unknown, so the line shows the time until the search stops at the latest."""
     rate = so_far.distinct_states / seconds if seconds else 0.0
     left = (states_max - so_far.distinct_states) / rate if rate else float("inf")
     left = max(0.0, min(left, float("inf") if seconds_max is None else seconds_max - seconds))
@@ -188,19 +188,21 @@ def _line(found: Explored, finding: Finding) -> ResultLine:
 
 
 def _never_taken(found: Explored) -> list[str]:
-    """Kinds that the bounds allow for and that no state took; a guard that is always false is a mistake somewhere."""
+    """Kinds of transitions that the bounds allow and that no state took; a guard that is always false is a mistake."""
     return [kind for kind, count in found.taken.items() if not count]
 
 
 def _known(found: Explored, finding: Finding) -> str | None:
-    """The bugs that are listed as breaking the property in the release; a mutant breaks on its own account."""
+    """The bugs that are listed as breaking the property in the release; none with a mutant, which may be the cause
+    itself."""
     if found.mutant or not finding.violates:
         return None
     return ", ".join(defect.id for defect in breaking(finding.about, found.profile, found.bounds)) or None
 
 
 def _run(counterexample: Counterexample | None) -> dict[str, object] | None:
-    """Each transition with the lines of the state that it takes away and adds; `loop_from`: where a loop begins."""
+    """Each transition with the lines of the state that it removes and adds; `loop_from`: the step where a loop
+    begins."""
     if counterexample is None:
         return None
     steps = [fields_of(step, transition=str(step.transition)) for step in counterexample.steps]
@@ -216,8 +218,8 @@ def _first_scenario(found: Explored) -> str | None:
 
 
 def _write(text: str | None, path: Path) -> None:
-    """A search that breaks nothing has a report all the same, and nothing to write."""
+    """Writes the text, or notes that a search without a counterexample has none to write."""
     if text is None:
-        say_aside(f"{path} is not written: there is no counterexample that could stand in it")
+        say_aside(f"{path} is not written: there is no counterexample to write")
     else:
         path.write_text(text, encoding="utf-8")

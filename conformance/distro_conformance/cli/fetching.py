@@ -1,4 +1,5 @@
-"""`distrocheck fetch-nacos VERSION`: the jars of a real server into the cache, so that a later run starts at once."""
+"""`distrocheck fetch-nacos VERSION`: fetches the jars of a real server into the cache, so that a later run starts at
+once."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from distro_conformance.targets.releases import nacos_release
 
 @app.command("fetch-nacos")
 def fetch_nacos(
-    version: Annotated[str, typer.Argument(help="One that is published again for Maven: 2.2.4, for instance.")],
+    version: Annotated[str, typer.Argument(help="A release that is also published for Maven, for instance 2.2.4.")],
     json: JsonOption = False,
 ) -> None:
-    """Fetch the jars of a Nacos release with Maven, where the cache has none, and name their directory.
+    """Fetch the jars of a Nacos release with Maven, unless the cache has them, and print their directory.
 
-    Exit code 2 for a release that Maven does not have, with what to do then; 4 when Maven cannot resolve it.
+    Exit code 2 with advice for a release that Maven does not have; 4 when Maven cannot resolve it.
     """
     release = nacos_release(version)
     with progress() as on_progress:

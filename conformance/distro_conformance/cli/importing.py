@@ -30,13 +30,13 @@ def nacos_logs(
         typer.Option(help="Time zone of stamps without one: Asia/Shanghai, or DIRECTORY=ZONE for one node; else UTC."),
     ] = None,
     node: Annotated[
-        list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not say whose they are.")
+        list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not name their node.")
     ] = None,
     profile: Annotated[str | None, profile_option("nacos-2.2.4, say; else the release that the logs name.")] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read the logs of real servers into a trace, which `check` and `export` take, and say what went wrong."""
+    """Read the logs of real servers into a trace for `check` and `export`, and report what went wrong."""
     from distro_traces.nacos_logs.importer import import_logs
 
     if html:
@@ -73,7 +73,7 @@ def nacos_logs(
 
 
 def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:
-    """Says how much of the pass is read, and how long the rest of it will take, once a second."""
+    """Reports once a second how much of the pass is read and how long the rest will take."""
     began_s = said_s = time.monotonic()
     passed: Path | None = Path()
 

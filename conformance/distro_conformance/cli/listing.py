@@ -1,4 +1,4 @@
-"""`distrocheck list` and `explain`: what there is, from the registries themselves."""
+"""`distrocheck list` and `explain`: the entries of the registries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ def explain(
     """Explain one requirement, invariant, mutant, profile, rule or target."""
     found = _called(entry_id) or _called(_like(entry_id))
     if not found:
-        raise UsageError(f"nothing is called '{entry_id}'; 'distrocheck list requirements' and its sisters say what is")
+        raise UsageError(
+            f"nothing is called '{entry_id}'; 'distrocheck list requirements' and the other lists show the names"
+        )
     if json:
         print_json("explain", {"id": entry_id, "entries": [{"kind": kind, **entry.to_json()} for kind, entry in found]})
         return
     if found[0][1].id != entry_id:
-        say(f"{entry_id} is not listed, and behaves as {found[0][1].id}")
+        say(f"{entry_id} is not listed and behaves like {found[0][1].id}")
     for kind, entry in found:
         say(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
         for name, value in entry.details.items():
@@ -44,13 +46,14 @@ def explain(
 
 
 def _called(entry_id: str) -> list[tuple[str, Entry]]:
-    """With the name of the registry. Names are unique, and the last registries need an extra."""
+    """The entries of that name with the name of their registry. Names are unique, and the last registries need an
+    extra."""
     registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
     return next(filter(None, registries), [])
 
 
 def _like(entry_id: str) -> str:
-    """A release that is not listed is explained by the profile that it behaves as."""
+    """The listed profile whose behaviour an unlisted release has."""
     try:
         return listed_profile(entry_id)
     except UsageError:
@@ -58,7 +61,7 @@ def _like(entry_id: str) -> str:
 
 
 def show(what: str, json: bool) -> None:
-    """One registry as a list. Raises UsageError."""
+    """Prints one registry as a list. Raises UsageError."""
     entries = named("list", CATALOGUE, what)()
     if json:
         verb = "mutants" if what == "mutants" else "list"

@@ -1,4 +1,4 @@
-"""`distrocheck mutants`: what there is; `mutants run`: which of them the kit kills."""
+"""`distrocheck mutants`: lists the mutants; `mutants run`: tests which of them the kit kills."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_mutants(context: typer.Context, json: JsonOption = False) -> None:
 
 @mutants.command()
 def run(
-    level: Annotated[str, typer.Option(help="Where they are put to the test: model, node, trace or real.")] = "model",
+    level: Annotated[str, typer.Option(help="Where the mutants are tested: model, node, trace or real.")] = "model",
     mutant: Annotated[list[str] | None, only("--mutant")] = None,
     target: Annotated[
         str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
@@ -45,7 +45,7 @@ def run(
 
     parts, ended = len(mutant or mutants_of(level)), count(1)
 
-    def told(finding: Finding) -> None:
+    def on_finding(finding: Finding) -> None:
         word = _WORDS.get(finding.judgement, finding.judgement)
         on_progress(f"mutants: {finding.about} {word}")
         on_progress.done(next(ended), parts)
@@ -53,7 +53,7 @@ def run(
             row(word, f"{finding.about:<34} {finding.seconds:6.1f} s  {finding.message}")
 
     with progress() as on_progress:
-        judged = run_mutants(level, mutant or (), max_seconds, told, target)
+        judged = run_mutants(level, mutant or (), max_seconds, on_finding, target)
     if html:
         from distro_conformance.mutation.page import report_of
         from distro_conformance.report import write_page

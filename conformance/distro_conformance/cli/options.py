@@ -16,23 +16,23 @@ from distro_conformance.wire.transports import Carrier
 
 
 def only(flag: str) -> Any:
-    """Of what there is, what is named."""
+    """An option that selects entries by name."""
     return typer.Option(flag, help="Only this one; may be given several times.")
 
 
 _MOST = 1e9
-"""Of seconds 30 years, of GiB more than there is."""
+"""30 years in seconds, and more GiB than any machine has."""
 
 
 def _within_reach(value: float | None) -> float | None:
-    """Raises BadParameter, of `nan` too, which is in every range."""
+    """Raises BadParameter, also for `nan`, which passes every range check."""
     if value is not None and not value <= _MOST:
         raise typer.BadParameter(f"{value:g} is never reached; name {_MOST:,.0f} at most")
     return value
 
 
 def measure(text: str, *, least: float) -> Any:
-    """A number of seconds or the like."""
+    """An option that takes a quantity, for instance a number of seconds."""
     return typer.Option(help=text, min=least, callback=_within_reach)
 
 
@@ -40,8 +40,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 def known_profile(name: str | None) -> str | None:
-    """Raises UsageError. Prints as what a release that is not listed is judged: its name may be mistyped. A build
-    (3.1.0-SNAPSHOT) has the profile of its release."""
+    """Raises UsageError. Prints the profile by which an unlisted release is judged, since its name may be mistyped. A
+    build (3.1.0-SNAPSHOT) has the profile of its release."""
     if name is None or name == STRICT:
         return name
     profile = numbers_of(name)
@@ -51,17 +51,21 @@ def known_profile(name: str | None) -> str | None:
 
 
 def say_judged_as(profile: str) -> None:
-    """The first line of a run on a release that is not listed here."""
+    """Prints the first line of a run on an unlisted release."""
     if (note := judged_as(profile)) is not None:
-        say_aside(f"{note}; requirements go by its own number")
+        say_aside(f"{note}; requirements are selected by its own number")
 
 
 def profile_option(text: str) -> Any:
     return typer.Option(help=text, callback=known_profile)
 
 
-ProfileOption = Annotated[str, profile_option("Whose behaviour is expected: nacos-2.2.4, for instance, or strict.")]
-OptionalProfileOption = Annotated[str | None, profile_option("Wins over the scenario's own; strict when neither says.")]
+ProfileOption = Annotated[
+    str, profile_option("The release whose behaviour is expected, for instance nacos-2.2.4, or strict.")
+]
+OptionalProfileOption = Annotated[
+    str | None, profile_option("Overrides the profile of the scenario; strict without either.")
+]
 TargetProfileOption = Annotated[str | None, profile_option("Default: the target's own release; strict for embedded.")]
 MutantOption = Annotated[str | None, typer.Option(help="A named change to switch on; see 'list mutants'.")]
 SeedOption = Annotated[
@@ -69,10 +73,11 @@ SeedOption = Annotated[
     typer.Option(show_default="fresh each run, printed", help="Seed and commit reproduce a run on embedded nodes."),
 ]
 DatabaseOption = Annotated[
-    Path | None, typer.Option(help="Where failing scenarios are kept from run to run; they are replayed first.")
+    Path | None, typer.Option(help="Directory that keeps failing scenarios from run to run; they are replayed first.")
 ]
 TransportOption = Annotated[
-    Carrier | None, typer.Option(help="What embedded nodes speak over. Default: most runs in memory, some over gRPC.")
+    Carrier | None,
+    typer.Option(help="How embedded nodes exchange messages. Default: most runs in memory, some over gRPC."),
 ]
 JobsOption = Annotated[
     int | None,
@@ -80,7 +85,7 @@ JobsOption = Annotated[
         min=1,
         max=256,
         show_default="one for each core, at most 8; 1 with --seed",
-        help="Random walks on so many processes.",
+        help="Number of processes for random walks.",
     ),
 ]
 OutOption = Annotated[Path, typer.Option(help="Directory for what the run writes.")]
@@ -91,9 +96,10 @@ _JOBS_MAX = 8
 
 
 def chosen_jobs(jobs: int | None, seed: int | None) -> int:
-    """Whoever names a seed wants what it made before, and one process walks with one seed.
+    """The number of processes. With a seed it is 1, since one process walks with one seed and the run is to be
+    reproduced.
 
-    At most 8 by itself: each takes some 200 MB, and a container may have far less of the cores than it sees.
+    At most 8 by default: each takes some 200 MB, and a container may have far fewer cores than it sees.
     """
     if jobs is not None:
         return jobs
@@ -106,22 +112,23 @@ _IN_REAL_TIME = ("nacos", "process", "mixed", "attach")
 
 
 def require_time_for(target: str, resolve: Callable[[], object] = lambda: None) -> None:
-    """Before anything is started. Raises BusyMachineError where the target lives in real time, and this machine has too
-    much else to do for a verdict; before that whatever `resolve` raises for a target that cannot be used."""
+    """Called before anything is started. Raises the errors of `resolve` for a target that cannot be used, then
+    BusyMachineError if the target runs in real time and this machine is too busy for a verdict."""
     if target.partition(":")[0] in _IN_REAL_TIME:
         resolve()
         require_free_machine()
 
 
 def chosen_seed(seed: int | None) -> int:
-    """Another one each time unless it is given: walks that always begin alike always miss the same."""
+    """The given seed, else a new one each time: walks from one fixed seed always miss the same states."""
     return secrets.randbelow(_SEEDS) if seed is None else seed
 
 
 AllowDisruptionOption = Annotated[
     bool,
     typer.Option(
-        "--allow-disruption", help="On attach:, let the clients into the public namespace, and say what a member says."
+        "--allow-disruption",
+        help="On attach:, let the clients use the public namespace, and send requests as a member.",
     ),
 ]
 ExpectFailuresOption = Annotated[
@@ -129,13 +136,13 @@ ExpectFailuresOption = Annotated[
     typer.Option("--expect-failures", help="On process: and attach:, the failures that this file lists are expected."),
 ]
 WriteExpectedOption = Annotated[
-    Path | None, typer.Option("--write-expected", help="On process: and attach:, write what fails as such a file.")
+    Path | None, typer.Option("--write-expected", help="On process: and attach:, write the failures as such a file.")
 ]
 IdentityOption = Annotated[
     str | None,
     typer.Option(
         "--identity",
-        help="KEY=VALUE of the servers among themselves, for attach: and process:. Printed nowhere.",
+        help="The server identity KEY=VALUE, for attach: and process:. It is never printed.",
         envvar="DISTROCHECK_IDENTITY",
         show_envvar=True,
     ),
@@ -144,9 +151,9 @@ UsernameOption = Annotated[
     str | None, typer.Option("--username", help="A user of the server, where authentication is on.")
 ]
 PasswordOption = Annotated[
-    str, typer.Option("--password", help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")
+    str, typer.Option("--password", help="The password; better set in the environment.", envvar="DISTROCHECK_PASSWORD")
 ]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Also write the result as an HTML page.")]
 RequirementOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -156,5 +163,5 @@ RequirementOption = Annotated[
     ),
 ]
 SkipOption = Annotated[
-    list[str] | None, typer.Option("--skip", help="All but these, named in the same way. Several times.")
+    list[str] | None, typer.Option("--skip", help="Leave these out, named in the same way. Several times.")
 ]

@@ -1,4 +1,4 @@
-"""What a verb prints: one JSON document, or a text for people that ends in a summary; stages as they end; progress.
+"""The output of a verb: one JSON document, or a text for people that ends in a summary; stages when they end; progress.
 
 The contract of docs/reference/commands.md in one place: with `--json` stdout holds exactly one document, everything
 else is stderr.
@@ -31,20 +31,20 @@ _COLOURS = {
     **dict.fromkeys(("inconclusive", "known", "not-judged", "lacking"), "yellow"),
 }
 _FAILING = ("violates", "lives", "inconclusive", "not-judged", "missing")
-"""What a summary begins with, the worst first."""
+"""The verdicts that a summary lists first, the worst first."""
 KEPT_FREE = 5
-"""Lines of the last screen: a blank one, how many are left out, where the page is, the prompt."""
+"""Lines kept free on the last screen: a blank one, the number of lines left out, the path of the page, the prompt."""
 WIDTH = 14
 
 
 def print_json(verb: str, document: Mapping[str, Any]) -> None:
-    """The one document of a verb, with the schema that scripts rely on and where it comes from."""
+    """Prints the one document of a verb, with the schema that scripts rely on and its origin."""
     whole = {"schema": schema(verb), **document, "tool": origin()}
     sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
 
 
 def print_judged(verb: str, judged: Judged, **more: Any) -> None:
-    """The document of a verb that judges: what all of these say, its figures, and what it has besides."""
+    """Prints the document of a verb that judges: the fields common to such verbs, its figures, and `more`."""
     head = {"verdict": judged.verdict, "headline": judged.headline}
     print_json(verb, {**head, **fields_of(judged, "figures"), **judged.figures, **more})
 
@@ -54,12 +54,12 @@ def schema(verb: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """A line for a person; `text` is plain."""
+    """Prints a line for a person; `text` is not markup."""
     _console().print(text, markup=False)
 
 
 def row(verdict: str, text: str, *, to_stderr: bool = False) -> None:
-    """A line that starts with a coloured verdict; on stderr of a part of a long run that is over."""
+    """Prints a line that starts with a coloured verdict; on stderr for a finished part of a long run."""
     from rich.text import Text
 
     line = Text.assemble((f"{verdict:<{WIDTH}}", _COLOURS.get(verdict, "default")), " ", text)
@@ -76,8 +76,9 @@ class ResultLine:
 
 
 def summary(results: Iterable[ResultLine], verdict: str, closing: str) -> None:
-    """The end of a verb. What conforms comes first and may scroll away: the last screen begins with what fails, the
-    worst above, and ends with the verdict. What does not fit there is told above it, and once more in short."""
+    """Prints the end of a verb. Conforming results come first and may scroll away: the last screen begins with the
+    failing results, the worst first, and ends with the verdict. Failing results that do not fit are printed above that
+    screen and repeated there in short."""
     every = list(results)
     failing = sorted((each for each in every if each.verdict in _FAILING), key=lambda e: _FAILING.index(e.verdict))
     room = _console().size.height - _height(closing) - KEPT_FREE
@@ -96,7 +97,7 @@ def summary(results: Iterable[ResultLine], verdict: str, closing: str) -> None:
 
 
 def _height(text: str) -> int:
-    """So many lines of the screen, beside a verdict."""
+    """The number of lines on the screen that `text` takes beside a verdict."""
     wide = max(1, _console().size.width - WIDTH - 1)
     return sum(max(1, -(-len(line) // wide)) for line in text.split("\n"))
 
@@ -108,12 +109,12 @@ def _print(result: ResultLine) -> None:
 
 
 def say_aside(text: str) -> None:
-    """A line for a person, on stderr."""
+    """Prints a line for a person on stderr."""
     _console(True).print(text, markup=False)
 
 
 class Progress:
-    """What is being done, in one line, and how long the rest will take where that is known. Silent without a line."""
+    """One line with the current activity and the expected time left, if known. Silent without a line."""
 
     def __init__(self, line: RichProgress | None = None) -> None:
         self.is_shown = line is not None
@@ -126,18 +127,18 @@ class Progress:
         self._update(description=text)
 
     def expect(self, seconds: float) -> None:
-        """From now on it takes about so long."""
+        """Sets the expected time from now on."""
         self._update(ends_at=time.monotonic() + seconds)
 
     def done(self, parts: int, of: int) -> None:
-        """So many parts of all are over; the others are taken to last as long."""
+        """Estimates the time left from the finished parts; the others are assumed to take as long."""
         if parts:
             self.expect((time.monotonic() - self._began) / parts * (of - parts))
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """A line that is rewritten while a run goes on; silent when stderr is no terminal."""
+    """A line that is rewritten during a run; silent when stderr is not a terminal."""
     errors = _console(True)
     if not errors.is_terminal:
         yield Progress()
@@ -147,7 +148,7 @@ def progress() -> Iterator[Progress]:
     from rich.text import Text
 
     class Left(ProgressColumn):
-        """Counts down to what was expected last."""
+        """Counts down to the last expected end."""
 
         def render(self, task: Task) -> Text:
             return Text(time_left(task.fields["ends_at"]))
@@ -158,7 +159,7 @@ def progress() -> Iterator[Progress]:
 
 
 def time_left(ends_at: float | None) -> str:
-    """`ends_at`: monotonic seconds; None: nobody knows."""
+    """`ends_at`: monotonic seconds; None: unknown."""
     if ends_at is None:
         return ""
     seconds = ends_at - time.monotonic()

@@ -1,6 +1,6 @@
-"""Paths that a user names, looked at before anything is started: Spark, a server and a search take long to refuse.
+"""Checks of paths that a user names, before anything is started: Spark, a server and a search would fail late.
 
-Whether one may write is found out by writing, since permissions do not tell it of every file system and every user.
+Write access is checked by writing, since permissions are not conclusive on every file system and for every user.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from distro_conformance.verdict import UsageError
 
 
 def readable(path: Path, what: str) -> Path:
-    """`path`, a file or a directory that is there. Raises UsageError."""
+    """Returns `path` if it is an existing file or directory. Raises UsageError."""
     if not path.exists():
         raise UsageError(f"there is no {what} at {path}")
     return path
 
 
 def writable_places(out: Path, database: Path | None, html: Path | None) -> None:
-    """Wherever a search writes to. Raises UsageError."""
+    """Checks all paths that a search writes to. Raises UsageError."""
     writable_directory(out)
     writable_file(html, "--html")
     if database:
@@ -28,7 +28,7 @@ def writable_places(out: Path, database: Path | None, html: Path | None) -> None
 
 
 def writable_directory(path: Path, option: str = "--out") -> Path:
-    """`path`, made if it is not there. Raises UsageError when nothing can be written into it."""
+    """Returns `path`, created if it does not exist. Raises UsageError when nothing can be written into it."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{option} {path}: is no directory; choose another one")
     try:
@@ -40,7 +40,7 @@ def writable_directory(path: Path, option: str = "--out") -> Path:
 
 
 def writable_file(path: Path | None, option: str) -> None:
-    """Raises UsageError when a file of that name cannot be written; None is no file."""
+    """Raises UsageError when a file of that name cannot be written; None is allowed."""
     if path is None:
         return
     if path.is_dir():

@@ -23,7 +23,7 @@ def query(
     sql: Annotated[str, typer.Argument(help="SELECT …, over the views events, runs and violations.")],
     path: Annotated[Path, typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet).")],
     checked: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What 'check --json' printed: the view violations.")
+        Path | None, typer.Option(metavar="FILE", help="The output of 'check --json', for the view violations.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -42,7 +42,7 @@ def query(
 
 
 def _as_wide_as(table: Table) -> Console:
-    """Who reads a pipe or a file has no screen to fit in: nothing is cut there."""
+    """A console as wide as the table: in a pipe or a file nothing is cut."""
     unbounded = output.options.update(max_width=1_000_000)
     return PipedConsole(highlight=False, width=Measurement.get(output, unbounded, table).maximum)
 

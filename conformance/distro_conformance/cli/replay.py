@@ -45,7 +45,8 @@ def replay(
     username: UsernameOption = None,
     password: PasswordOption = "",
     pytest: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it is violated, write it as a pytest file that fails.")
+        Path | None,
+        typer.Option(metavar="FILE", help="If the scenario is violated, write it as a pytest file that fails."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -99,7 +100,7 @@ def _say(step: ReplayedStep) -> None:
 
 
 def _standard_input() -> str:
-    if sys.stdin is None:  # closed by whoever started us
+    if sys.stdin is None:  # closed by the parent process
         raise UsageError("standard input is closed; name a file, or pipe the scenario in")
     try:
         return sys.stdin.read()

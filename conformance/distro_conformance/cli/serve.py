@@ -28,10 +28,10 @@ from distro_protos.addresses import AddressError, parse_address
 
 DEFAULT_PORT = 8848
 MEMBER_LIST_VARIABLES = ("nacos.member.list", "NACOS_MEMBER_LIST")
-"""The key as it stands, and as a shell can write it."""
+"""The key itself, and in a form that a shell accepts."""
 
 PORT_STEP = 10
-"""Between the main ports of neighbours: the gRPC ports at +1000 and +1001 stay apart."""
+"""The distance between the main ports of two nodes, so that the gRPC ports at +1000 and +1001 do not collide."""
 
 
 class LogLevel(StrEnum):
@@ -52,7 +52,7 @@ def serve(
     ] = None,
     profile: ProfileOption = "strict",
     member: Annotated[
-        list[str] | None, typer.Option(help="A further member, HOST:PORT, that somebody else runs.")
+        list[str] | None, typer.Option(help="A further member, HOST:PORT, that another process runs.")
     ] = None,
     members_file: Annotated[
         Path | None,
@@ -69,15 +69,15 @@ def serve(
     log_dir: Annotated[
         Path | None,
         typer.Option(
-            file_okay=False, help="Write the log files of a real server here; of several nodes in one folder each."
+            file_okay=False, help="Write the log files of a real server here; several nodes get one folder each."
         ),
     ] = None,
 ) -> None:
     """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
 
-    Who the members are is said by --member or --members-file, else by the key nacos.member.list, else by the
-    environment: NACOS_MEMBER_LIST, separated by commas. One node without any is standalone. Prints one JSON line for
-    each node when it is ready. Ends on Ctrl-C or SIGTERM.
+    The members come from --member or --members-file, else from the key nacos.member.list, else from the environment
+    variable NACOS_MEMBER_LIST, separated by commas. A single node without any member is standalone. Prints one JSON
+    line for each node when it is ready. Ends on Ctrl-C or SIGTERM.
     """
     log_to(form=log_format, level=log_level)
     pairs = {} if config is None else read_properties(config, os.environ)
@@ -125,7 +125,7 @@ async def _serve(cluster: Cluster) -> None:
 
 
 def _further_members(options: Sequence[str], chosen: Configured, port: int) -> tuple[str, ...]:
-    """The settings and the environment may name the nodes of this process too."""
+    """The further members. The settings and the environment may also name the nodes of this process."""
     if options or chosen.is_standalone:
         return tuple(without_twins([_member(text) for text in options], "--member"))
     if chosen.members:

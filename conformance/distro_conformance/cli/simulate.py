@@ -25,9 +25,7 @@ def simulate(
     ] = "none",
     profile: ProfileOption = "strict",
     mutant: MutantOption = None,
-    out: Annotated[Path, typer.Option(help="Directory for the traces, not there yet or empty.")] = (
-        DEFAULT_OUT / "simulated"
-    ),
+    out: Annotated[Path, typer.Option(help="Directory for the traces, new or empty.")] = (DEFAULT_OUT / "simulated"),
     json: JsonOption = False,
 ) -> None:
     """Simulate a cluster of the model, driven at random by a seed, and write its trace; `check` reads it."""

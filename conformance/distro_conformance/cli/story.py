@@ -1,7 +1,7 @@
-"""What `import nacos-logs` says first: what was read, what it cannot show, and what went wrong, on one screen.
+"""The first screen of `import nacos-logs`: the logs that were read, what they cannot show, and what went wrong.
 
-Nothing here is a verdict. Each line of what went wrong says when, at which node, and at which file and line the server
-says so; the longest episodes come first where there are more than a screen takes, and are printed in order of time.
+Nothing here is a verdict. Each line about a problem names the time, the node, and the file and line of the server's
+logs. If there are more problems than lines, the longest episodes are chosen; they are printed in order of time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _WEIGHT = (
     *("old-mode", "not-loaded", "unreached", "hole", "differs", "ejected", "dropped", "flapping"),
     *("redirect", "member", "link", "reports", "push"),
 )
-"""What explains most comes first where not everything fits."""
+"""The kinds of problems that explain most, which are chosen first when not all fit."""
 
 
 def story(found: Imported) -> Iterator[str]:
-    """The lines, most of them shorter than a screen is wide."""
+    """The lines, most of them shorter than the width of a screen."""
     labels = {address: label for label, address in found.nodes.items()}
     for span in found.spans[:NODES_PRINTED]:
         label = labels[span.node]
@@ -44,7 +44,7 @@ def story(found: Imported) -> Iterator[str]:
 
 
 def _not_shown(found: Imported) -> Iterator[str]:
-    """What follows from the files that are missing, once for all nodes that lack the same."""
+    """The limits that follow from missing files, one line for all nodes that lack the same files."""
     nodes = sorted((span.node for span in found.spans), key=len, reverse=True)
     by_limit: defaultdict[str, list[str]] = defaultdict(list)
     silent = []
@@ -97,11 +97,11 @@ def when(found: Imported, trouble: Trouble) -> str:
 
 
 def _clock(found: Imported, at_ms: int) -> str:
-    """Without the offset, which stands at the end."""
+    """The wall clock without the offset, which ends the text."""
     return (wall_clock(found.began, at_ms) or str(at_ms))[:23]
 
 
 def commands(found: Imported) -> Sequence[tuple[str, ...]]:
-    """What to run next."""
+    """The commands to run next."""
     path = str(PurePath(found.path))
     return (("check", path), ("export", path, "--to", "mermaid", "--client", "CLIENT"))

@@ -88,18 +88,18 @@ def node(
     json: JsonOption = False,
 ) -> None:
     """Test one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
-    peers, which fail, lie and fall silent at random, and the model says what the node may do about it.
+    peers, which fail, lie and fall silent at random, and the model decides what the node may do.
     """
     writable_file(html, "--html")
     credentials = credentials_of(identity, username, password)
     if machine:
         if requirement or skip or expect_failures or write_expected:
             raise UsageError(
-                "--machine is a search: it takes no --requirement or --skip, and no failures of requirements"
+                "--machine is a search: it takes no --requirement, --skip, --expect-failures or --write-expected"
             )
         if target != "embedded" and (profile or mutant or transport or database):
             raise UsageError(
-                f"{target} is what it is: there the machine takes no profile, mutant, transport or database"
+                f"{target}: with --machine, --profile, --mutant, --transport and --database require --target embedded"
             )
         writable_places(out, database, html)
         if target != "embedded":
@@ -150,7 +150,7 @@ def node(
         failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
         failure = None
         if failing:
-            # A requirement is a check of its own: its id is what runs it again.
+            # The id of a requirement is enough to run its check again.
             failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
         print_judged("test node", report, mutant=mutant, requirements=rows, failure=failure, steps=len(rows))
     else:
@@ -204,17 +204,16 @@ def cluster(
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
-    said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run; where its
-    recording shows that known defects of the release are why real servers do not, these are reported, and the search
-    goes on with a new cluster (where Spark is installed; without it every such run ends the search).
-    """
+    """Drive nodes with random actions and faults, or tours; after each step the model must allow what the nodes hold
+    and sent. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run. If
+    real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
+    the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
-        raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
+        raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
     if jobs is not None and (tours or target != "embedded"):
         raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
     if tours and http is not None:
-        raise UsageError("--tours and --http are walks of two kinds; take one")
+        raise UsageError("--tours and --http are two kinds of walks; choose one")
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")
     profile = profile or "strict"
@@ -251,7 +250,7 @@ def cluster(
 
 
 def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials) -> None:
-    """Raises UsageError and the look-up errors, before anything is said or started."""
+    """Raises UsageError and the look-up errors before anything is printed or started."""
     if target != "embedded":
         say_judged_as(resolve_cluster(target, Wishes(credentials=credentials)).profile)
         require_time_for(target)
@@ -273,7 +272,8 @@ def _print(
     json: bool,
     **more: Any,
 ) -> NoReturn:
-    """Of a search that has ended. `text` and `more`: what such a search has to say besides, for people and scripts."""
+    """Prints the result of a search. `text` and `more`: additional results of this kind of search, for people and
+    scripts."""
     from distro_conformance.report.walks import failure_of, report_of_hunt
 
     options, about = result.options, name.upper()
@@ -317,7 +317,7 @@ def _print(
 
 
 def _covered(hunt: Hunt) -> str:
-    """What was met, below the summary; --json and --html list what was not."""
+    """The coverage, below the summary; --json and --html list what was not covered."""
     met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
     return lost_runs(hunt) + (f"\n    met: {', '.join(met)}" if met else "")
 

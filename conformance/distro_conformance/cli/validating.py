@@ -18,7 +18,7 @@ from distro_traces.event import Outcome
 from distro_traces.header import wall_clock
 
 DEFAULT_RELEASE = "nacos-2.3.2"
-"""Whose rules are looked at where a trace does not say: no verdict follows."""
+"""The release whose rules are used when a trace names none; the run is then inconclusive."""
 
 NAMELESS = "the trace does not name its release; it was compared with {}, which proves nothing: name it with --profile"
 VACUOUS = "vacuous: no row is about a client and no node has loaded, so nothing was compared"
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 def validate(
     trace: Annotated[Path, typer.Argument(help="A trace (NDJSON or Parquet), or a directory.")],
     run: Annotated[str | None, typer.Option(help="Which run, where there are several.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Whose behaviour is expected; else that of the trace.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="The release whose behaviour is expected; default: that of the trace.")
+    ] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -81,7 +83,7 @@ def validate(
 
 
 def _says_something(event: Event) -> bool:
-    """Is it about a client, or the end of a load?"""
+    """Whether the event is about a client or is the end of a load."""
     return event.client is not None or (event.operation == "SNAPSHOT" and event.outcome is Outcome.SUCCESS)
 
 
@@ -94,13 +96,13 @@ def _print(rejection: Rejection | None, began: str | None) -> None:
     for candidate in rejection.candidates:
         say(f"  {candidate}")
     if rejection.minimal:
-        say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
+        say(f"the smallest set of {len(rejection.minimal)} rows that is rejected in the same way:")
     for event in rejection.minimal:
         say(f"  {_place(event, began)}: {describe(event)}")
 
 
 def _print_unread(trace: TraceFile) -> None:
-    """What leaves the verdict open although no row was rejected."""
+    """Prints the unread parts of the trace, which leave the verdict open even if no row was rejected."""
     if trace.rejected:
         say(f"  {len(trace.rejected)} rows do not fit the schema (first: {trace.rejected[0].place})")
     if trace.cut is not None:

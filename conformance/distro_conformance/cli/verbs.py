@@ -1,4 +1,4 @@
-"""The table of verbs: which module has which, and the sentence of the help text.
+"""The table of verbs: the module and the help text of each.
 
 A verb's module is imported when the verb is called, so that `--help`, `--version` and a mistyped name take no longer
 than starting Python; some verbs load NumPy, gRPC and Spark. Adding a verb is one module and one row here.
@@ -63,7 +63,7 @@ reference node of this repository and is not packaged (extras.py)."""
 
 
 class LazyGroup(TyperGroup):
-    """A group whose verbs are those of `VERBS`, imported when they are called for."""
+    """A group with the verbs of `VERBS`, which are imported when they are called."""
 
     registry: Callable[[str], typer.Typer]
     """The Typer application by the name of its group, where the imported module registers its verb."""

@@ -63,7 +63,10 @@ def _of_rejection(rejection: Rejection, header: Header, path: Path) -> Finding:
         since=f"{event.kind} of {event.node} at {event.at_ms} ms (seq {event.seq})",
         after=event.message,
         evidence=(
-            (f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:", *map(_told, rejection.minimal))
+            (
+                f"the smallest set of {len(rejection.minimal)} rows that is rejected in the same way:",
+                *map(_told, rejection.minimal),
+            )
             if rejection.minimal
             else ()
         ),

@@ -34,22 +34,22 @@ COOKIE = "distrocheck-ui"
 BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
 BOUND_MAX = 9
 TARGETS = ("embedded", "nacos:2.2.4", "mixed:2.2.4")
-"""Offered. A browser names no command, no path and no address: of other forms only RUNNABLE can be written."""
+"""The targets on the page. A browser may name no command, path or address: other targets must match RUNNABLE."""
 RUNNABLE = re.compile(r"embedded|(nacos|mixed):\d+(\.\d+)*")
 ITEMS_SHOWN = 40
-"""Of the diagram: the newest; what came before is counted above it."""
+"""The newest items of the diagram; earlier ones are counted above it."""
 
 _STATIC = Path(__file__).parent / "static"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Given = Mapping[str, str]
-"""What a request says: the parts of its path, and its form."""
+"""The content of a request: the parts of its path, and its form."""
 
 
 class Explorer:
     """The routes. `token` is the secret of the URL."""
 
     def __init__(self, setting: Setting, file: Path | None = None) -> None:
-        """`file`: a scenario or a trace to begin with. Raises what `recorded.opened` raises."""
+        """`file`: a scenario or a trace to begin with. Raises the errors of `recorded.opened`."""
         self.token = secrets.token_urlsafe(16)
         self.walk = Walk.begin(setting)
         self.story = ""
@@ -73,7 +73,7 @@ class Explorer:
                 web.post("/find/{property}", self._walking(lambda walk, given: walk.find(given["property"]))),
                 web.post("/anew", self._changing(self._anew)),
                 web.post("/scenario", self._changing(self._write)),
-                web.post("/story/{story}", self._changing(self._tell)),
+                web.post("/story/{story}", self._changing(self._begin_story)),
                 web.post("/model", self._changing(self._back_to_the_model)),
                 web.post("/open", self._changing(self._open)),
                 web.post("/play", self._changing(self._play)),
@@ -91,7 +91,7 @@ class Explorer:
     @web.middleware
     async def _authenticated(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         host = (request.host or "").rpartition(":")[0]
-        if host not in ("127.0.0.1", "localhost", "[::1]"):  # a foreign name that resolves to this machine
+        if host not in ("127.0.0.1", "localhost", "[::1]"):  # a foreign host name that resolves to this machine
             raise web.HTTPForbidden(text="this page is served on loopback only")
         if request.headers.get("Origin", f"http://{request.host}") != f"http://{request.host}":
             raise web.HTTPForbidden(text="this request comes from another page")
@@ -115,7 +115,7 @@ class Explorer:
         return web.FileResponse(_STATIC / "htmx.min.js")
 
     def _changing(self, change: Callable[[Given], None]) -> Handler:
-        """One change at a time, in a thread. What somebody can mend is a complaint on the page."""
+        """Handles one change at a time, in a thread. An error that the user can correct is shown on the page."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             form = {name: str(value) for name, value in (await request.post()).items()}
@@ -152,7 +152,7 @@ class Explorer:
     def _anew(self, given: Given) -> None:
         self.walk, self.story, self.recorded = Walk.begin(setting_of(given, self.walk.setting)), "", None
 
-    def _tell(self, given: Given) -> None:
+    def _begin_story(self, given: Given) -> None:
         if given["story"] not in STORIES:
             raise web.HTTPNotFound
         self.walk, self.story, self.recorded = begin(given["story"]), given["story"], None
@@ -161,11 +161,11 @@ class Explorer:
         self.recorded = None
 
     def _open(self, given: Given) -> None:
-        """The file whose path was given: whoever has the token may read what this process may."""
+        """Opens the file at the given path: a browser with the token may read every file that this process may read."""
         self.recorded = opened(Path(given.get("file", "").strip()).expanduser(), self._kept)
 
     def _play(self, given: Given) -> None:
-        """The run that is shown, on the target that was asked for: the walk so far, or the scenario that is open."""
+        """Plays the walk so far, or the open scenario, on the requested target."""
         open_scenario = self.recorded.scenario if self.recorded else None
         target = given.get("target", "").strip() or "embedded"
         if not RUNNABLE.fullmatch(target):
@@ -179,7 +179,7 @@ class Explorer:
         self.text = self.walk.scenario()
 
     def _story(self) -> Story | None:
-        """As long as its path is the one that is walked."""
+        """The story, as long as the walk follows its path."""
         story, sought = STORIES.get(self.story), self.walk.sought
         return story if story and sought and sought.property_id == story.property_id else None
 
@@ -210,7 +210,7 @@ class Explorer:
 
 
 def setting_of(form: Mapping[str, str], now: Setting) -> Setting:
-    """What the form asks for. Raises UsageError; bounds that the form does not show stay as they are."""
+    """The setting in the form. Raises UsageError; bounds that the form does not show are unchanged."""
     numbers = {}
     for name in BOUNDS_SHOWN:
         text = form.get(name, "")

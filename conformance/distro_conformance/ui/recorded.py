@@ -1,7 +1,7 @@
-"""A recorded run that a person steps through: row by row, with what every node holds there.
+"""A recorded run that a person steps through row by row, with the state of every node at that row.
 
-A trace is opened as it lies; a scenario is played first, on the target that was asked for, and its recording opened. So
-there is one view for whatever happened on nodes, and however long it is: rows are read through windows.
+A trace is opened directly; a scenario is first played on the requested target, and its recording is opened. So there
+is one view for all runs on nodes. Rows are read through windows, so a run may have any length.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 SCENARIO_SUFFIX = ".scenario"
 ROWS_SHOWN = 40
-"""Up to the row where one stands: what comes is not known yet."""
+"""The number of rows shown, which end with the current row."""
 FAULTS = (Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED)
 DIGEST_LETTERS = 8
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One run, seen at the row `at`. `steps` are the lines of the scenario that was played, if one was."""
+    """One run, seen at the row `at`. `steps` are the lines of the played scenario, if any."""
 
     windows: Windows
     title: str
@@ -65,14 +65,14 @@ class Recorded:
         return replace(self, at=min(max(place, 0), self.total - 1))
 
     def to_next_fault(self) -> Recorded:
-        """Raises UsageError when there is none any more."""
+        """Raises UsageError when no later row is a fault."""
         place = self.windows.next_of(FAULTS, self.at)
         if place is None:
             raise UsageError("no link is cut and no node stops after this row")
         return self.go(place)
 
     def nodes(self) -> Iterator[Part]:
-        """What each node holds here, with those marked that this row brought."""
+        """The state of each node at this row; lines that the row changed are marked."""
         event = self.event
         for node, clients in self.windows.held_at(self.at).items():
             lines = tuple(
@@ -86,16 +86,16 @@ class Recorded:
             yield Part(node, lines)
 
     def diagram(self) -> Diagram:
-        """The rows up to here; the last item is where one stands."""
+        """The rows up to the current one, which is the last item."""
         first = max(0, self.at + 1 - ROWS_SHOWN)
         events = self.windows.at(first, self.at + 1 - first)
         return sequence_of_client(events, None)
 
 
 def opened(path: Path, kept: ExitStack) -> Recorded:
-    """A scenario is played on embedded nodes first. What has to be closed in the end goes into `kept`.
+    """A scenario is played on embedded nodes first. Resources that must be closed go into `kept`.
 
-    Raises ScenarioError, the TraceError family, and what `replay` raises.
+    Raises ScenarioError, the TraceError family, and the errors of `replay`.
     """
     if path.suffix == SCENARIO_SUFFIX:
         return played(read(path), "embedded", kept)
@@ -106,18 +106,18 @@ def opened(path: Path, kept: ExitStack) -> Recorded:
 
 
 def played(scenario: Scenario | str, target: str, kept: ExitStack) -> Recorded:
-    """The scenario on a target, recorded. Raises what `replay` raises."""
-    told = parse(scenario) if isinstance(scenario, str) else scenario
+    """The recording of a scenario on a target. Raises the errors of `replay`."""
+    parsed = parse(scenario) if isinstance(scenario, str) else scenario
     directory = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="distrocheck-ui-")))
     run = re.sub(r"[^\w.-]+", "-", target)
-    done = record(told, target=target, profile=told.profile or STRICT, directory=directory, run=run)
+    done = record(parsed, target=target, profile=parsed.profile or STRICT, directory=directory, run=run)
     windows = _windows(directory, kept)
     ended = {step.verdict for step in done.steps}
     verdict = done.verdict.value if ended else "not played"
-    return Recorded(windows, f"the scenario on {target}, profile {done.profile}: {verdict}", told, done.steps)
+    return Recorded(windows, f"the scenario on {target}, profile {done.profile}: {verdict}", parsed, done.steps)
 
 
 def _windows(path: Path, kept: ExitStack) -> Windows:
-    from distro_traces.windows import Windows  # noqa: PLC0415 - DuckDB is an extra, and a walk needs none
+    from distro_traces.windows import Windows  # noqa: PLC0415 - DuckDB is an extra that a walk does not need
 
     return kept.enter_context(Windows(path))

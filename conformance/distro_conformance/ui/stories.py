@@ -1,6 +1,6 @@
 """Three guided walks: the stories of the documentation, each the shortest run that a search finds, step by step.
 
-What a step means depends on its kind only, so every walk is told in the same words and not only these three.
+The meaning of a step depends only on its kind, so the texts serve every walk and not only these three.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ MEANINGS: Mapping[str, str] = {
         "The sync delay is over: the task reads what the client publishes now and sends it. If the client "
         "is gone, a CHANGE task sends nothing."
     ),
-    "deliver CHANGE": "The node replaces its copy by what it is sent, renews the lease, and acknowledges.",
+    "deliver CHANGE": "The node replaces its copy by the received content, renews the lease, and acknowledges.",
     "deliver DELETE": "The node removes its copy, and acknowledges.",
     "deliver VERIFY": (
-        "The node compares its copy with what it is asked; what exactly it compares depends on the release. "
+        "The node compares its copy with the VERIFY; what exactly it compares depends on the release. "
         "Success renews the lease; after a failure the owner sends the whole client again."
     ),
     "verify round": "Every five seconds the owner asks each other node about each client that it owns.",
@@ -80,21 +80,21 @@ MEANINGS: Mapping[str, str] = {
     "lose": "The request is lost on its way. The owner does not know that yet.",
     "time out": "There was no answer for three seconds: the owner queues the task again.",
 }
-"""By kind of transition."""
+"""The meaning of each kind of transition."""
 
 
 def begin(name: str) -> Walk:
-    """The walk of a story, all of it ahead. Searches a small cluster: a second or two."""
+    """The walk of a story, at its beginning. The search of the small cluster takes a second or two."""
     story = STORIES[name]
     return Walk.begin(Setting(story.profile)).find(story.property_id)
 
 
 def next_story(name: str) -> str | None:
-    """They are told in one order: each needs what the one before showed."""
+    """The next story; the order is fixed, since each story builds on the previous one."""
     names = list(STORIES)
     return names[names.index(name) + 1] if name != names[-1] else None
 
 
 def meaning(walk: Walk) -> str:
-    """Of the step that was taken last."""
+    """The meaning of the last step."""
     return MEANINGS.get(walk.taken[-1].chain.kind, "") if walk.at else ""

@@ -1,8 +1,7 @@
-"""A walk through the states of a bounded cluster: where one is, how one came there, and what may happen next.
+"""A walk through the states of a bounded cluster: the current state, the path to it, and what may happen next.
 
-A walk is a value; taking a choice or going back gives another one. What lies ahead is kept, so that a counterexample is
-a walk of which nothing has been taken yet. The choices are the search's own transitions: what can be clicked here is
-what an exhaustive search looks at.
+A walk is a value; taking a choice or going back gives another one. The steps ahead are kept, so a counterexample is a
+walk at its beginning. The choices are the transitions of the search: an exhaustive search takes the same ones.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SEARCH_SECONDS_MAX = 30.0
 
 
 class Standing(StrEnum):
-    """What a walk so far says of a property. Nothing here says that it holds: that takes a search."""
+    """The standing of a property on the walk so far. A walk cannot show that a property holds: that takes a search."""
 
     BROKEN = "broken"
     REACHED = "reached"
@@ -39,7 +38,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """What is explored. `mutant` None: the profile as it is."""
+    """The explored cluster. `mutant` None: the unchanged profile."""
 
     profile: str = "strict"
     mutant: str | None = None
@@ -57,7 +56,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Part:
-    """A node or a link as lines, with those marked that the last transition brought."""
+    """A node or a link as lines; lines that the last transition added are marked."""
 
     name: str
     lines: tuple[tuple[str, bool], ...]
@@ -66,14 +65,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Walk:
-    """`at` of `path` have been taken; what is behind that lies ahead."""
+    """The first `at` transitions of `path` have been taken; the others lie ahead."""
 
     setting: Setting
     system: System
     path: tuple[Transition, ...] = ()
     at: int = 0
     sought: Finding | None = None
-    """What the end of the path shows, for a walk that was found by a search."""
+    """The finding at the end of the path, for a walk that a search found."""
 
     @classmethod
     def begin(cls, setting: Setting) -> Walk:
@@ -96,20 +95,20 @@ class Walk:
         return tuple(transitions(self.system, self.row))
 
     def take(self, choice: int) -> Walk:
-        """Raises UsageError when there is no such choice: the page is older than the walk."""
+        """Raises UsageError for an unknown choice: the page is older than the walk."""
         choices = self.choices()
         if not 0 <= choice < len(choices):
             raise UsageError(f"there is no choice {choice} here; load the page again")
         return replace(self, path=(*self.taken, choices[choice]), at=self.at + 1, sought=None)
 
     def move(self, steps: int) -> Walk:
-        """Back or forth along the path, as far as it goes."""
+        """Moves back or forth along the path, up to its ends."""
         return replace(self, at=min(max(self.at + steps, 0), len(self.path)))
 
     def find(self, property_id: str) -> Walk:
-        """The shortest run to what the property looks for, with all of it ahead.
+        """The shortest run that breaks or reaches the property, at its beginning.
 
-        Raises UsageError when a search finds none, saying whether it saw everything.
+        Raises UsageError when a search finds none; the message says whether the search was complete.
         """
         if property_id not in PROPERTIES:
             raise UsageError(f"there is no property '{property_id}'")
@@ -123,7 +122,8 @@ class Walk:
         return replace(self, path=shown.run.transitions, at=0, sought=shown.run.finding)
 
     def standings(self) -> Mapping[str, tuple[Standing, str]]:
-        """Property to what is to be seen of it here and on the way, with the sentence of the finding; news first."""
+        """The standing of each property here and on the path so far, with the sentence of the finding; broken ones
+        first."""
         seen: dict[str, str] = {}
         for transition in self.taken:
             for finding in (*transition.findings, *findings(self.system, transition.after)):
@@ -146,7 +146,7 @@ class Walk:
         for ends, link in now.links.items():
             were = Counter(map(call_line, before.links[ends].calls) if before else ())
             lines = [call_line(call) for call in link.calls] + (["half-open"] if link.half_open else [])
-            if lines:  # calls can look alike: the first ones are those that were there
+            if lines:  # calls can look alike: the first ones are the old ones
                 new = [lines[: at + 1].count(line) > were[line] for at, line in enumerate(lines)]
                 yield Part("->".join(ends), tuple(zip(lines, new, strict=True)))
 
@@ -156,13 +156,13 @@ class Walk:
         return sequence_of(self.setting.bounds.node_names, labels, last_is_bad=broken)  # type: ignore[arg-type]
 
     def scenario(self) -> str:
-        """The walk so far as a text that nodes can run, or the reason why a clock cannot."""
+        """The walk so far as a scenario for nodes, or the reason why it has no times."""
         rows = (self.system.initial, *(transition.after for transition in self.taken))
         run = Run(self.sought or Finding("WALK", "as it was clicked"), rows, self.taken)
-        told = counterexample_scenario(
+        scenario = counterexample_scenario(
             counterexample_of(run, self.setting.bounds), self.setting.profile, self.setting.mutant
         )
-        return told if isinstance(told, str) else told.render()
+        return scenario if isinstance(scenario, str) else scenario.render()
 
     def _before(self) -> Situation | None:
         if not self.at:
