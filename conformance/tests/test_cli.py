@@ -62,7 +62,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("test", "cluster", "--mutant", "B99"), "the reference node has no mutant 'B99'; most like it: "),
         (("test", "cluster", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (("test", "node", "--target", "process:x {port}", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
-        (("test", "node", "--requirement", "DISTRO-SYNC"), "those that begin so: DISTRO-SYNC-001, DISTRO-SYNC-002, "),
+        (("test", "node", "--requirement", "DISTRO-SYN"), "those that begin so: DISTRO-SYNC-001, DISTRO-SYNC-002, "),
         (("test", "node", "--requirement", "NOPE"), "no requirement 'NOPE'; 'distrocheck list requirements' says all"),
         (("import", "nacos-logs", "/nope", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (
