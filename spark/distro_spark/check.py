@@ -122,13 +122,11 @@ def check(
     chosen = chosen_invariants([*invariants, OWNER] if invariants and responsibility else invariants)
     names = [each.name for each in chosen]
     aside = engine.set_aside()
-    nodes, marks = engine.measured()
-    cluster = cluster_of(nodes, marks, engine.headers, {**NEEDS, **MEASURED})
-    invalid = invalid_recordings(engine, cluster)
+    cluster, invalid = surveyed(engine)
     good = cluster.without(invalid)
     seconds = dict.fromkeys(names, 0.0)
     found = pl.concat([violations_of_nodes(good, names), engine.violations(good, names, seconds)])
-    found, uncovered = _covered(found, good)
+    found, uncovered = covered(found, good)
     add_to_all(sinks, found)
     times, changes = engine.convergence(good) if convergence else (None, ())
     replayed = engine.replay(good) if replay else None
@@ -185,6 +183,12 @@ def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
     return [INVARIANTS[name] for name in dict.fromkeys(names or INVARIANTS)]
 
 
+def surveyed(engine: Engine) -> tuple[Cluster, dict[str, InvalidRecording]]:
+    """What is known of the nodes of all runs, and by run the reason why it is not judged."""
+    cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED})
+    return cluster, invalid_recordings(engine, cluster)
+
+
 def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:
     """By run the reason why it is not judged."""
     found = {**dict(_starts(cluster)), **engine.invalid(cluster)}
@@ -203,7 +207,7 @@ def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime
     return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
 
 
-def _covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
+def covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
     """The violations during which all facts that the invariant needs were covered, and by invariant the others."""
 
     def is_covered(row: Mapping[str, Any]) -> bool:

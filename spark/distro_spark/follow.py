@@ -26,10 +26,9 @@ from pathlib import Path
 
 import polars as pl
 
-from distro_spark.check import chosen_invariants, invalid_recordings
+from distro_spark.check import chosen_invariants, surveyed
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.history import RESETS
-from distro_spark.invariants import NEEDS
 from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.violations import violations_of_nodes
@@ -96,12 +95,11 @@ def _recordings(directory: Path) -> Mapping[str, Sequence[Path]]:
 def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
     """What no later row can take back, of the runs in these files."""
     engine = Local(files)
-    nodes, marks = engine.measured()
-    cluster = cluster_of(nodes, marks, engine.headers, NEEDS)
+    cluster, invalid = surveyed(engine)
     quarantined = sum(misfit.rows for misfit in engine.set_aside().misfits)
-    missing = int(nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item() or 0)
+    missing = int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item() or 0)
     waiting = list(cluster.of_run) if missing > quarantined else []
-    good = settled(cluster.without([*waiting, *invalid_recordings(engine, cluster)]))
+    good = settled(cluster.without([*waiting, *invalid]))
     return pl.concat([violations_of_nodes(good, chosen), engine.violations(good, chosen, dict.fromkeys(chosen, 0.0))])
 
 
