@@ -267,7 +267,7 @@ def test_faults_are_named_by_the_registry() -> None:
     assert [fault.name for fault in faults_named("crash, drop")] == ["drop", "crash"]
     with pytest.raises(UnknownFaultError, match=r"no fault 'rain'; faults are drop, swallow, .*, crash, all, none"):
         faults_named("drop,rain")
-    with pytest.raises(UnknownFaultError, match="'none' says that there are no faults"):
+    with pytest.raises(UnknownFaultError, match="'none' means no faults"):
         faults_named("none,drop")
 
 

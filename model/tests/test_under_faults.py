@@ -184,7 +184,7 @@ def test_a_cell_says_what_the_search_says(property_id, fault):
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if not is_judged("INV-METADATA", fault)])
 def test_an_operator_and_a_crash_are_in_no_cluster_together(fault):
-    with pytest.raises(ValueError, match="what an operator sets is in no node's memory alone"):
+    with pytest.raises(ValueError, match="metadata is in no node's memory alone"):
         bounds_after(MUTANTS["B43"].bounds, FAULTS[fault])
 
 

@@ -1,4 +1,4 @@
-"""Bounds: how large the cluster is and what may happen to it. Everything that makes a search finite has a name here."""
+"""Bounds: the size of the cluster and the budgets of events. Every limit that makes a search finite has a name here."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Bounds:
     """Services that each client may register at."""
     crashes: int = 0
     drops: int = 1
-    """Requests that are lost: their sender sees a time-out."""
+    """Requests that are lost: their sender observes a time-out."""
     lost_replies: int = 0
     """Requests that take effect but whose reply is lost. The sender retries, so that it arrives twice."""
     swallows: int = 1
     """Requests that are acknowledged and not delivered."""
     late_replies: int = 0
-    """Replies that stay on their way while other things happen, and may be lost there."""
+    """Replies that stay in transit while other things happen, and may be lost there."""
     reorders: int = 0
     """Requests that overtake one sent before them on the same link."""
     delays: int = 0
     """Requests that arrive after their sender has given them up."""
     garbles: int = 0
-    """Requests that take effect and are answered with something of an unknown type (B42)."""
+    """Requests that take effect and are answered with a message of an unknown type (B42)."""
     raises: int = 0
     """Syncs that arrive and are not handled, since an exception leaves their handler or their type is unknown, and
     exceptions while a node loads (B16, D6, load-exception-no-retry)."""
@@ -44,7 +44,7 @@ class Bounds:
     periods: int = 0
     """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""
     lease_periods: int = 2
-    """Length of a lease, scaled: so many periods, and more by those that faults may take (`lease_length`)."""
+    """Length of a lease in periods, scaled; faults may extend it (`lease_length`)."""
     pauses: int = 0
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
     batches: int = 0
@@ -54,15 +54,15 @@ class Bounds:
     silences: int = 0
     """Clients that fall silent for good while their connection stays open."""
     idle_spells: int = 0
-    """Times that a living client is so quiet that its server asks it for a sign of life."""
+    """Times that a living client is idle for so long that its server probes it."""
     half_open: int = 0
     """Connections between nodes that break silently: what is sent on one is lost until its sender replaces it."""
     operator_changes: int = 0
     """Times that an operator sets the weight of an instance. With them all clients publish one address, as a process
     does that comes back on a new connection."""
     torn: int = 0
-    """1: what a profile reads and applies in parts, as every release does (B05), is searched part by part; 0: at once.
-    It costs ten times the states."""
+    """1: operations that a profile performs in parts, as every release does (B05), are searched part by part; 0: at
+    once. It costs ten times the states."""
     event_queue: int = 0
     """Local events that each queue of a node holds; 0: handled at once, where they are published."""
     index: int = 0
@@ -90,11 +90,11 @@ class Bounds:
     races: int = 0
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
     v2_requests: int = 0
-    """Changes of ip:port clients by version 2 of the HTTP API, which releases do not pass on (D7)."""
+    """Changes of ip:port clients by version 2 of the HTTP API, which releases do not forward (D7)."""
     retry_waits: int = 0
-    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
+    """1: a retry is due later than a fresh change. Both may still run at any time; only their due times are checked."""
     stays_down: int = 0
-    """1: a node that has crashed need not come back. Needs crashes; the others find out that it is DOWN."""
+    """1: a node that has crashed need not come back. Needs crashes; the others detect that it is DOWN."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
@@ -111,7 +111,7 @@ class Bounds:
                 f" {self._clients_per_node} clients needs as many calls on each link; raise it"
             )
         if self.operator_changes and self.crashes:
-            raise ValueError("bounds: what an operator sets is in no node's memory alone; set crashes or it to 0")
+            raise ValueError("bounds: metadata is in no node's memory alone; set crashes or operator_changes to 0")
         if not 1 <= self.services <= MOST_SERVICES:
             raise ValueError(f"bounds: a client has 1 to {MOST_SERVICES} services")
         if self.pauses and not self.periods:
@@ -131,23 +131,23 @@ class Bounds:
 
     @property
     def lease_length(self) -> int:
-        """In periods. The documented lease survives 35 verifies that do not arrive; here, all that the faults can keep
-        from their targets: else nothing is found but that a lease was scaled to be too short. An owner that crashes
-        takes a beat with it before any verify has carried it."""
+        """In periods. The documented lease survives 35 verifies that do not arrive; here, all that the faults can lose:
+        otherwise every finding is a lease that was scaled to be too short. An owner that crashes may lose a beat before
+        any verify has carried it."""
         beats_lost = self.crashes if self.ip_clients else 0
         return self.lease_periods + self.drops + self.swallows + self.delays + self.flips + self.half_open + beats_lost
 
     @property
     def watches_members(self) -> bool:
-        """Who is alive is found out: by reports, and where the budgets say so, wrongly."""
+        """Member states are detected: by reports, and where the budgets allow it, wrongly."""
         errs = self.flips + self.leaves + self.joins + self.refreshes
         return bool(errs or self.stays_down or (self.ip_clients and self.crashes))
 
     @property
     def ip_client_names(self) -> tuple[str, ...]:
-        """Client i is owned by node i + 1. For an odd number of nodes its hash is even, so that two nodes of three who
-        do not see each other both leave it to the third, and that one to one of them
-        (docs/protocol #owner-responsible)."""
+        """Client i is owned by node i + 1. For an odd number of nodes its hash is even, so that two nodes of three that
+        believe each other DOWN both compute the third as its owner, and the third one of them (docs/protocol
+        #owner-responsible)."""
         names: list[str] = []
         for number in count(1):
             if len(names) == self.ip_clients:
@@ -167,11 +167,11 @@ class Bounds:
         return tuple(f"c{number + 1}" for number in range(self.clients))
 
     def home(self, client: int) -> str:
-        """Client i always connects to node i modulo n: which node is whose does not matter, that they differ does."""
+        """Client i always connects to node i modulo n: the assignment does not matter, only that the nodes differ."""
         return LETTERS[client % self.nodes]
 
     def __str__(self) -> str:
-        """Only what is not zero, and not how far the search may go."""
+        """Only the bounds that are not zero, without the limits of the search."""
         said = [(each.name, getattr(self, each.name)) for each in fields(self)]
         hidden = {"max_states"}
         hidden |= set() if self.periods else {"lease_periods"}

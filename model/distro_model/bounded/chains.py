@@ -1,6 +1,6 @@
-"""From statements to the chains of look-ups that a search takes: one chain for each transition at each place.
+"""From statements to the chains of look-ups of a search: one chain for each transition at each place.
 
-What a search adds as a chooser stands before the steps: a budget that is spent, a timer that fires once a period. Time
+The additions of a search stand before the steps: a budget that is decremented, a timer that fires once a period. Time
 is derived from the period just before a step first reads it, so that everything before it shares its look-ups.
 """
 
@@ -39,12 +39,12 @@ Constants = tuple[tuple[str, Hashable], ...]
 
 @dataclass(frozen=True)
 class Chains:
-    """Makes the chains of one bounded cluster; what they share (one object each, hence one table) is here."""
+    """Makes the chains of one bounded cluster; shared parts (one object each, hence one table) are here."""
 
     layout: Layout
 
     def chain(self, transition: Transition, place: Place) -> Chain:
-        """Raises StatementError when a step reads what is not there, or writes what nothing reads."""
+        """Raises StatementError when a step reads a name that does not exist, or writes one that no step reads."""
         draft = _Draft(self, transition, place)
         draft.open()
         for number, each in enumerate(transition.steps):
@@ -68,7 +68,7 @@ class Chains:
 
     @cached_property
     def handle(self) -> Look:
-        """(node, event) -> the node after it, the calls that it sent, its answer, what was wrong about it."""
+        """(node, event) -> the node after it, the calls that it sent, its answer, the finding."""
 
         def handled(node: NodeState | None, event: Event) -> Sequence[Alternative]:
             if node is None:
@@ -112,7 +112,8 @@ class Chains:
     def once(self, timer: str, who: str) -> tuple[Look, tuple[str, ...]]:
         """(clock) -> the clock after `who` has fired this timer; None when it had before in this period.
 
-        The last period does not end: in it timers go on, so that there is a run for ever to judge."""
+        The last period does not end: timers go on in it, so that there is an infinite run for liveness checks.
+        """
         last = self.layout.bounds.periods
         if timer == "checked" and self.layout.bounds.pauses:
             return partial(_checked, who, last, self.layout.profile.verify_interval_ms, self.slept_ms), (
@@ -149,7 +150,7 @@ def _once(timer: str, who: str, last: int) -> Look:
 
 
 def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock) -> Sequence[Alternative]:
-    """A node that has slept since its last check can know it: that check is long ago (B23)."""
+    """A node that has slept since its last check can detect it: that check is long ago (B23)."""
     fired = clock.fired("checked", node, last)
     last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - slept_ms
     return () if fired is None else ((fired.woken(node), last_ms),)
@@ -179,7 +180,7 @@ def _seen(found: object) -> Sequence[Alternative]:
 
 @cache
 def _constant(function: Function, constants: Constants, *, handles: bool) -> Look:
-    """A look-up of what depends on nothing."""
+    """A look-up that reads no register."""
     found = function(**dict(constants))
     result = events(found) if handles else alternatives(found)
     return lambda _: result
@@ -187,7 +188,7 @@ def _constant(function: Function, constants: Constants, *, handles: bool) -> Loo
 
 @dataclass
 class _Draft:
-    """One chain in the making. `latest`: column or other name -> the register with its latest value."""
+    """One chain under construction. `latest`: column or other name -> the register with its latest value."""
 
     chains: Chains
     transition: Transition
@@ -205,7 +206,7 @@ class _Draft:
         return self.latest.get(name, name)
 
     def open(self) -> None:
-        """What a search asks first: is there a budget left, was it not yet done in this period?"""
+        """The first look-ups of a search: is there a budget left, was it not yet done in this period?"""
         once, cost = self.transition.once, self.transition.cost
         if once is not None and self.chains.layout.bounds.periods:
             who = self.place.constants.get("node_name") or f"beat {self.place.constants['client']}"
@@ -221,7 +222,7 @@ class _Draft:
             self.add_at(each, member, written)
 
     def check_use(self, each: Step, later: Sequence[Step]) -> None:
-        """What a step writes is a column, or read later; else the step would vanish with what it is for."""
+        """Each name that a step writes is a column, or is read later; otherwise the step has no effect."""
         written = () if each.does in (Does.HANDLES, Does.WATCHES) else tuple(written_by(each.function))
         if each.unless != NO_GUARD or not written:
             return

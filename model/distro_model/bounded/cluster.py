@@ -30,7 +30,7 @@ def bounded_cluster(
     scaled = replace(
         profile.without_time(),
         lease_ms=lease_ms,
-        empty_lease_ms=-1,  # how long a client is empty is not counted
+        empty_lease_ms=-1,  # the time for which a client was empty is not counted
         event_queue=bounds.event_queue,
         keeps_index=bounds.index > 0,
         retry_delay_ms=profile.retry_delay_ms if bounds.retry_waits else 0,

@@ -1,8 +1,8 @@
-"""Places for what is fair: each task, call and event that waits has one, so that no other can starve it.
+"""Places for fair transitions: each waiting task, call and event has one, so that no other can starve it.
 
-Fairness is promised to a transition at a place. A statement lets a node choose among its tasks, and a link among its
-calls; a run that retries one task for ever would be fair to it and never execute the others. So a search places such a
-transition once for each thing that may wait. Together these places choose what the statement does: the states and the
+Fairness applies to a transition at a place. A statement lets a node choose among its tasks, and a link among its calls;
+a run that retries one task for ever would be fair to it and never execute the others. So a search places such a
+transition once for each waiting item. Together these places choose what the statement does: the states and the
 transitions are the same.
 """
 
@@ -66,7 +66,7 @@ def _task_places(layout: Layout, node: str) -> Iterator[Place]:
 
 
 def waiting_in(link: Link, phase: Phase) -> list[Taken]:
-    """Calls that have come to this phase, the oldest first; equal ones once."""
+    """Calls that have reached this phase, the oldest first; equal ones once."""
     found = {call: position for position, call in enumerate(link.calls) if call.phase is phase}
     return [Taken(link.without(position), call) for call, position in found.items()]
 
@@ -80,14 +80,14 @@ def younger_in(link: Link, phase: Phase) -> list[Taken]:
 
 
 def ended_calls(layout: Layout, ending: Transition, phase: Phase, source: str, target: str) -> Placed:
-    """`ending` takes any call of a link that has come to this phase."""
+    """`ending` takes any call of a link that has reached this phase."""
     rest, here = ending.steps[2:], layout.link(source, target, phase=phase)
     yield replace(ending, steps=(chooses(oldest_in, calls.NO_CALL), *rest)), here
     younger = replace(ending, steps=(chooses(younger_in, calls.NO_CALL), *rest), fair=Fairness.NONE)
     yield younger, here.at(f"{here.name} before an older one")
 
 
-# What is applied in parts: one for each client of a link
+# CHANGEs that are applied in parts: one for each client of a link
 
 
 def parts_of(target: NodeState | None, source_name: str, now: int, client: str) -> list[ApplyDue]:

@@ -1,7 +1,7 @@
 """The columns of a bounded cluster, and the places in it where transitions happen.
 
 Columns are nodes, links, clients, the budget, the clock of periods, clients of the HTTP API, and, where members are
-watched, whose beliefs may be out of date.
+watched, the pairs whose beliefs may be out of date.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Layout:
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Where the nodes listen. Only a task for a node that has left reads it, and it makes nodes different that are
-        otherwise interchangeable."""
+        """The addresses of the nodes. Only a task for a node that has left reads them, and they make nodes different
+        that are otherwise interchangeable."""
         return address_book(self.nodes) if self.bounds.leaves else ()
 
     def home(self, client: str) -> str:
@@ -83,7 +83,7 @@ class Layout:
 
     @cached_property
     def _chooser(self) -> Mapping[str, str]:
-        """What only a search has."""
+        """Constants that only a search has."""
         return {"budget": BUDGET, "clock": CLOCK, **self._optional}
 
     @cached_property
@@ -125,9 +125,9 @@ class Layout:
         return Place(client, columns, {"client": client}, self._everybody, self._absent)
 
     def stranger(self, client: str, node: str) -> Place:
-        """A client, and some node that gets a request about it."""
+        """A client, and the node that receives a request about it."""
         columns = {"life": client_column(client), "node": node_column(node), **self._chooser}
-        claimant = next(iter(self.others(node)), "nobody")
+        claimant = next(iter(self.others(node)), "no node")
         names = {"client": client, "node_name": node, "claimant": claimant}
         return Place(f"{client} at {node}", columns, names, absent=self._absent)
 

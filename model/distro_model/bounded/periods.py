@@ -1,10 +1,10 @@
-"""What belongs to a search alone: time in periods, sleep, silence, and which connections it finds idle.
+"""The parts that only a search has: time in periods, sleep, silence, and the connections that it finds idle.
 
-A verify interval passes when everything that it asks for has been done. Within a period everything may happen in any
-order; at its end nothing is on its way, no task is queued, and every running node has started its verify round and
-checked its leases once. So a lease ends only where the protocol let it end, and never because the search chose to be
-slow. The last period does not end, and timers go on in it. A client of the HTTP API lapses at the price of a budget:
-its beats age by more than a time-out, at every node, while nothing else happens.
+A verify interval passes when all its events have happened. Within a period events may happen in any order; at its end
+no call is in transit, no task is queued, and every running node has started its verify round and checked its leases
+once. So a lease ends only where the protocol lets it end, and never because the search delayed an event. The last
+period does not end, and timers go on in it. A lapse of a client of the HTTP API costs a budget: its beats age by more
+than a time-out, at every node, while nothing else happens.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def is_empty(any_link: Link) -> bool:
 
 
 def has_work(node: NodeState) -> bool:
-    """Something that the node has begun is not finished inside it."""
+    """Work that the node has begun is not finished inside it."""
     return bool(node.reads or node.applies or node.unannounced or node.entered) or node.local.is_busy
 
 
 def has_tasks_to_run(node: NodeState) -> bool:
-    """Tasks for members that are believed UP. Those for others wait until their targets are."""
+    """Tasks for members that are believed UP. Tasks for others wait until their targets are UP."""
     up = {member.name for member in node.members if member.state is MemberState.UP}
     return any(task.target in up for task in node.tasks)
 
@@ -63,7 +63,7 @@ def is_tested(any_source: NodeState | None, any_link: Link, now: int, any_target
 
 
 def has_beaten(ip_life: IpLife, clock: Clock) -> bool:
-    """A client that has lapsed beats again when it likes."""
+    """A client that has lapsed may beat again at any time."""
     return not ip_life.published or ip_life.silence > 0 or f"beat {ip_life.client}" in clock.done
 
 
@@ -78,9 +78,10 @@ def passes(clock: Clock, periods: int) -> Passed | None:
 def overdue(
     holder: NodeState | None, held: Life, clock: Clock, lease_length: int, crashes: int, profile: Profile
 ) -> Finding | None:
-    """At the end of a period: a copy whose lease is over by more than a period, or of a client long gone.
+    """At the end of a period: a copy whose lease is over by more than a period, or of a client that has been gone for
+    long.
 
-    A snapshot does not carry the age of a lease: a node that loads begins it anew, once after each crash.
+    A snapshot does not carry the age of a lease: a node that loads starts it again, once after each crash.
     """
     copy = None if holder is None else holder.client(held.client)
     if holder is None or copy is None or holder.name in clock.slept:
@@ -100,13 +101,13 @@ _PASSES = (
     writes(is_done, "a node has something to do"),
     writes(is_tested, "a connection was not tested"),
     writes(has_beaten, "a client has not beaten"),
-    writes(is_known, "{any_source_name} has not found out about {any_target_name}"),
+    writes(is_known, "{any_source_name} has not detected {any_target_name}"),
     writes(passes, "no periods are left"),
     watches(overdue),
 )
 PERIOD = Transition("period", _PASSES, of(PeriodPasses), fair=Fairness.WEAK)
 NOT_TESTED = replace(PERIOD, steps=tuple(each for each in PERIOD.steps if each.function is not is_tested))
-"""The same where no connection can be half-open."""
+"""The same guard where no connection can be half-open."""
 
 
 # A node sleeps
@@ -118,7 +119,7 @@ class Slept(NamedTuple):
 
 
 def sleep(node: NodeState | None, clock: Clock, slept_ms: int) -> Slept | None:
-    """For longer than a lease, while the others go on: seen from it, all its stamps have aged."""
+    """For longer than a lease, while the others go on: from its view, all its stamps have aged."""
     if node is None:
         return None
     clients = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in node.clients)
@@ -144,7 +145,7 @@ def fall_silent(ip_life: IpLife) -> IpLived | None:
 
 
 def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:
-    """Which requests of the client each node has handled is left open."""
+    """The requests of the client that each node has handled are unspecified."""
     held = None if every_node is None else every_node.client(client)
     if every_node is None or held is None:
         return Aged(every_node)

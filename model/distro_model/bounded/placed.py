@@ -1,4 +1,4 @@
-"""Which transitions a bounded cluster has, and where: everything that its bounds allow."""
+"""The transitions of a bounded cluster, and their places: everything that its bounds allow."""
 
 from __future__ import annotations
 

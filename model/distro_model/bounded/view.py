@@ -1,4 +1,4 @@
-"""Rows for people: one row as a situation, the lines of its text, and what a transition changed."""
+"""Rows in readable form: one row as a situation, the lines of its text, and the changes of a transition."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _a(kind: type[Column], value: object) -> Column:
 
 
 def difference(before: Situation, after: Situation) -> Iterable[str]:
-    """The lines that a transition takes away (-) and adds (+), node by node and link by link."""
+    """The lines that a transition removes (-) and adds (+), node by node and link by link."""
     old, new = list(before.lines()), list(after.lines())
     yield from (f"- {line}" for line in old if line not in new)
     yield from (f"+ {line}" for line in new if line not in old)

@@ -1,10 +1,10 @@
-"""The clock as a chooser: all that is due at an instant happens, in every order that is possible.
+"""The clock as a chooser: all events due at an instant happen, in every possible order.
 
-What a transition does is defined in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`),
-chosen by the caller.
+Transitions are defined in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`), chosen by
+the caller.
 
-`cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense, and what they do;
-`instants` from one to the next, and in which orders; `timers` what is due when, and what it does; `board` the mutable
-columns on which it all happens, and what becomes of a request at once, made after a `plan`; `wires` what is decided
-about requests beforehand; `traffic` how calls ended; `compiled` each statement as one plain function.
+`cluster` the state as a value, `start`, `apply`, `observe`; `environment` the guards and effects of actions; `instants`
+from one instant to the next, and the orders within one; `timers` due times, and the effects of timers; `board` the
+mutable columns of one action, and the immediate outcome of a request, made after a `plan`; `wires` earlier decisions
+about requests; `traffic` the ends of calls; `compiled` each statement as one plain function.
 """

@@ -1,9 +1,9 @@
-"""A board: the mutable copy of a cluster's columns on which an action and all that follows from it are worked out.
+"""A board: the mutable copy of a cluster's columns on which an action and all its consequences are computed.
 
-Cluster states are immutable; a board lives for one action. What happens on it is said in `cluster/`; the board decides
-what a clock decides at once: what becomes of a request. In this order: there is no connection, a fault loses it or
-swallows it, the link is held or the target is paused; else it arrives in the same instant. Any other fault that it has
-met takes effect when it arrives.
+Cluster states are immutable; a board lives for one action. Transitions are defined in `cluster/`; the board decides the
+immediate outcome of a request. In this order: there is no connection, a fault loses it or swallows it, the link is held
+or the target is paused; else it arrives in the same instant. Any other fault that it has met takes effect when it
+arrives.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ Links = tuple[Link, ...]
 Wires = tuple[Wire, ...]
 Lives = tuple[Life, ...]
 Since = tuple[tuple[Key, int], ...]
-"""Pairs (who, since when in ms), in the order in which it came to that."""
+"""Pairs (name, start in ms), in the order of their starts."""
 Lists = tuple[tuple[int, tuple[str, ...]], ...]
-"""Pairs (position, the other members), of nodes whose list was changed: they start with it too."""
+"""Pairs (position, the other members), of nodes whose list was changed: they keep it after a start."""
 
 OF_CLIENTS = frozenset({InstanceRegistered, BatchRegistered, InstanceDeregistered})
 """The events that are requests of a client on its connection."""
 
-# What a clock calls, with the parameters that it gives.
+# Functions that a clock calls, with their parameters.
 
 ON_LINK = ("source", "target")
 ARRIVE_AT_ONCE = compiled(calls.DELIVER, *ON_LINK, "call").run
 FATES: dict[type[Fault], Transition] = {Drop: calls.LOSE, LoseReply: calls.LOSE_REPLY, Duplicate: calls.DUPLICATE}
-"""What becomes of a call that stays on its link."""
+"""Outcomes of a call that stays on its link."""
 ENDS: dict[type[Fault], Transition] = {Garble: calls.GARBLE, Mistype: calls.MISTYPE, Swallow: calls.SWALLOW}
-"""What ends one."""
+"""Outcomes that end a call."""
 
 
 class Named:
@@ -136,9 +136,9 @@ class Board(Named):
         self.quiet = dict(quiet)  # a client that is silent -> since when, in ms
         self.lists = dict(lists)
         self.traffic: list[Traffic] = []
-        self.counted: dict[Traffic, int] = {}  # what can be seen of it; to count that anew each time is dear
+        self.counted: dict[Traffic, int] = {}  # its observable part; computing it anew each time is expensive
         self.sent: list[tuple[int, int, Request]] = []
-        self.answer: Answer | None = None  # to the request that a client made last
+        self.answer: Answer | None = None  # to the request that a client sent last
 
     def fork(self) -> Board:
         other = Board.__new__(Board)
@@ -151,7 +151,7 @@ class Board(Named):
 
     @property
     def columns(self) -> tuple[Nodes, Links, Wires, Lives, Since[int], Since[str], Lists]:
-        """All that is not the time, as a value."""
+        """All columns except the time, as a value."""
         return (
             tuple(self.nodes),
             tuple(self.links),
@@ -174,7 +174,7 @@ class Board(Named):
         return chain.from_iterable(link.calls for link in self.links[source * self.size : (source + 1) * self.size])
 
     def is_same(self, other: Board) -> bool:
-        """But for traffic. Compared one by one: boards are few and share most nodes, so hashing is saved."""
+        """Except for traffic. Compared one by one: boards are few and share most nodes, so hashing is avoided."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
         its = (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
         return mine == its and self.lists == other.lists and self.answer == other.answer
@@ -182,7 +182,8 @@ class Board(Named):
     # One transition
 
     def take(self, transition: Transition, **given: Hashable) -> str | None:
-        """Do it, with all that follows at once; else the guard that was false. `given`: where, and what is chosen."""
+        """Do it, with all that follows at once; else return the guard that was false. `given`: the place, and the
+        choices."""
         done = compiled(transition, *given)
         board = self.fork() if done.is_tentative else self
         guard = done.run(board, **given)
@@ -199,12 +200,13 @@ class Board(Named):
         self.answer = other.answer
 
     def handle_and_settle(self, position: int, event: Event) -> None:
-        """The node gets the event, and what it sends arrives."""
+        """The node handles the event, and its messages arrive."""
         self.handle(position, event)
         self.settle()
 
     def handle(self, position: int, event: Event, call: Call | None = None) -> Answer | None:
-        """One input to one node; what it sends is put aside until the transition is done. `call`: what it is about."""
+        """One input to one node; its messages are kept until the transition is done. `call`: the call that it is
+        about."""
         before = self.nodes[position]
         if before is None:
             return None
@@ -222,7 +224,7 @@ class Board(Named):
         return answer
 
     def note(self, handled: Handled) -> None:
-        """Of each call that has ended here is a record."""
+        """A record of each call that has ended here."""
         event = handled.event
         if type(event) is CallEnded and event.request.operation is not Operation.REPORT:
             request = event.request
@@ -236,7 +238,7 @@ class Board(Named):
     # Requests
 
     def settle(self) -> None:
-        """Everything that was sent meets its fate, in the order of sending."""
+        """The outcome of each sent message is decided, in the order of sending."""
         sent = self.sent
         while sent:
             source, target, request = sent.pop(0)
@@ -272,12 +274,12 @@ class Board(Named):
         return profile.load_timeout_ms if request.operation is Operation.SNAPSHOT else profile.call_timeout_ms
 
     def wait(self, source: int, target: int, call: Call) -> None:
-        """It is on its link, and goes no further by itself."""
+        """It is on its link, and does not continue automatically."""
         at = source * self.size + target
         self.links[at] = self.links[at].with_call(call)
 
     def carry(self, source: int, target: int, call: Call) -> None:
-        """Nothing is in its way: it arrives at once."""
+        """Nothing delays it: it arrives at once."""
         if self.refuses(source, target, call):
             self.take(calls.REFUSE, source=source, target=target, call=call)
             return
@@ -292,17 +294,18 @@ class Board(Named):
         return self.wires[source * self.size + target].refuses and not call.is_report
 
     def begins(self, source: int, target: int, call: Call) -> bool:
-        """It arrives and is applied in parts: its end comes later. Of a call that is on its link."""
+        """It arrives and is applied in parts: its end comes later. For a call that is on its link."""
         in_parts = self.plan.applies_in_parts and isinstance(call.request, Change)
         return in_parts and self.take(torn.BEGIN, source=source, target=target, call=call) is None
 
     def exchange(self, source: int, target: int, call: Call) -> None:
-        """The call arrives, and its sender gets the result. Of a call that is not on its link."""
+        """The call arrives, and its sender gets the result. For a call that is not on its link."""
         ARRIVE_AT_ONCE(self, source, target, call)
         self.settle()
 
     def decide(self, fault: Fault, source: int, target: int, call: Call) -> None:
-        """What the fault makes of a call that is on its link; of one that is refused, most faults make nothing else."""
+        """The effect of the fault on a call that is on its link; on a refused call, most faults have no other
+        effect."""
         self._forget_fate(source, target, call)
         if self.refuses(source, target, call) and not isinstance(fault, Drop | Swallow):
             if isinstance(fault, LoseReply):
@@ -341,7 +344,7 @@ class Board(Named):
         self.links[at] = self.links[at].without(self.links[at].calls.index(call))
 
     def release(self, source: int, target: int) -> None:
-        """What waits is delivered, in order; what its sender has given up arrives too."""
+        """Waiting calls are delivered, in order; calls that their sender has abandoned arrive too."""
         at = source * self.size + target
         for call in self.links[at].calls:
             if call not in self.links[at].calls or self.wires[at].held or target in self.paused:

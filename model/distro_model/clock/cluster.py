@@ -1,7 +1,7 @@
-"""A cluster with a clock: its state as a value, and what each action makes of it.
+"""A cluster with a clock: its state as a value, and the effect of each action on it.
 
-`apply` is deterministic up to one thing: timers that are due in the same instant fire in an order that nothing
-prescribes, so an action may have several outcomes (`instants.py`). RPCs take no time.
+`apply` is deterministic except for one thing: timers that are due in the same instant fire in an unspecified order, so
+an action may have several outcomes (`instants.py`). RPCs take no time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Outcome:
 
 
 START_GAP_MS = 10
-"""Nodes start so far apart that no two timers of different nodes ever fall into one instant."""
+"""Nodes start at such a distance that no two timers of different nodes ever fire in one instant."""
 
 SETTLE_IN_MS = 1000
 """After the load of the first node, which finds no member to load from and is loaded only at its second attempt."""
@@ -76,14 +76,15 @@ SETTLE_IN_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one node holds of one client. `revision` is 0 for an ip:port client, whose hash says nothing to others."""
+    """The view of one client at one node. `revision` is 0 for an ip:port client, whose hash has no meaning for
+    others."""
 
     revision: int
     content: Content
 
 
 class IllegalActionError(ValueError):
-    """The action makes no sense in this state; the message names the guard that forbids it."""
+    """The action is illegal in this state; the message names the guard that forbids it."""
 
 
 def start(nodes: Sequence[str], profile: Profile, *, spare: Sequence[str] = ()) -> ClusterState:
@@ -121,9 +122,9 @@ def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
 def apply_to(
     states: Sequence[ClusterState], action: Action, ended: Sequence[Ended] | None = None
 ) -> tuple[Outcome, ...]:
-    """The same for several states of one time; what they have in common is found while time passes.
+    """The same for several states of one time; their common part is computed once while time passes.
 
-    `ended`: the calls that were seen to end meanwhile, in order; results that have ended others may be left out.
+    `ended`: the calls that were observed to end meanwhile, in order; results with other ends may be left out.
     """
     boards = [state.board() for state in states]
     for board in boards:
@@ -138,7 +139,7 @@ def apply_to(
 
 
 def _done(board: Board, action: Action) -> list[Board]:
-    """What takes no time."""
+    """The part of the action that takes no time."""
     if isinstance(action, Resume):
         return _resumed(board, board.plan.index[action.node])
     match action:
@@ -162,8 +163,8 @@ def views_of(
 ) -> Mapping[str, Mapping[str, View] | None]:
     """The same, of nodes by name.
 
-    Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to everybody
-    (docs/protocol #distro-content).
+    Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to every caller (docs/protocol
+    #distro-content).
     """
     travels = profile.revisions_travel
     return {
@@ -178,9 +179,9 @@ def views_of(
 
 
 def _resumed(board: Board, position: int) -> list[Board]:
-    """What waited for the node arrives, and every timer that was due meanwhile fires once, in any order.
+    """Calls that waited for the node arrive, and every timer that was due meanwhile fires once, in any order.
 
-    The check of leases can know that the one before it is long ago (B23); it comes before the arrivals or after them.
+    The check of leases can detect that the one before it is long ago (B23); it comes before the arrivals or after them.
     """
     since_ms = board.paused.pop(position)
     missed, leases = missed_timers(board, position, since_ms), (position, LEASES.kind)

@@ -1,4 +1,4 @@
-"""What the environment does: for each action, the guard that forbids it in a state, and its effect on a board.
+"""The environment's actions: for each, the guard that forbids it in a state, and its effect on a board.
 
 An action is a transition whose choices come from outside: a scenario, a Hypothesis machine, the seed of a simulation.
 """
@@ -56,19 +56,19 @@ from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 from distro_model.step import step
 
-_HALVES = "between the halves of a {} nothing outside the node can decide"
+_HALVES = "between the halves of a {} nothing outside the node can choose"
 
 OF_SEARCHES: Mapping[str, str] = {
     **dict.fromkeys(("SetupStarted", "SetupFinished"), _HALVES.format("set-up")),
     **dict.fromkeys(("RequestStarted", "RequestFinished", "HttpEntered", "HttpFinished"), _HALVES.format("request")),
     **dict.fromkeys(("HandlingRaised", "LoadInterrupted"), "no driver makes a node's own code raise"),
-    **dict.fromkeys(("OperatorSet", "MetadataDeleted"), "metadata travels through raft, which no node here speaks"),
+    **dict.fromkeys(("OperatorSet", "MetadataDeleted"), "metadata travels through raft, which no node here implements"),
 }
-"""Events that no action and no timer brings about, each with the reason."""
+"""Events that no action and no timer causes, each with the reason."""
 
 
 def unknown_to(profile: Profile, action: Action) -> str | None:
-    """Why nodes of a release cannot be asked for it, whatever their state, or None."""
+    """Why nodes of a release do not support it, in any state, or None."""
     if isinstance(action, RegisterBatch) and not profile.batches:
         return f"nodes of {profile.name} know no batches"
     if isinstance(action, OverHttp) and action.by_v2 and not has_v2(profile):
@@ -77,7 +77,7 @@ def unknown_to(profile: Profile, action: Action) -> str | None:
 
 
 def guard_of(board: Board, action: Action) -> str | None:
-    """None when the action is legal as things are, else the guard that forbids it."""
+    """None when the action is legal now, else the guard that forbids it."""
     match action:
         case Connect(client, node):
             if board.life(client) is not None:
@@ -118,7 +118,7 @@ def guard_of(board: Board, action: Action) -> str | None:
 
 
 def perform(board: Board, action: Action) -> None:
-    """What takes no time and has one result; its guard is true."""
+    """Actions that take no time and have one result; their guard is true."""
     index = board.plan.index
     match action:
         case Connect(client, node):
@@ -170,7 +170,7 @@ def _answer_what_was_asked(board: Board, client: str) -> None:
 
 
 def crashed(board: Board, action: Crash) -> list[Board]:
-    """A loading node whose giver stops asks the next member at once (docs/protocol #load-asks). Where several load,
+    """A loading node whose peer stops asks the next member at once (docs/protocol #load-asks). Where several load,
     their order is not defined, nor whether they ask before they receive anything."""
     gone, names = board.plan.index[action.node], board.plan.names
     loading = [at for at in range(board.size) if any(map(_asks_all, board.links[at * board.size + gone].calls))]
@@ -187,13 +187,13 @@ def crashed(board: Board, action: Crash) -> list[Board]:
 
 
 def _flows(board: Board, source: int, target: int) -> bool:
-    """What is asked there arrives at once, if the link works at all."""
+    """A request that is sent there arrives at once, if the link works at all."""
     at = source * board.size + target
     return not (board.wires[at].held or board.links[at].half_open or target in board.paused)
 
 
 def _perform_all(board: Board, actions: Iterable[Action]) -> None:
-    """Those that make sense when it is their turn."""
+    """The actions that are legal at their turn."""
     for each in actions:
         if guard_of(board, each) is None:
             perform(board, each)
@@ -204,8 +204,8 @@ def _asks_all(call: Call) -> bool:
 
 
 def deregistered(board: Board, action: HttpDeregister) -> list[Board]:
-    """Of a service that the client does not publish there a node may know nothing, and then it does nothing, not even
-    for the lease of the client. Which services a node knows is not in the model (docs/protocol #http-v1)."""
+    """A node may not know a service that its client does not publish there, and then the request has no effect, not
+    even on the lease of the client. The services that a node knows are not in the model (docs/protocol #http-v1)."""
     before, held = board.fork(), _contents(board, action.client)
     perform(board, action)
     before.answer = board.answer
@@ -232,8 +232,8 @@ def asked_over_http(action: OverHttp) -> HttpReceived:
 
 
 def _ask_over_http(board: Board, asked: int, action: OverHttp) -> None:
-    """The node that is asked handles it, or the one to which it forwards it. A forward goes to that one's main port and
-    over no link: it is lost only where the node is down or paused."""
+    """The node that receives it handles it, or the one to which it forwards it. A forward goes to that one's main port
+    and over no link: it is lost only where the node is down or paused."""
     asking, handling = asked_over_http(action), asked
     answer = _answer_to(board, asked, asking)
     if isinstance(answer, Forward):
@@ -257,7 +257,7 @@ def _answer_to(board: Board, position: int, asking: HttpReceived) -> Answer | Fo
 
 
 def unreached(board: Board, action: Action) -> str | None:
-    """Why what a client does reaches no node, or None: the node is down, or the connection has ended."""
+    """Why an action of a client reaches no node, or None: the node is down, or the connection has ended."""
     match action:
         case OverHttp():
             return _unless_running(board, action.node)
@@ -290,7 +290,7 @@ def _change_link(board: Board, source: int, target: int, action: LinkAction) -> 
 
 
 def _decide(board: Board, source: int, target: int, action: LinkAction) -> None:
-    """What becomes of one call that waits."""
+    """The outcome of one waiting call."""
     assert isinstance(action, Fault | Deliver | AnswerLate | Reply)
     call = held_call(board, action)
     assert call is not None  # `guard_of` has found it
@@ -380,7 +380,7 @@ def _request_guard(board: Board, action: OfRequest) -> str | None:
 
 
 def held_call(board: Board, action: OfRequest) -> Call | None:
-    """The first call on the link that the action means."""
+    """The first call on the link that matches the action."""
     phase = Phase.ANSWERED if isinstance(action, Reply) else Phase.SENT
     calls = (call for call in board.link(action.source, action.target).calls if call.phase is phase)
     return next((call for call in calls if action.means(call.request.operation, subject_of(call.request))), None)

@@ -1,11 +1,11 @@
-"""From instant to instant, and in which orders the timers of one instant may fire.
+"""From instant to instant, and the orders in which the timers of one instant may fire.
 
-Time jumps from one instant at which something happens to the next. Where several timers are due in one, all orders are
-tried and equal results merged: a real server has a thread for each, and nothing orders them. Only what can be seen of
-an order matters, so who does nothing is left out, and nodes whose timers cannot see each other are not interleaved. A
-tick that falls into the same instant as the creation of a due task may take it or leave it to the next tick; local
-events take no time, and come in any order with the rest. A CHANGE that is made or applied in parts meets others of its
-client that came before it was done, and no timer.
+Time jumps from one instant with an event to the next. Where several timers are due in one, all orders are tried and
+equal results merged: a real server has a thread for each, and nothing orders them. Only observable effects of an order
+matter, so nodes without effects are left out, and nodes whose timers cannot affect each other are not interleaved. A
+tick in the same instant as the creation of a due task may take it or leave it to the next tick; local events take no
+time, and come in any order with the rest. A CHANGE that is made or applied in parts interleaves with others of its
+client that arrived before it was done, and with no timer.
 """
 
 from __future__ import annotations
@@ -37,22 +37,24 @@ from distro_model.rules.members import reported_member
 from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
 
 OUTCOMES_MAX = 32
-"""Of what was watched. Each cut link or refused DELETE multiplies them, and who looks on cannot tell most apart."""
+"""Of watched boards. Each cut link or refused DELETE multiplies them, and an observer cannot distinguish most of
+them."""
 
 ORDERS_MAX = 1_000
-"""Of what was watched, halfway through one instant. Thirteen timers of three nodes that may all see each other come to
+"""Of watched boards, halfway through one instant. Thirteen timers of three nodes that may all affect each other lead to
 tens of thousands, which take minutes, and to eight outcomes."""
 
 
 class TooManyOutcomesError(Exception):
-    """What happens cannot be followed any further; nothing is wrong with what was seen until then."""
+    """Model state limit exceeded: the events cannot be followed any further; all observations until then are
+    correct."""
 
 
 def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None) -> list[Board]:
     """Let time run to `until_ms`, that instant included, from one time. The results are different from each other.
 
-    `watched`: what was seen meanwhile; boards that cannot become that are left out. Raises TooManyOutcomesError where
-    more than OUTCOMES_MAX are left all the same, or more than ORDERS_MAX had to be looked at for it.
+    `watched`: the observations meanwhile; boards that cannot match them are left out. Raises TooManyOutcomesError where
+    more than OUTCOMES_MAX are left nevertheless, or more than ORDERS_MAX had to be examined.
     """
     orders_max = None if watched is None else ORDERS_MAX
     clock_ms = boards[0].now_ms
@@ -64,7 +66,7 @@ def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None)
         if at_ms > until_ms:
             break
         fitting = boards if watched is None else watched.nearest(boards, at_ms - 1)
-        if len(fitting) < len(boards):  # some lack what was seen, and go before they catch up
+        if len(fitting) < len(boards):  # some lack an observed call, and are dropped before they get it
             boards = fitting
             continue
         results = []
@@ -86,12 +88,13 @@ def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None)
 
 
 def at_once(board: Board, *, ticks: bool = True) -> list[Board]:
-    """What takes no time is done, in every order; a task that became due just now may meet the tick of this instant."""
+    """Events that take no time happen, in every order; a task that became due just now may meet the tick of this
+    instant."""
     return instant(board, frozenset(), ticks=ticks)
 
 
 def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Timer]:
-    """Reports that bring no news are left out, unless the idleness may end in this very instant."""
+    """Reports without effect are left out, unless the idleness may end in this very instant."""
     if KINDS_OF_REPORT.isdisjoint([kind for _, kind in due]):
         return due
     going_round = {at: _reported(board, at) for at, kind in due if kind == nodes.REPORT.kind}
@@ -100,7 +103,7 @@ def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Time
         if going_round.get(target) == source and board.links[target * board.size + source].cut:
             idle.discard((source, nodes.REPORT.kind))  # the other's report fails, before or after this one arrives
     for source, kind in due:
-        # Even who sees all UP: the report that goes round may fail in this very instant, before or after it.
+        # Even where all are believed UP: the round robin report may fail in this very instant, before or after it.
         may_see_one_down = (source, nodes.REPORT.kind) in due - idle
         if kind == nodes.REPORT_TO_NOT_UP.kind and not may_see_one_down:
             idle |= {(source, kind)} if nodes.report_to_not_up(board.nodes[source], board.now_ms) is None else set()
@@ -108,8 +111,8 @@ def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Time
 
 
 def without_idle_checks(board: Board, due: frozenset[Timer]) -> frozenset[Timer]:
-    """Who owns none of the clients that have been silent for long enough checks in vain, unless a report of this very
-    instant makes it an owner; and then no lease that has not ended ends with it."""
+    """A node that owns none of the clients that have been silent for long enough checks without effect, unless a report
+    of this very instant makes it an owner; and then no lease that has not ended ends with it."""
     checking = [position for position, kind in due if kind == BEATS.kind]
     if not checking or _may_move_owners(board, due):
         return due
@@ -130,22 +133,22 @@ def _reported(board: Board, position: int) -> int:
 
 
 def _is_idle(board: Board, source: int, target: int) -> bool:
-    """Both ends see each other UP already and the report would arrive."""
+    """Both ends believe each other UP already and the report would arrive."""
     node, receiver, at = board.nodes[source], board.nodes[target], source * board.size + target
     link = board.links[at]
     if node is None or receiver is None or target in board.paused or board.wires[at].holds_reports:
         return False
-    heard = node.name not in receiver.others or receiver.member(node.name).state is MemberState.UP
-    return heard and not (link.cut or link.half_open) and node.member(receiver.name) == Member(receiver.name)
+    observed = node.name not in receiver.others or receiver.member(node.name).state is MemberState.UP
+    return observed and not (link.cut or link.half_open) and node.member(receiver.name) == Member(receiver.name)
 
 
-# In which order
+# Orders
 
 
 def whole(board: Board) -> list[Board]:
-    """What is read and applied in parts goes on to its end, before anything else of this instant.
+    """An operation in parts continues to its end, before anything else of this instant.
 
-    Only the parts of CHANGEs of one client at one node can see each other, and so only these come in every order.
+    Only the parts of CHANGEs of one client at one node can affect each other, and so only these come in every order.
     """
     finished: list[Board] = []
     frontier = [board]
@@ -166,7 +169,7 @@ def whole(board: Board) -> list[Board]:
 
 
 def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True, orders_max: int | None = None) -> list[Board]:
-    """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved. Raises
+    """Every relevant order of the due timers. Groups that cannot affect each other are not interleaved. Raises
     TooManyOutcomesError."""
     results = whole(board) if board.plan.in_parts else [board]
     for group in groups(board, due):
@@ -176,29 +179,29 @@ def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True, orders_m
 
 
 def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
-    """Nodes whose timers may meet in one instant, put together.
+    """Nodes whose timers may affect each other in one instant, grouped.
 
-    What a node's ticks, verifies and time-outs do, they do to the clients that it owns, here and at its peers; so those
-    of two nodes commute. A lease check looks at other nodes' clients, and a client of the HTTP API may have two owners:
-    there those join who look at the same one. A report decides about the gate of both its ends, and joins these. Where
-    copies believe to be native, a node loads, or a report may make an owner, everything is everybody's.
+    A node's ticks, verifies and time-outs affect the clients that it owns, here and at its peers; so those of two nodes
+    commute. A lease check affects other nodes' clients, and a client of the HTTP API may have two owners: there the
+    nodes that check the same client are joined. A report decides about the gate of both its ends, and joins these.
+    Where copies believe to be native, a node loads, or a report may make an owner, all nodes are joined.
     """
-    everybody, alone = _parties(board.size)
+    together, alone = _parties(board.size)
     kinds = {kind for _, kind in due}
     if board.plan.has_native_copies or nodes.LOAD.kind in kinds:
-        return [everybody]
+        return [together]
     if any(kind == LATE.kind and _load_goes_on(board, at) for at, kind in due):
-        return [everybody]
+        return [together]
     if has_ip_clients(board) or kinds & {LEASES.kind, BEATS.kind}:
         is_open = _may_move_owners(board, due) or board.plan.profile.event_queue
-        return [everybody] if is_open else _joined_by_clients(board)
+        return [together] if is_open else _joined_by_clients(board)
     if KINDS_OF_REPORT.isdisjoint(kinds) or len({position for position, _ in due}) == 1:
         return alone
-    return [everybody] if half_open.RECONNECT.kind in kinds else _joined_by_reports(board, due)
+    return [together] if half_open.RECONNECT.kind in kinds else _joined_by_reports(board, due)
 
 
 def _may_move_owners(board: Board, due: frozenset[Timer]) -> bool:
-    """A node may count another as DOWN, or as UP again."""
+    """A node may believe another to be DOWN, or UP again."""
     kinds = {kind for _, kind in due}
     if not KINDS_OF_REPORT.isdisjoint(kinds) or half_open.RECONNECT.kind in kinds:
         return True
@@ -219,7 +222,7 @@ def _joined_by_clients(board: Board) -> list[frozenset[int]]:
 
 
 def _looked_at(board: Board, position: int, names: frozenset[str]) -> frozenset[str]:
-    """The clients about which something of the node may happen in this instant, here or at a peer. `names`: all."""
+    """The clients about which an event of the node may happen in this instant, here or at a peer. `names`: all."""
     node, profile = board.nodes[position], board.plan.profile
     if node is None:
         return frozenset()
@@ -244,9 +247,9 @@ def _joined_by_reports(board: Board, due: frozenset[Timer]) -> list[frozenset[in
 
 
 def _reported_in(board: Board, source: int, due: frozenset[Timer]) -> list[int]:
-    """To whom a node may report in this instant. One report may decide whether there is another."""
+    """The members to which a node may report in this instant. One report may decide whether there is another."""
     node, found = board.nodes[source], []
-    assert node is not None  # something of it is due
+    assert node is not None  # an event of it is due
     if (source, nodes.REPORT_TO_NOT_UP.kind) in due:
         found = [board.plan.index[each.name] for each in node.members if each.state is not MemberState.UP]
     return [*found, _reported(board, source)] if (source, nodes.REPORT.kind) in due else found
@@ -259,7 +262,7 @@ def _parties(size: int) -> tuple[frozenset[int], list[frozenset[int]]]:
 
 
 def _load_goes_on(board: Board, position: int) -> bool:
-    """Who waited for a snapshot in vain asks the next member in this instant."""
+    """A node that waited for a snapshot in vain asks the next member in this instant."""
     return any(
         call.deadline_ms == board.now_ms and call.request.operation is Operation.SNAPSHOT
         for call in board.calls_from(position)
@@ -300,7 +303,7 @@ def _orders(
 
 
 def _still_due(board: Board, waiting: frozenset[Timer], fired: Timer) -> frozenset[Timer]:
-    """Between the time-outs of two calls a tick may come, or whatever else this instant has."""
+    """Between the time-outs of two calls a tick may come, or any other event of this instant."""
     position, kind = fired
     goes_on = kind == LATE.kind and board.nodes[position] is not None and any(late_calls(board, position))
     return waiting if goes_on else waiting - {fired}
@@ -322,7 +325,7 @@ def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[T
 
 
 def _pending_inside(board: Board, group: frozenset[int]) -> frozenset[Timer]:
-    """What a node has begun and what takes no time."""
+    """Operations that a node has begun and events that take no time."""
     if not board.plan.has_events:
         return NOTHING
     found: set[Timer] = set()

@@ -1,4 +1,4 @@
-"""What a run is about: who its nodes are and what they follow, and what is worked out from that once."""
+"""The constants of a run: its nodes and their profile, and values that are computed from them once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distro_model.rules.receive import fresh_copy
 
 @dataclass(frozen=True)
 class Plan:
-    """What never changes in a run: the names of the nodes, ascending, and the profile that they follow."""
+    """The values that never change in a run: the names of the nodes, ascending, and their profile."""
 
     names: tuple[str, ...]
     profile: Profile
@@ -47,7 +47,7 @@ class Plan:
 
     @cached_property
     def has_events(self) -> bool:
-        """Some of what a node does is an event that another part of it handles later."""
+        """Some actions of a node are events that another part of it handles later."""
         return self.profile.has(changed_and_announced_late) or self.profile.event_queue > 0
 
     @cached_property

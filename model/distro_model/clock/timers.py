@@ -1,7 +1,7 @@
-"""Time: which timer is due when, and what it does when it fires.
+"""Time: the due times of timers, and their effects.
 
-When a timer is due is said by its transition; here is what a clock makes of it. Timers that would do nothing are not
-visited, so six quiet seconds cost no more than six quiet milliseconds.
+A transition defines when its timer is due; this module applies that on a clock. Timers without effect are not visited,
+so six quiet seconds cost no more than six quiet milliseconds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
 REPORTS = (nodes.REPORT, nodes.REPORT_TO_NOT_UP)
 KINDS_OF_REPORT = frozenset(each.kind for each in REPORTS)
 AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE)
-LATE = calls.TIME_OUT  # of each call of the node whose time is up now, one after the other
+LATE = calls.TIME_OUT  # of each call of the node whose time-out is now, one after the other
 OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
 
 FIRST_CONNECTION_CHECK_MS = 1_000
-"""After the start of a node. SDKs send a sign of life every 5 s, so only a silent client is ever idle."""
+"""After the start of a node. SDKs send a keep-alive every 5 s, so only a silent client is ever idle."""
 
 NEVER = sys.maxsize
 
@@ -41,11 +41,11 @@ NOTHING = frozenset[Timer]()
 KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
 
 
-# When
+# Due times
 
 
 def next_instant(board: Board, after_ms: int) -> tuple[int, frozenset[Timer]]:
-    """The next time, later than `after_ms`, at which something happens somewhere, and what may happen then."""
+    """The next time, later than `after_ms`, with an event anywhere, and the possible events of that time."""
     earliest, due, calm = NEVER, set[Timer](), is_calm(board)
     for position, node in enumerate(board.nodes):
         if node is not None and position not in board.paused:
@@ -67,7 +67,7 @@ def next_instant(board: Board, after_ms: int) -> tuple[int, frozenset[Timer]]:
 def _node_timers(
     board: Board, position: int, node: NodeState, after_ms: int, *, calm: bool
 ) -> Iterator[tuple[int, Transition]]:
-    """When each timer of the node is due next; those that would do nothing as things are need not be there."""
+    """The next due time of each timer of the node; timers that would have no effect now may be missing."""
     profile = board.plan.profile
     if node.tasks:
         yield nodes.next_tick(node, after_ms, profile) or 0, TICK
@@ -79,7 +79,7 @@ def _node_timers(
         if checked_ms is not None:
             yield checked_ms, BEATS
             if nodes.lease_timer(node, checked_ms - 1, profile) == checked_ms:
-                yield checked_ms, LEASES  # whom the other leaves without instances may go in the same instant
+                yield checked_ms, LEASES  # a client without instances may be removed in the same instant
     if node.clients or node.gone:
         at_ms = nodes.next_lease_check(node, after_ms, profile)
         if at_ms is not None:
@@ -132,7 +132,7 @@ PHASES: dict[str, Callable[[NodeState, int, Profile], int | None]] = {
     connections.CHECK_CONNECTIONS.kind: next_connection_check,
     connections.END_CHECK.kind: next_end_of_check,
 }
-"""When each periodic timer fires next, whether or not there is something to do: in phase with its node's start."""
+"""The next firing of each periodic timer, with or without effect: in phase with its node's start."""
 
 
 def guests(board: Board, position: int) -> list[str]:
@@ -142,7 +142,7 @@ def guests(board: Board, position: int) -> list[str]:
 
 
 def is_calm(board: Board) -> bool:
-    """Everybody runs, reaches everybody and sees everybody UP: no report can change anything."""
+    """All nodes run, reach each other and believe each other UP: no report can change anything."""
     for node in board.nodes:
         if node is None:
             return False
@@ -160,9 +160,9 @@ def has_ip_clients(board: Board) -> bool:
 
 
 def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer]:
-    """What was due at a node while it stood still, since then and not later than now."""
+    """The timers of a node that were due while it was suspended, not later than now."""
     node = board.nodes[position]
-    assert node is not None  # one that is down does not stand still
+    assert node is not None  # one that is down is not suspended
     every = {
         (position, each.kind)
         for at, each in _node_timers(board, position, node, since_ms, calm=False)
@@ -172,7 +172,7 @@ def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer
     return frozenset(every | ({(position, LATE.kind)} if late else set()))
 
 
-# What
+# Effects
 
 
 Way = Event | None
@@ -180,7 +180,7 @@ Way = Event | None
 
 
 def ways(board: Board, timer: Timer) -> list[Way]:
-    """What the timer may do, as things are."""
+    """The possible effects of the timer now."""
     position, kind = timer
     node, profile, now_ms = board.nodes[position], board.plan.profile, board.now_ms
     match kind:
@@ -192,7 +192,7 @@ def ways(board: Board, timer: Timer) -> list[Way]:
 
 
 def fire(board: Board, timer: Timer) -> list[Board]:
-    """The guard of a timer is judged when it fires. Several results: what exactly it does is left open."""
+    """The guard of a timer is evaluated when it fires. Several results: its exact effect is open."""
     several = ways(board, timer)
     results = [board, *(board.fork() for _ in several[1:])]
     for each, way in zip(results, several, strict=False):
@@ -233,7 +233,7 @@ def run(board: Board, timer: Timer, way: Way) -> None:
 
 
 def late_calls(board: Board, source: int) -> Iterator[tuple[int, Call]]:
-    """Those whose sender has waited long enough, target by target in the order of sending."""
+    """The calls whose sender has waited long enough, target by target in the order of sending."""
     for target in board.plan.other_positions[source]:
         for call in board.links[source * board.size + target].calls:
             if call.deadline_ms <= board.now_ms and call.phase is not Phase.ABANDONED:
@@ -242,7 +242,7 @@ def late_calls(board: Board, source: int) -> Iterator[tuple[int, Call]]:
 
 def give_up(board: Board, source: int, target: int, call: Call) -> None:
     """Its sender has waited long enough for a call that is on its link."""
-    if call.phase is Phase.SENT and target in board.paused:  # it is there, and will be read some day
+    if call.phase is Phase.SENT and target in board.paused:  # it is on its link, and will be read later
         board.take(calls.ABANDON, source=source, target=target, call=call)
         return
     if call.phase is not Phase.LOST:  # held for too long, or its reply was
@@ -260,7 +260,7 @@ def more_to_do(node: NodeState) -> list[str]:
 
 
 def parts(board: Board, position: int) -> list[Event]:
-    """What goes on inside a node with the first client of which it reads or applies a CHANGE."""
+    """The work inside a node on the first client of which it reads or applies a CHANGE."""
     node = board.nodes[position]
     if node is None or position in board.paused:
         return []

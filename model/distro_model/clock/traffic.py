@@ -1,6 +1,6 @@
-"""What can be seen of the calls between nodes once they have ended, by the names of the nodes.
+"""The observable part of the calls between nodes once they have ended, by the names of the nodes.
 
-Boards that differ in nothing else are different when they differ in this: it is what an observer is compared by.
+Boards that differ only in this are different: an observer is compared by it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from distro_model.rules.owners import is_ip_client
 
 
 class Traffic(NamedTuple):
-    """One finished Distro call (no reports), as its sender saw it end. A tuple, because long runs count thousands."""
+    """One finished Distro call (no reports), with the end that its sender observed. A tuple, because long runs count
+    thousands."""
 
     source: str
     target: str
@@ -30,7 +31,7 @@ class Traffic(NamedTuple):
 
     @property
     def request(self) -> str:
-        """Who asked whom, and what."""
+        """The sender, the target and the request."""
         about = "" if self.client is None else f" {self.client}"
         revision = "" if self.revision is None else f" revision {self.revision}"
         return f"{self.operation} {self.source}->{self.target}{about}{revision}"
@@ -40,12 +41,12 @@ class Traffic(NamedTuple):
 
 
 def seen_calls(traffic: Iterable[Traffic]) -> Counter[Traffic]:
-    """As often as each was made; in which order is no difference."""
+    """The number of each; their order does not matter."""
     return Counter(call for call in traffic if call.is_seen)
 
 
 class Ended(NamedTuple):
-    """A call that was seen to end so long after its action had begun."""
+    """A call that was observed to end this long after its action had begun."""
 
     after_ms: int
     call: Traffic

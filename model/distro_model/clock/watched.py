@@ -1,8 +1,8 @@
-"""What was seen to end while time passed, and which of the possible boards still fit it.
+"""The calls that were observed to end while time passed, and the possible boards that still match them.
 
 A long time with refusing links has very many outcomes: at each failed verify a retry may meet the tick of its instant
-or miss it, and every round adds some. All but a few are known to be wrong soon: they have a call that was not seen, or
-lack one that was.
+or miss it, and every round adds some. All but a few are soon known to be wrong: they have a call that was not observed,
+or lack one that was.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from distro_model.clock.board import Board
 from distro_model.clock.traffic import Ended, Traffic
 
 SLACK_MS = 50
-"""By so much the end of a call may differ from when it was observed: half a tick. The observer uses the same clock, on
-which calls take no time, so of two retries that are a tick apart one is wrong."""
+"""The tolerance between the end of a call and its observation: half a tick. The observer uses the same clock, on which
+calls take no time, so of two retries that are a tick apart one is wrong."""
 
 
 class Watched:
-    """`ended` in order of time; `from_ms` is when the action began. It is asked about instants in their order."""
+    """`ended` in order of time; `from_ms` is when the action began. Instants are passed in their order."""
 
     def __init__(self, ended: Sequence[Ended], from_ms: int) -> None:
         self._ended = [(from_ms + each.after_ms, each.call) for each in ended if each.call.is_seen]
@@ -27,7 +27,7 @@ class Watched:
         self._surely_count = self._possibly_count = 0
 
     def nearest(self, boards: list[Board], now_ms: int) -> list[Board]:
-        """Those that fit what was seen until now; if none does, those that fit best, for the account of it."""
+        """The boards that match the observations until now; if none does, those that match best, for the report."""
         if len(boards) < 2 or all(board.counted == boards[0].counted for board in boards):
             return boards
         self._pass(now_ms)
@@ -46,7 +46,7 @@ class Watched:
         return position
 
     def _misfit(self, board: Board) -> int:
-        """How many calls it has that were not seen, and has not that were."""
+        """The number of calls that it has and that were not observed, and of those that it lacks and that were."""
         had, surely, possibly = board.counted, self._surely, self._possibly
         too_many = sum(count - possibly[call] for call, count in had.items() if count > possibly[call])
         return too_many + sum(count - had.get(call, 0) for call, count in surely.items() if count > had.get(call, 0))

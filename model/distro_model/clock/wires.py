@@ -1,4 +1,4 @@
-"""Holds and faults: what is decided about the requests of a link before they are sent, and which of them it meets.
+"""Holds and faults: decisions about the requests of a link before they are sent, and the fault that each request meets.
 
 The link itself, with the calls that wait on it, is a column of the cluster (`cluster/values.py`).
 """
@@ -14,14 +14,14 @@ from distro_model.messages import Operation, Request, subject_of
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What the run has decided about the requests of one link, by its position."""
+    """The decisions of the run about the requests of one link, by its position."""
 
     held: bool = False
     faults: tuple[Fault, ...] = ()
     reports_pass: bool = False
-    """However the link is held."""
+    """Whether the link is held in any way."""
     refuses: bool = False
-    """What arrives is answered with a failure."""
+    """Requests that arrive are answered with a failure."""
     fates: tuple[tuple[Call, Fault], ...] = ()
     """Calls that have met a fault and have not arrived yet, each with that fault."""
 
@@ -45,7 +45,7 @@ class Wire:
         return next((fault for each, fault in self.fates if each == call), None)
 
     def with_fate(self, call: Call, fault: Fault, calls: tuple[Call, ...]) -> Wire:
-        """With the fault that this call has met; `calls`: what is on the link, for others have no fate any more."""
+        """With the fault that this call has met; `calls`: the calls on the link, for others have no fault any more."""
         return replace(self, fates=(*(each for each in self.fates if each[0] in calls), (call, fault)))
 
     def without_fate(self, call: Call) -> Wire:

@@ -1,7 +1,8 @@
-"""Mutants: small named changes of a profile that the properties must notice. The suite is judged by those it kills.
+"""Mutants: small named changes of a profile that the properties must detect. The suite is judged by the mutants it
+kills.
 
 A file here holds the mutants of the file of `rules/` that has its name, and is found by being here. A mutant replaces
-rules or parameters, so that it works on every profile; a historical bug replaces them by what its releases have.
+rules or parameters, so that it works on every profile; a historical bug replaces them by those of its releases.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ def _mutants() -> Iterator[Mutant]:
 
 
 def checked(mutant: Mutant) -> Mutant:
-    """What it says that it breaks must be a property, or nothing would look for it. Raises UnknownPropertyError."""
+    """The properties that it claims to break must exist, or no check would look for them. Raises
+    UnknownPropertyError."""
     for name in mutant.breaks:
         try:
             property_named(name)
         except UnknownPropertyError as error:
-            raise UnknownPropertyError(f"the mutant {mutant.id!r} says that it breaks an {error}") from None
+            raise UnknownPropertyError(f"the mutant {mutant.id!r} claims to break an {error}") from None
     return mutant
 
 
@@ -40,7 +42,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(dict(sorted((mutant.id, mutant)
 
 
 class UnknownMutantError(ValueError):
-    """There is no mutant of that id; the message lists those there are."""
+    """There is no mutant of that id; the message lists the known ids."""
 
     def __init__(self, mutant_id: str) -> None:
         super().__init__(mutant_id)
@@ -51,7 +53,7 @@ class UnknownMutantError(ValueError):
 
 
 def mutant_named(mutant_id: str) -> Mutant:
-    """Look a mutant up. Raises UnknownMutantError."""
+    """The mutant of this id. Raises UnknownMutantError."""
     try:
         return MUTANTS[mutant_id]
     except KeyError:
@@ -59,7 +61,7 @@ def mutant_named(mutant_id: str) -> Mutant:
 
 
 def with_mutant(profile: Profile, mutant_id: str | None) -> Profile:
-    """The profile with one mutant switched on, named `profile+mutant`, or as it is. Raises UnknownMutantError."""
+    """The profile with one mutant, named `profile+mutant`, or the unchanged profile. Raises UnknownMutantError."""
     if mutant_id is None:
         return profile
     mutant = mutant_named(mutant_id)

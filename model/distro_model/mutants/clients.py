@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(
         "B25",
         "A request changes and announces the client that it looked up, even if that has left the table since.",
-        # `strict` sends the DELETE all the same (B24), and would hide whatever is about the order of a CHANGE and a
+        # `strict` sends the DELETE nevertheless (B24), and would hide all effects of the order of a CHANGE and a
         # DELETE.
         rules=(clients.looked_before, sync.skips_gone_client),
         breaks=("INV-DELETE", "INV-INDEX"),

@@ -1,9 +1,9 @@
-"""The common clusters: bounds that were not chosen with one mutant in mind, a few for each thing that a node does.
+"""The common clusters: bounds that were not chosen for one mutant, a few for each subject of the protocol.
 
-A mutant's own bounds are the smallest in which it shows, and prove that its property can notice it. Whether a
-search that was not made for it finds it is another question, and these clusters are the answer: each has all faults of
-one kind at once. `NOTICED_IN` says in which of them a mutant breaks something, `UNNOTICED` which ones show within their
-own bounds only. Both are measured, and say nothing of a mutant that is in neither.
+A mutant's own bounds are the smallest in which it shows, and prove that its property can detect it. Whether a search
+that was not made for it finds it is another question, which these clusters answer: each has all faults of one kind at
+once. `NOTICED_IN` gives the cluster in which a mutant breaks a property, `UNNOTICED` the mutants that show within their
+own bounds only. Both are measured, and make no claim about a mutant that is in neither.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
             Cluster("parts", "What a release reads and applies in parts.", Bounds(torn=1, drops=0)),
             Cluster(
                 "network",
-                "Requests come late, in another order, unasked, are answered with an unreadable reply, or raise.",
+                "Requests arrive late, reordered or unexpectedly, are answered with an unreadable reply, or raise.",
                 Bounds(changes=1, **_QUIET, reorders=1, delays=1, garbles=1, raises=1, strays=1),
             ),
             Cluster(
@@ -58,7 +58,7 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
             ),
             Cluster(
                 "connections",
-                "Two clients of one node are quiet or silent, and an operator sets what he likes.",
+                "Two clients of one node are idle or silent, and an operator sets metadata.",
                 Bounds(nodes=1, clients=2, changes=1, **_QUIET, idle_spells=2, silences=1, operator_changes=1),
             ),
             Cluster(
@@ -68,7 +68,7 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
             ),
             Cluster(
                 "http",
-                "A client of the HTTP API, a crash, a silence, and a node that takes another for dead.",
+                "A client of the HTTP API, a crash, a silence, and a node that believes a running one DOWN.",
                 Bounds(**_HTTP, changes=2, **_QUIET, flips=1, lapses=1, crashes=1),
             ),
             Cluster(
@@ -104,11 +104,11 @@ _NOTICED = {
 NOTICED_IN: Mapping[str, Cluster] = MappingProxyType(
     {mutant: CLUSTERS[name] for name, mutants in _NOTICED.items() for mutant in mutants.split()}
 )
-"""Mutant -> the common cluster in which it breaks something."""
+"""Mutant -> the common cluster in which it breaks a property."""
 
 UNNOTICED = frozenset(
     {"B01", "B15", "B22", "B30", "B35", "m-load-waits-for-down", "m-verify-only-if-all-up"}
     | {"single-member-never-initialised", "m-check-asks-one", "m-check-renews", "m-no-lease-ends"}
     | {"m-held-change-fails", "m-held-delete-fails", "m-resends-after-success"}
 )
-"""Mutants that break nothing in any of them."""
+"""Mutants that break no property in any of them."""

@@ -13,7 +13,7 @@ from distro_model.rules.rule import RULES, instead_of
 
 @instead_of(connections.on_connection_check_due)
 def asks_one_alone(node: NodeState, event: ConnectionCheckDue, profile: Profile) -> Step:
-    """A check that finds several idle connections asks none of them."""
+    """A check that finds several idle connections probes none of them."""
     asked: Step = RULES["check-connections"].own(node, event, profile)
     return Step(node) if len(event.idle) > 1 else asked
 
@@ -21,29 +21,29 @@ def asks_one_alone(node: NodeState, event: ConnectionCheckDue, profile: Profile)
 MUTANTS = (
     Mutant(
         "B03",
-        "No connection is ever asked for a sign of life: a client that fell silent stays for good.",
+        "No connection is ever probed: the client of a silent connection is never removed.",
         rules=(connections.checks_no_connection,),
         breaks=("INV-SILENT",),
         bounds=Bounds(changes=1, drops=0, swallows=0, silences=1),
     ),
     Mutant(
         "B35",
-        "What a node sends counts as a sign of life of its target: a connection that broke silently is never replaced.",
+        "A node's own requests count as activity of its target: a connection that broke silently is never replaced.",
         parameters={"sending_counts_as_activity": True},
         breaks=("INV-LIVE", "INV-RECONNECT"),
         bounds=Bounds(changes=0, drops=0, swallows=0, half_open=1, periods=6),
     ),
     Mutant(
         "B39",
-        "A sign of life is counted before it is recorded, and the check goes on in between.",
+        "An answer to a probe is counted before it is recorded, and the check continues in between.",
         rules=(connections.counts_first,),
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
-        unseen=without_choices("a living client sends often enough that its node never asks it for a sign of life"),
+        unseen=without_choices("a living client sends often enough that its node never probes it"),
     ),
     Mutant(
         "m-check-asks-one",
-        "A check that finds several idle connections asks none: two clients that fall silent at one node stay.",
+        "A check that finds several idle connections probes none: two clients that fall silent at one node stay.",
         rules=(asks_one_alone,),
         breaks=("EVENTUALLY-SILENT",),
         bounds=Bounds(nodes=1, clients=2, changes=0, drops=0, swallows=0, silences=2),

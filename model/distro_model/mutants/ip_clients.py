@@ -12,21 +12,21 @@ from distro_model.rules.rule import instead_of
 
 @instead_of(ip_clients.counts_as_beat)
 def never_counts_as_beat(_node: NodeState, _held: Client, _source: str, _: Profile) -> bool:
-    """An accepted verify renews the lease and no beat."""
+    """An accepted verify renews the lease and does not count as a beat."""
     return False
 
 
 MUTANTS = (
     Mutant(
         "B06",
-        "What a beat or its absence changes in an ip:port client leaves its revision as it was.",
+        "A beat or its absence changes an ip:port client without changing its revision.",
         rules=(ip_clients.revision_of_registration,),
         breaks=("INV-CONV", "INV-VERIFY", "INV-REV"),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, lapses=1),
     ),
     Mutant(
         "B22",
-        "A change is announced by who is the owner when its event is handled, and nothing compares age.",
+        "A change is announced by the node that is the owner when its event is handled, and ages are not compared.",
         rules=(
             ip_clients.changed_and_announced_late,
             ip_clients.held_as_a_copy,

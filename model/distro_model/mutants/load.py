@@ -11,7 +11,7 @@ from distro_model.rules.rule import instead_of
 
 
 @instead_of(load.is_passed_over)
-def waits_for_everybody(_member: Member, _: Profile) -> bool:
+def waits_for_all(_member: Member, _: Profile) -> bool:
     """A load waits for members that are DOWN too."""
     return False
 
@@ -53,8 +53,8 @@ MUTANTS = (
     ),
     Mutant(
         "m-load-waits-for-down",
-        "A load that everybody refused is not complete while a member is DOWN, which may never come back.",
-        rules=(waits_for_everybody,),
+        "A load that all members refused is not complete while a member is DOWN, which may never come back.",
+        rules=(waits_for_all,),
         breaks=("EVENTUALLY-LOAD",),
         bounds=Bounds(nodes=3, clients=0, changes=0, drops=0, swallows=0, crashes=3, stays_down=1, in_flight=1),
     ),

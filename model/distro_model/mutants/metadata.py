@@ -9,10 +9,10 @@ from distro_model.rules import metadata
 MUTANTS = (
     Mutant(
         "B43",
-        "When a publisher goes, what an operator set of its address is marked as gone, even if published by another.",
+        "When a publisher goes, the metadata of its address is marked as gone, even if another client publishes it.",
         rules=(metadata.is_always_marked,),
         breaks=("INV-METADATA",),
         bounds=Bounds(nodes=1, clients=2, changes=1, drops=0, swallows=0, operator_changes=1, silences=1),
-        unseen=without_choices("no action says what an operator sets"),
+        unseen=without_choices("no action sets metadata"),
     ),
 )

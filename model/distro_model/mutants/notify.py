@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "B08",
         "Each class of local events has its own queue: a client's change may be handled after its disconnection.",
-        # `strict` sends the DELETE all the same (B24), and would hide whatever is about the order of a CHANGE and a
+        # `strict` sends the DELETE nevertheless (B24), and would hide all effects of the order of a CHANGE and a
         # DELETE.
         rules=(notify.queue_of_class, sync.skips_gone_client),
         breaks=("INV-DELETE",),
@@ -27,7 +27,7 @@ MUTANTS = (
     ),
     Mutant(
         "B14",
-        "Nothing ever compares the service index with the table of clients: one lost event leaves it wrong for good.",
+        "The service index is never compared with the table of clients: one lost event leaves it wrong for good.",
         rules=(notify.not_audited,),
         breaks=("INV-INDEX",),
         bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2, index=1, lost_events=1, in_flight=1),
@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "B28",
         "An event that finds its queue full is handled at once, ahead of those that wait.",
-        # `strict` sends the DELETE all the same (B24), and would hide whatever is about the order of a CHANGE and a
+        # `strict` sends the DELETE nevertheless (B24), and would hide all effects of the order of a CHANGE and a
         # DELETE.
         rules=(notify.overtaken, sync.skips_gone_client),
         breaks=("INV-DELETE", "INV-INDEX"),

@@ -15,19 +15,19 @@ from distro_model.rules.sync import is_reachable
 
 @instead_of(receive.fresh_copy)
 def native_copy(copy: Change, at_ms: int, _: Profile) -> Client:
-    """What a peer's CHANGE creates believes that it is an original."""
+    """A peer's CHANGE creates a native client instead of a copy."""
     return Client(copy.client, True, copy.revision, copy.content, at_ms)
 
 
 @instead_of(receive.is_deletable)
 def is_known(node: NodeState, _source: str, delete: Delete, _: Profile) -> bool:
-    """Only what is known can be deleted."""
+    """Only a known client can be deleted."""
     return node.client(delete.client) is not None
 
 
 @instead_of(receive.is_deletable)
 def is_unknown(node: NodeState, _source: str, delete: Delete, _: Profile) -> bool:
-    """Only what is not known can be deleted."""
+    """Only an unknown client can be deleted."""
     return node.client(delete.client) is None
 
 
@@ -39,13 +39,13 @@ def is_not_held(node: NodeState, copy: Change, _: Profile) -> bool:
 
 @instead_of(receive.given_clients)
 def own_range(node: NodeState, profile: Profile) -> tuple[Client, ...]:
-    """A snapshot has what its giver owns by now."""
+    """A snapshot has the clients that its sender owns by now."""
     return tuple(client for client in node.clients if is_responsible(node, client, profile))
 
 
 @instead_of(load.asked_further)
 def everybody_else(node: NodeState, later: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
-    """Each member is asked for what it owns, one after the other."""
+    """Each member is asked for the clients that it owns, one after the other."""
     return tuple(peer for peer in later if is_reachable(node, peer, profile))
 
 
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "snapshot-range-after-jitter",
-        "A load asks each member for what that one owns by now; clients that no asked member owns are missing.",
+        "A load asks each member for the clients that it owns by now; clients that no asked member owns are missing.",
         rules=(own_range, everybody_else),
         breaks=("INV-CONV",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1),

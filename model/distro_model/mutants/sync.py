@@ -14,7 +14,7 @@ from distro_model.rules.rule import RULES, instead_of
 
 @instead_of(sync.retry_action)
 def always_change(_request: Change | Delete, _: Profile) -> Action:
-    """Whatever has failed, a CHANGE is queued."""
+    """After any failure, a CHANGE is queued."""
     return Action.CHANGE
 
 
@@ -57,14 +57,14 @@ MUTANTS = (
     ),
     Mutant(
         "B37",
-        "A node is taken for a member when its address is a part of a member's.",
+        "A node counts as a member when its address is a part of a member's.",
         rules=(sync.has_part_of_member,),
         breaks=("INV-RETRY",),
         bounds=Bounds(nodes=3, changes=1, drops=0, swallows=0, leaves=1, in_flight=1),
     ),
     Mutant(
         "B37-fall-through",
-        "A task for a node that has left the member list ends with success, and is executed all the same.",
+        "A task for a node that has left the member list ends with success, and is executed nevertheless.",
         rules=(sync.for_everybody, sync.reaches_everybody),
         breaks=("INV-RETRY",),
         bounds=Bounds(changes=1, drops=1, swallows=0, leaves=1),

@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "B05",
         "CHANGEs of one client are applied at the same time, service by service: the revision does not"
-        " tell whose content has stayed.",
+        " identify the content that has stayed.",
         rules=(torn.on_change,),
         breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
         bounds=Bounds(torn=1, services=2, drops=0, swallows=0),

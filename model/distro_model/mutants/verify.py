@@ -19,26 +19,26 @@ from distro_model.rules.sync import is_reachable
 
 
 @instead_of(verify.repaired_members)
-def everybody(node: NodeState, _failed: str, _: Profile) -> tuple[str, ...]:
+def all_members(node: NodeState, _failed: str, _: Profile) -> tuple[str, ...]:
     """A failed verify brings a full sync to every member."""
     return node.others
 
 
 @instead_of(verify.is_expired)
 def is_expired_native_too(client: Client, at_ms: int, profile: Profile) -> bool:
-    """The lease check looks at native clients too."""
+    """The lease check covers native clients too."""
     return verify.is_over(client, at_ms, profile)
 
 
 @instead_of(clients.fresh_native)
 def native_with_lease(event: ClientConnected, _: Profile) -> Client:
-    """A native client has a lease, which nothing ever renews."""
+    """A native client has a lease, which is never renewed."""
     return Client(event.client, native=True, revision=0, content=(), renewed_ms=event.at_ms)
 
 
 @instead_of(verify.of_unknown)
 def created_empty(node: NodeState, request: Verify, at_ms: int, profile: Profile) -> NodeState:
-    """A VERIFY of an unknown client creates it, with nothing."""
+    """A VERIFY of an unknown client creates it, without content."""
     return node.with_client(fresh_copy(Change(request.client, 0, ()), at_ms, profile))
 
 
@@ -56,7 +56,7 @@ def while_all_are_up(node: NodeState, profile: Profile) -> tuple[str, ...]:
 
 
 @instead_of(verify.verified_members)
-def nobody(_node: NodeState, _: Profile) -> tuple[str, ...]:
+def no_members(_node: NodeState, _: Profile) -> tuple[str, ...]:
     """A verify round goes to no member."""
     return ()
 
@@ -98,7 +98,7 @@ def never_expires(_client: Client, _at_ms: int, _: Profile) -> bool:
 
 @instead_of(verify.on_lease_check_due)
 def renewed_by_the_check(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
-    """A check begins the leases anew that it finds over."""
+    """A check renews the leases that it finds over."""
     over = [each for each in node.clients if verify.is_expired(each, event.at_ms, profile)]
     for each in over:
         node = node.with_client(replace(each, renewed_ms=event.at_ms))
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "m-add-after-fail-to-all",
         "A failed verify brings a full sync to every member, not only to the one that failed it.",
-        rules=(everybody,),
+        rules=(all_members,),
         breaks=("INV-AIM",),
         bounds=Bounds(nodes=3, changes=0, drops=0, swallows=0),
     ),
@@ -166,7 +166,7 @@ MUTANTS = (
     ),
     Mutant(
         "m-refusal-renews",
-        "A verify that is refused renews the lease of the copy all the same.",
+        "A verify that is refused renews the lease of the copy nevertheless.",
         rules=(refused_and_renewed,),
         breaks=("INV-RENEW",),
         bounds=Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1),
@@ -180,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "m-verify-only-if-all-up",
-        "There is no verify while a member is not UP: what a sync between the others has lost is not repaired.",
+        "There is no verify while a member is not UP: lost syncs between the others are not repaired.",
         rules=(while_all_are_up,),
         breaks=("INV-CONV", "EVENTUALLY-CONV"),
         bounds=Bounds(nodes=3, changes=1, crashes=1, stays_down=1, drops=0, swallows=1, in_flight=1),
@@ -194,8 +194,8 @@ MUTANTS = (
     ),
     Mutant(
         "no-anti-entropy",
-        "There is no verify: what a sync has lost is never repaired.",
-        rules=(nobody,),
+        "There is no verify: lost syncs are never repaired.",
+        rules=(no_members,),
         breaks=("INV-CONV",),
         bounds=Bounds(changes=1, drops=0),
     ),
@@ -209,7 +209,7 @@ MUTANTS = (
     ),
     Mutant(
         "v1-checksum-dual-owner-delete",
-        "A verify lists what its sender owns; what the receiver attributes to the sender and is not listed is deleted.",
+        "A verify lists its sender's clients; unlisted clients that the receiver attributes to the sender are deleted.",
         rules=(one_list_each,),
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, in_flight=1),

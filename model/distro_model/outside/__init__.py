@@ -1,8 +1,9 @@
-"""One node seen from outside: everybody else is played, and of the node only what it sends and answers is observed.
+"""One node observed from outside: all other members and clients are played, and only what the node sends and answers is
+observed.
 
-The model is the same; what is left open is when exactly things happen inside the node. `client` is the set of states
-in which the node may hold one client, given everything observed so far; `node` sends each observation to the clients
-that it concerns, and knows what the node may believe of its members.
+The model is the same; the exact times of events inside the node are open. `client` is the set of states in which the
+node may hold one client, given all observations so far; `node` passes each observation to the clients that it concerns,
+and has the possible beliefs of the node about its members.
 """
 
 from distro_model.outside.node import NodeOutside

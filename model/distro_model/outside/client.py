@@ -1,12 +1,12 @@
-"""One client at one node, seen from outside: the set of states in which the node may hold it.
+"""One client at one node, observed from outside: the set of states in which the node may hold it.
 
-What happens to the node (a request of a client or a member, the end of one of its own) happens within a window that
-is known; what it sends is observed, later than it was sent by a skew at most. Each observation keeps the states that
-explain it. None left means that no order of things within their windows leads to what was observed, and the observation
-is reported with what the states before it would have had instead. Where time is virtual all windows are instants.
+Events of the node (a request of a client or a member, the end of one of its own requests) happen within a known window;
+messages that it sends are observed, later than they were sent by a skew at most. Each observation keeps the states that
+explain it. None left means that no order of events within their windows leads to the observation, and the observation
+is reported with the expectation of the states before it. Where time is virtual all windows are instants.
 
-What the node does by itself without a message (a task that is dropped, a request that found no connection) is not
-followed: a task may be executed at any time from when it is due, and must be while its target can certainly be reached.
+Actions of the node without a message (a task that is dropped, a request without a connection) are not followed: a task
+may be executed at any time from when it is due, and must be while its target can certainly be reached.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from distro_model.rules.watching import Refusal, watched
 from distro_model.step import rule_for, step
 
 REMEMBERED_MS = 10_000
-"""So long states are kept that something has ended: what shows them may still be under way."""
+"""The time for which states are kept after an event has ended: its messages may still be in transit."""
 
 STATES_MAX = 600
-"""A client that may be in more states than this is left alone, and counted as undecided."""
+"""A client with more possible states than this is no longer judged, and counted as undecided."""
 
 
 class ClientOutside:
-    """`node` is the state of the node as far as this client goes: without other clients."""
+    """`node` is the state of the node without other clients."""
 
     def __init__(self, client: str, nodes: Iterable[NodeState], profile: Profile, slack: Slack, reach: Reach) -> None:
         self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
@@ -59,11 +59,11 @@ class ClientOutside:
         self._owned_ms: int | None = None
         self._open: set[str] = set()
         self.in_parts = 0
-        """So often it was shown while it was being changed, as it is neither before nor after: a server changes a
-        client in several steps, and the model in one."""
+        """The number of times that it was shown while it was being changed, in a state that is neither before nor
+        after: a server changes a client in several steps, and the model in one."""
         self.is_undecided = False
-        """There are too many possible states, it was lost sight of, or something was late by no more than the machine
-        took: the client is left alone from here on."""
+        """There are too many possible states, the client was lost, or an event was late by no more than the machine's
+        delay: the client is no longer judged."""
 
     @property
     def nodes(self) -> frozenset[NodeState]:
@@ -71,13 +71,13 @@ class ClientOutside:
 
     @property
     def views(self) -> frozenset[View | None]:
-        """In which forms the node may show the client; None: not at all."""
+        """The forms in which the node may show the client; None: not shown."""
         return frozenset(self._view(each.node) for each in self._states)
 
     # What happens to the node
 
     def begin(self, key: str, event: Event, now_ms: int) -> None:
-        """From now on this may happen at any time; `finish` says that it has."""
+        """From now on this may happen at any time; `finish` reports that it has."""
         if self.is_undecided:
             return
         self._open.add(key)
@@ -106,7 +106,7 @@ class ClientOutside:
         self._states = merged(each.without_answer(key) for each in kept)
 
     def notice(self, key: str, now_ms: int) -> None:
-        """From now on it happens by itself, within the time that the node may be late."""
+        """From now on it happens automatically, within the time that the node may be late."""
         if self.is_undecided or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return
@@ -117,7 +117,7 @@ class ClientOutside:
             self._states = merged(each.happening_by(key, until_ms) for each in states)
 
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
-        """It happens now, or a skew later at most; in real time perhaps something else in its place."""
+        """It happens now, or a skew later at most; in real time perhaps another event in its place."""
         if self.is_undecided:
             return
         if not _leaves_tasks(event):
@@ -129,13 +129,13 @@ class ClientOutside:
         self._add(now_ms, *(Waiting(key, each, now_ms, now_ms + self._slack.skew_ms) for each in events))
 
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
-        """Something is known about the whole node: what it becomes, None where it cannot be so."""
+        """A fact about the whole node: its next state, None where the state is impossible."""
         changed = ((each, change(each.node)) for each in self._states)
         self._states = merged(replace(each, node=node) for each, node in changed if node is not None)
 
     def believe(self, alive: Alive, now_ms: int) -> None:
-        """What the node may take its members for from now on. It says whose a client of the HTTP API is, and nothing of
-        any other."""
+        """The members that the node may believe from now on. They determine the owner of a client of the HTTP API
+        only."""
         if self.is_undecided or not self._is_ip_client or alive == self._due.alive:
             return
         states = self._now(now_ms) if self._due.alive else self._states
@@ -143,14 +143,14 @@ class ClientOutside:
         self._states = merged(after for each in states for after in self._believing(each))
 
     def settle(self, now_ms: int) -> None:
-        """Whatever must have happened by now has."""
+        """All events that must have happened by now have happened."""
         if not self.is_undecided:
             self._now(now_ms)
 
     # What is observed
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
-        """The node has sent this; a VERIFY says how it was at `gathered_ms` or later. Raises Unexplained."""
+        """The node has sent this; a VERIFY has its state at `gathered_ms` or later. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
@@ -166,14 +166,14 @@ class ClientOutside:
         self._states = merged(kept)
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
-        """The node has shown the client so, at some time since it was asked. Raises Unexplained."""
+        """The node has shown the client in this form, at some time since the query. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
         if self.is_undecided:
             return
         if any(self._view(each.node) == view for each in self._lately(asked_ms)):
-            return  # whatever it says, it may be of then
+            return  # with any content, it may be of that time
         kept = [each for each in states if self._view(each.node) == view]
         if not kept and self._slack.skew_ms and self._is_in_parts(view, states, asked_ms):
             self.in_parts += 1
@@ -185,7 +185,7 @@ class ClientOutside:
         self._states = merged(kept)
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
-        """What was due by now has been sent. Raises Unexplained."""
+        """All messages due by now have been sent. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
@@ -207,13 +207,13 @@ class ClientOutside:
             self.is_undecided |= now_ms > due_ms - self._slack.taken_ms
 
     def excuse_verify(self, peer: str, now_ms: int) -> None:
-        """A round to this peer may have been left out: the one before it was not over."""
+        """A round to this peer may have been skipped: the one before it was not over."""
         self._excused_ms[peer] = now_ms
 
     # Time
 
     def _now(self, now_ms: int) -> frozenset[Possible]:
-        """Everything that may be so now, and nothing that is overdue. Raises Unexplained when all is."""
+        """All states that are possible now, without overdue events. Raises Unexplained when all have some."""
         found: dict[Possible, Possible] = {}
         frontier = list(self._states)
         while frontier:
@@ -229,7 +229,7 @@ class ClientOutside:
         kept = frozenset(each for each in found.values() if not self._due.is_passed(each, now_ms))
         taken_ms = self._slack.taken_ms
         if taken_ms and kept and all(self._due.is_passed(each, now_ms + taken_ms) for each in kept):
-            self.is_undecided = True  # without what was measured something would be overdue
+            self.is_undecided = True  # without the measured delay an event would be overdue
             return self._states
         if not kept:
             overdue = sorted({text for each in found.values() for text in self._due.overdue(each, now_ms)})
@@ -241,7 +241,7 @@ class ClientOutside:
         return kept
 
     def _next(self, state: Possible, now_ms: int) -> Iterator[Possible]:
-        """What may have happened since."""
+        """The events that may have happened since."""
         for waiting in state.waiting:
             if waiting.from_ms <= now_ms:
                 yield from self._happened(state, waiting, now_ms)
@@ -261,13 +261,13 @@ class ClientOutside:
 
     def _happened(self, state: Possible, waiting: Waiting, now_ms: int) -> Iterator[Possible]:
         """Before it, a task that was due may have been executed already, unobserved so far."""
-        befores = [state]
+        starts = [state]
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
                 if unseen := [Unseen(send.target, send.request, now_ms) for send in _sends(after)]:
-                    befores.append(replace(state, node=after.node).having_sent(unseen))
-        for before in befores:
+                    starts.append(replace(state, node=after.node).having_sent(unseen))
+        for before in starts:
             left = tuple(each for each in before.waiting if each is not waiting)
             still = replace(before, waiting=left)
             done = self._applied(still, waiting.event, waiting.from_ms, waiting.key)
@@ -280,7 +280,7 @@ class ClientOutside:
             yield replace(state, node=node)
 
     def _lately(self, since_ms: int) -> Iterator[Possible]:
-        """The states before what has begun since then."""
+        """The states before the events that have begun since then."""
         return (each for until_ms, states in self._before if until_ms >= since_ms for each in states)
 
     # Steps
@@ -294,7 +294,7 @@ class ClientOutside:
         self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
 
     def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
-        """Those in which it has happened."""
+        """The states in which it has happened."""
         found: list[Possible] = []
         for each in states:
             waiting = each.waiting_for(key)
@@ -384,7 +384,7 @@ class ClientOutside:
 
 
 def _leaves_tasks(event: Event) -> bool:
-    """A member that confirms a copy makes nothing later that is due."""
+    """A member that confirms a copy does not delay any due event."""
     if not isinstance(event, CallEnded) or not isinstance(event.request, Verify):
         return False
     return event.answer.result is CallResult.SUCCESS
@@ -395,5 +395,5 @@ def _sends(after: Step) -> tuple[Send, ...]:
 
 
 def _answer_in(output: Reply | Forward) -> Answer:
-    """What is passed on is not done here."""
+    """A forwarded request is not handled here."""
     return FAIL if isinstance(output, Forward) else output.answer

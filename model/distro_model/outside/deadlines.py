@@ -1,7 +1,7 @@
-"""By when a node must have done what it does by itself about one client: send what is queued, end a lease, check beats.
+"""The deadlines of a node's own actions about one client: send queued tasks, end a lease, check beats.
 
-Each is the time that the release's own clocks give, and what a node in real time may be late. There is none where it is
-not certain that the node could: its target may not have been reached, another may own the client.
+Each is the time of the release's own clocks, plus the delay that a node in real time may have. There is no deadline
+where the node may be unable to act: its target may not have been reached, another may own the client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Reach = Callable[[str], int | None]
 
 @dataclass(slots=True)
 class Deadlines:
-    """What is known besides the states in which the node may be: times in ms, of the clock of who looks on."""
+    """The facts besides the possible states of the node: times in ms, of the observer's clock."""
 
     client: str
     is_ip_client: bool
@@ -30,19 +30,19 @@ class Deadlines:
     slack: Slack
     reach: Reach
     alive: Alive = field(default_factory=dict)
-    """What the node may take its members for; of a client of the HTTP API only."""
+    """The members that the node may believe; of a client of the HTTP API only."""
     believed_ms: int = 0
     """Since when."""
     published_ms: int = 0
     """When the client may still have published something."""
     touched_ms: int = 0
-    """When something last happened to it."""
+    """The time of the last event of the client."""
 
     def is_passed(self, state: Possible, now_ms: int) -> bool:
         return any(True for _ in self.overdue(state, now_ms))
 
     def overdue(self, state: Possible, now_ms: int) -> Iterator[str]:
-        """What should have happened by now, as a clause."""
+        """The overdue event, as a clause."""
         for waiting in state.waiting:
             if waiting.until_ms is not None and waiting.until_ms < now_ms:
                 yield f"{type(waiting.event).__name__} by {waiting.until_ms} ms"
@@ -70,12 +70,12 @@ class Deadlines:
 
     @property
     def is_owner_known(self) -> bool:
-        """Else what the owner does at once may come as late as its node finds out that it is the owner."""
+        """Otherwise immediate actions of the owner may be as late as its node detects that it is the owner."""
         return all(len(options) == 1 for options in self.alive.values())
 
     def _task_by_ms(self, node: NodeState, task: Task) -> int | None:
-        """A task waits at most one tick; it may be due before it was queued, where it goes on for another. Who could
-        not be reached before is tried again after the retry delay."""
+        """A task waits at most one tick; it may be due before it was queued, where it goes on for another. A task for a
+        target that could not be reached is retried after the retry delay."""
         due_ms, reached_ms, profile = task.due_ms, self.reach(task.target), self.profile
         if reached_ms is None or not self.is_owner_known:
             return None
@@ -92,13 +92,13 @@ class Deadlines:
         return not reached_ms or reached_ms < task.since_ms - self.profile.call_timeout_ms - self.slack.late_ms
 
     def _settled_ms(self, node: NodeState) -> int:
-        """Since when nothing but time is needed for the next check to do something: who is left without instances is
-        forgotten by a check after the one that has removed the last."""
+        """The time from which the next check certainly has an effect: a client without instances is removed by a check
+        after the one that has removed the last instance."""
         return self.believed_ms if is_publishing(node, self.client) else max(self.believed_ms, self.published_ms)
 
     @property
     def _checks_ms(self) -> int:
-        """So long after its time a check may come."""
+        """The delay that a check may have."""
         return self.profile.lease_check_ms + self.profile.tick_ms + self.slack.late_ms
 
     def _expired_by_ms(self, node: NodeState) -> int | None:

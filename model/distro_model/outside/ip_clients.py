@@ -1,8 +1,8 @@
-"""Clients of the HTTP API, seen from outside: what is special about them at a node whose inside is not observed.
+"""Clients of the HTTP API, observed from outside: their differences at a node whose inside is not observed.
 
-The node's clock decides about them: it checks their beats and leases once in a period, at an unknown moment, so such a
-check comes at its earliest or any time until the period is over. Their owner follows from what the node believes of its
-members, which is known in parts only. And each node computes their revision as a hash in its own way.
+The node's clock determines their state: it checks their beats and leases once in a period, at an unknown moment, so
+such a check happens at its earliest or any time until the period is over. Their owner follows from the node's beliefs
+about its members, which are known in parts only. And each node computes their revision as a hash in its own way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from distro_model.rules.owners import is_alive, is_ip_client, owner_of
 from distro_model.step import step
 
 Alive = Mapping[str, frozenset[bool]]
-"""Peer -> whether the node takes it for one that is not DOWN; both where that is not known."""
+"""Peer -> whether the node believes it to be not DOWN; both where that is not known."""
 
 
 def as_seen(request: Request) -> Request:
@@ -33,8 +33,8 @@ def as_seen(request: Request) -> Request:
 
 
 def does_nothing(event: Event, before: NodeState, after: NodeState) -> bool:
-    """Of a service that its client does not publish there a node may know nothing; then it does nothing with what it is
-    asked, not even for the lease of the client (docs/protocol #http-v1)."""
+    """A node may not know a service that its client does not publish there; then it ignores the request, even for the
+    lease of the client (docs/protocol #http-v1)."""
     if not isinstance(event, HttpReceived) or event.action is not HttpAction.DEREGISTER:
         return False
     held, left = before.client(event.client), after.client(event.client)
@@ -54,7 +54,7 @@ def is_publishing(node: NodeState, client: str) -> bool:
 
 
 def checked(node: NodeState, client: str, until_ms: int, profile: Profile) -> Iterator[tuple[int, NodeState]]:
-    """What checks of its beats and its lease make of it, each with the earliest time at which it does."""
+    """The results of checks of its beats and its lease, each with its earliest time."""
     held = node.client(client)
     if held is None:
         return
@@ -91,6 +91,6 @@ def believing(node: NodeState, client: str, alive: Alive, profile: Profile) -> I
 
 
 def _possible(alive: Alive) -> list[frozenset[str]]:
-    """The sets of peers that it may take for alive."""
+    """The sets of peers that it may believe alive."""
     choices = product(*alive.values())
     return [frozenset(peer for peer, is_there in zip(alive, each, strict=True) if is_there) for each in choices]

@@ -1,7 +1,9 @@
-"""A node seen from outside: what it holds of each client, how far its load is, and what it believes of its members.
+"""A node observed from outside: its possible states of each client, the progress of its load, and its beliefs about its
+members.
 
-The driver of the played members reports here what they and the node did, with the times of observation. The rules
-cross clients in two places only, the load and the members; both are followed here and passed on to every client.
+The driver of the played members reports here the actions of the members and of the node, with the times of observation.
+The rules cross clients in two places only, the load and the members; both are followed here and passed on to every
+client.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ NO_CLIENT = ""
 
 @dataclass(slots=True)
 class _Peer:
-    """What the node may believe of one member, and whether requests get through to it."""
+    """The possible beliefs of the node about one member, and whether requests reach it."""
 
     believed: frozenset[Member]
     can_answer: bool = True
     is_held: bool = False
     sure_since_ms: int | None = 0
-    """Since when it certainly gets what is sent to it; None: perhaps not."""
+    """Since when requests certainly reach it; None: perhaps not."""
     is_doubtful: bool = False
-    """Something has come in between since it last answered a report with success."""
+    """An event has happened since it last answered a report with success."""
     up_until_ms: int | None = None
-    """When it may last have been taken for UP, if it is no longer."""
+    """The last time at which it may have been believed UP, if it is no longer."""
     reported_ms: int | None = None
     left_ms: int | None = None
     open_verifies: set[str] = field(default_factory=set)
@@ -54,7 +56,7 @@ class _Peer:
         return self.may_be_up or (self.up_until_ms is not None and self.up_until_ms > since_ms)
 
     def may_be_alive(self, slack: Slack) -> frozenset[bool]:
-        """In real time not all the reports that fail are observed."""
+        """In real time some failed reports are not observed."""
         if slack.skew_ms and self.is_doubtful:
             return frozenset((True, False))
         return frozenset(each.state is not MemberState.DOWN for each in self.believed)
@@ -68,7 +70,7 @@ class _Call:
 
 
 class NodeOutside:
-    """`start` begins a life of the node, at once with its first load. Every method raises Unexplained."""
+    """`start` begins a life of the node, with its first load at once. Every method raises Unexplained."""
 
     def __init__(self, name: str, peers: Sequence[str], profile: Profile, slack: Slack) -> None:
         self.name, self.peers = name, tuple(sorted(peers))
@@ -89,12 +91,12 @@ class NodeOutside:
         self._late: set[str] = set()
 
     def joined(self, now_ms: int) -> None:
-        """It serves, and is connected to everybody: how long that took is nobody's fault."""
+        """The node serves, and is connected to all members: the time until then is not judged."""
         for member in self._members.values():
             member.reported_ms = member.sure_since_ms = now_ms
 
     def forget(self) -> None:
-        """Of all clients so far nothing is expected any more."""
+        """No client so far is judged any more."""
         self._clients = {}
         self._calls = {}
 
@@ -108,7 +110,7 @@ class NodeOutside:
 
     @property
     def late(self) -> int:
-        """So often the node itself, and not a client, was late by no more than the machine took."""
+        """The number of times that the node itself, and not a client, was late by no more than the machine's delay."""
         return len(self._late)
 
     @property
@@ -130,16 +132,16 @@ class NodeOutside:
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
-        """It was done to the node, which finds out by itself."""
+        """An action on the node, which detects it by itself."""
         self._lose_faith(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
 
     def lose(self, client: str, now_ms: int) -> None:
-        """It is not known any more whether the node holds it: it is no longer judged."""
+        """It is no longer known whether the node holds the client: it is no longer judged."""
         self._of(client, now_ms).is_undecided = True
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
-        """A request of the node was answered, or given up: from now on the node knows."""
+        """A request of the node was answered, or timed out: from now on the node has its end."""
         sent = self._calls.pop(call, None)
         if sent is None:  # of a client that was forgotten meanwhile
             return
@@ -151,7 +153,7 @@ class NodeOutside:
             return
         is_late = now_ms - sent.sent_ms > self.slack.skew_ms
         if self.slack.skew_ms and is_late and peer.sure_since_ms is not None:
-            peer.sure_since_ms = now_ms  # a server may have given up the connection meanwhile, and made another
+            peer.sure_since_ms = now_ms  # a server may have closed the connection meanwhile, and made another
         client = self._of(subject_of(sent.request) or NO_CLIENT, now_ms)
         if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
             client.excuse_verify(sent.target, now_ms)
@@ -159,7 +161,7 @@ class NodeOutside:
         client.happens(call, ended, now_ms, or_else=self._given_up(ended, sent.sent_ms))
 
     def _given_up(self, ended: CallEnded, sent_ms: int) -> CallEnded | None:
-        """In real time an answer that takes about as long as the node waits may come after the node gave it up."""
+        """In real time an answer that takes about as long as the node's time-out may arrive after the time-out."""
         longest_ms = self.profile.call_timeout_ms - self.slack.skew_ms
         if not self.slack.skew_ms or ended.answer.result is not CallResult.SUCCESS:
             return None
@@ -167,7 +169,7 @@ class NodeOutside:
         return replace(ended, answer=Answer(CallResult.TIMEOUT)) if is_late else None
 
     def peer_left(self, peer: str, now_ms: int) -> None:
-        """From now on nothing gets through to it, or perhaps not."""
+        """From now on no request reaches it, or perhaps none."""
         member = self._members[peer]
         if member.can_answer:
             member.can_answer, member.left_ms, member.sure_since_ms = False, now_ms, None
@@ -181,16 +183,17 @@ class NodeOutside:
         member.sure_since_ms = now_ms if member.is_up else None
 
     def peer_waits(self, peer: str, now_ms: int, *, waits: bool) -> None:
-        """What is sent to it is kept back under way, reports too; or no longer."""
+        """Requests to it are held in transit, reports too; or no longer."""
         member = self._members[peer]
         member.is_held, member.reported_ms, member.is_doubtful = waits, now_ms, True
         self._tell_owners(now_ms)
 
     def reported(self, peer: str, result: CallResult | None, now_ms: int) -> None:
-        """The node has reported itself to this peer and was answered so; None: with something that says nothing."""
+        """The node has reported itself to this peer and was answered in this way; None: with an answer without
+        meaning."""
         member = self._members[peer]
         member.reported_ms = now_ms
-        member.can_answer, member.left_ms = True, None  # what gets through is no longer away
+        member.can_answer, member.left_ms = True, None  # a peer that is reached is no longer away
         member.is_doubtful = member.is_held or result is not CallResult.SUCCESS
         if result is not None:
             after = [judged(each, result, self.profile) for each in member.believed]
@@ -231,13 +234,13 @@ class NodeOutside:
         self._verified_ms = now_ms
 
     def shown(self, held: Mapping[str, View], asked_ms: int, now_ms: int, how: str) -> None:
-        """The node has shown everything that it holds, at some time since it was asked."""
+        """The node has shown all its clients, at some time since the query."""
         self._lose_faith(now_ms)
         for client in sorted({*held, *self._clients}):
             self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
     def check(self, now_ms: int) -> None:
-        """What was due by now has been observed."""
+        """All messages due by now have been observed."""
         self._lose_faith(now_ms)
         self._blank.settle(now_ms)
         free = [peer for peer, member in self._members.items() if not member.open_verifies]
@@ -267,7 +270,7 @@ class NodeOutside:
         return {peer: member.may_be_alive(self.slack) for peer, member in self._members.items()}
 
     def _tell_owners(self, now_ms: int) -> None:
-        """What the node believes of its members says whose the clients of the HTTP API are."""
+        """The node's beliefs about its members determine the owners of the clients of the HTTP API."""
         if (alive := self._alive()) == self._told:
             return
         self._told = alive
@@ -276,8 +279,8 @@ class NodeOutside:
 
     @property
     def _report_round_ms(self) -> int:
-        """A server reports to the next one two seconds after the one before has answered or kept it waiting until its
-        time-out, the model two seconds after it has begun."""
+        """A server reports to the next member two seconds after the one before has answered or timed out, the model two
+        seconds after the report has begun."""
         waits_ms = self.profile.call_timeout_ms if self.slack.skew_ms else 0
         return (self.profile.report_interval_ms + waits_ms) * len(self.peers)
 

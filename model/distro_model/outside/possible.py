@@ -1,4 +1,4 @@
-"""One state in which a node may be that is seen from outside: what it holds, and what is under way around it."""
+"""One possible state of a node that is observed from outside: what it holds, and the calls and events in progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distro_model.node import NodeState
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Something that happens to the node at some time in a window; `until_ms` None: its end is not known yet."""
+    """An event of the node at some time in a window; `until_ms` None: its end is not known yet."""
 
     key: str
     event: Event
@@ -28,7 +28,7 @@ class Unseen:
     target: str
     request: Request
     at_ms: int = field(compare=False)
-    """When at the latest. Of states that differ in nothing else one is enough, with the latest times."""
+    """The latest time. Of states that differ in nothing else one is enough, with the latest times."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -40,7 +40,7 @@ class Possible:
     node: NodeState
     waiting: tuple[Waiting, ...] = ()
     answers: tuple[tuple[str, Answer], ...] = ()
-    """Of what has happened and whose answer is not observed yet."""
+    """For events that have happened and whose answer is not observed yet."""
     unseen: tuple[Unseen, ...] = ()
     """In the order of their targets."""
 
@@ -58,11 +58,11 @@ class Possible:
         return replace(self, unseen=tuple(sorted((*self.unseen, *unseen), key=attrgetter("place"))))
 
     def is_later(self, other: Possible) -> bool:
-        """Equal to the other, but for something that may have been sent later."""
-        return any(mine.at_ms > theirs.at_ms for mine, theirs in zip(self.unseen, other.unseen, strict=True))
+        """Equal to the other, except for messages that may have been sent later."""
+        return any(mine.at_ms > its.at_ms for mine, its in zip(self.unseen, other.unseen, strict=True))
 
     def or_later(self, other: Possible) -> Possible:
-        """For both, which are equal."""
+        """The merged state of both, which are equal."""
         pairs = zip(self.unseen, other.unseen, strict=True)
         return replace(self, unseen=tuple(max(pair, key=attrgetter("at_ms")) for pair in pairs))
 

@@ -1,9 +1,9 @@
-"""How well the times are known at which things happen inside a node that is seen from outside.
+"""The accuracy of the times of events inside a node that is observed from outside.
 
-Two of these figures are constants, part of each bound: what a server at leisure is late, and by how much later what it
-sent is observed. The other two are measured by the observer, outside of the node, and passed in as they are; how
-long the node takes to answer is no part of them. What was measured makes more states possible; an observation that only
-a state within it explains is no explained one: the client is left open (`client.py`).
+Two of these figures are constants, part of each bound: the delay of an idle server, and the delay until its messages
+are observed. The other two are measured by the observer, outside of the node, and passed in unchanged; the response
+time of the node is no part of them. Measured delays make more states possible; an observation that only a state within
+them explains does not count as explained: the client is undecided (`client.py`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class Slack:
     at_leisure_late_ms: int = 0
     at_leisure_skew_ms: int = 0
     taken_ms: int = 0
-    """Of the time in which something becomes due the machine took so much."""
+    """The machine's delay within the time in which an event becomes due."""
     peak_ms: int = 0
-    """And so much at a time."""
+    """The machine's delay at a time."""
 
     @property
     def late_ms(self) -> int:
-        """So much later than it is due something may happen."""
+        """The delay of an event after it is due."""
         return self.at_leisure_late_ms + self.taken_ms
 
     @property
     def skew_ms(self) -> int:
-        """So much later may be observed what was sent before something happened."""
+        """The delay until a message that was sent before an event is observed."""
         return self.at_leisure_skew_ms + self.peak_ms
 
     def measure(self, taken_ms: int, peak_ms: int) -> None:

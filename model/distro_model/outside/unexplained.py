@@ -1,4 +1,4 @@
-"""An observation that the model has no explanation for, and how requests and views are named in it."""
+"""An observation that no possible state explains, and the texts of requests and views in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distro_model.rules.watching import Refusal
 
 
 class Unexplained(Exception):  # noqa: N818 - an observation, not an error of the program
-    """An observation that no possible state explains. `rule` names the rule of the model that says otherwise."""
+    """An observation that no possible state explains. `rule` names the rule of the model that contradicts it."""
 
     def __init__(
         self, rule: str, client: str | None, seen: str, expected: str, refusals: Iterable[Refusal] = ()

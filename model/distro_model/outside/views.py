@@ -1,4 +1,4 @@
-"""How a node shows one client, and whether what is shown may be of several of its states."""
+"""The view of one client at a node, and whether the view may combine several of its states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distro_model.profile import Profile
 
 
 def view_of(client: str, node: NodeState, profile: Profile) -> View | None:
-    """As the node shows it; None: not at all. Before 2.1.2 a revision does not travel, and says nothing."""
+    """The view that the node shows; None: not shown. Before 2.1.2 a revision does not travel, and has no meaning."""
     held = node.client(client)
     if held is None:
         return None
@@ -21,7 +21,7 @@ def view_of(client: str, node: NodeState, profile: Profile) -> View | None:
 
 
 def is_of_several(view: View | None, known: Sequence[View]) -> bool:
-    """A check goes from service to service: some are shown as after it, and others as before."""
+    """A check goes from service to service: some are shown in the state after it, and others in the state before."""
     if view is None or view.revision not in {each.revision for each in known}:
         return False
     shown_as = dict(view.content)

@@ -1,8 +1,8 @@
-"""Search: everything that is done with the reachable states of a bounded system, whatever the protocol is.
+"""Search: the reachable states of a bounded system, independent of the protocol.
 
 What is searched
-    `system` what a system is: a row of columns, and chains of look-ups that lead from row to row; `results` what a
-    search reports.
+    `system` the system: a row of columns, and chains of look-ups that lead from row to row; `results` the report of a
+    search.
 
 Three engines that count the same
     `readable` plain Python, obvious and slow: the reference; `engine` the same at a million states a second, made of
@@ -11,8 +11,8 @@ Three engines that count the same
     The third runs on Spark, `distro_spark.search`.
 
 The graph of a small system
-    `graph` all states and transitions as arrays, built by `columns`; `liveness` what lasts for ever; `tours` walks that
+    `graph` all states and transitions as arrays, built by `columns`; `liveness` infinite runs; `tours` walks that
     take every transition, and rare states; `drawing` GraphML and DOT; `itf` one run for other tools.
 
-Nothing in this folder knows Distro; `bounded/` does.
+No file of this folder depends on Distro; `bounded/` does.
 """

@@ -11,11 +11,11 @@ from distro_model.search.results import Limits, Search, Stopped, Watch, never_st
 from distro_model.search.system import System
 
 SMALL = 12_000
-"""States that the readable search may find before it gives up: half a second's work."""
+"""The limit of states of the readable search: half a second's work."""
 
 
 def search_automatically(system: System, limits: Limits = Limits(), watch: Watch = never_stop) -> Search:
-    """Search every row that is reachable, or as many as the limits allow."""
+    """Search every reachable row, or as many as the limits allow."""
     most = SMALL if limits.max_states is None else min(SMALL, limits.max_states)
     found = search_readably(system, Limits(most), watch)
     if found.stopped is not Stopped.MAX_STATES or most == limits.max_states:

@@ -1,8 +1,9 @@
 """Chains of look-ups, followed for many rows at once.
 
 Every value has a number, a state is a row of numbers, and a register is an array: the number of its value in each row.
-A look-up function is called once for each different combination of numbers; the rest is indexing. This is cut from
-`graph.py` because it knows nothing of graphs: it says where rows lead, and which rows a check finds something in.
+A look-up function is called once for each different combination of numbers; the rest is indexing. This is separate from
+`graph.py` because it is independent of graphs: it computes the next rows, and the rows in which a check finds a
+violation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from distro_model.search.system import ContradictionError, Lookup, System, Value
 Numbers = NDArray[np.int32]
 """Numbers of values, rows or chains."""
 Positions = NDArray[np.int64]
-"""Where something lies in an array that may be long."""
+"""A position or range in an array that may be long."""
 Flags = NDArray[np.bool_]
 
 _BITS = 21
@@ -57,7 +58,7 @@ class Ends:
 
 
 class Follower:
-    """Follows chains through matrices of rows, and remembers all that the look-up functions answered."""
+    """Follows chains through matrices of rows, and caches all results of the look-up functions."""
 
     def __init__(self, system: System) -> None:
         self._index = system.index

@@ -1,10 +1,10 @@
 """The state graph of a bounded system as arrays: every reachable row, and every transition between two of them.
 
-A search forgets the transitions; what looks at cycles (`liveness.py`), at walks (`tours.py`) or at pictures
+A search does not keep the transitions; the code for cycles (`liveness.py`), walks (`tours.py`) and pictures
 (`drawing.py`) needs them all. Rows are numbered in the order in which a breadth-first search finds them, so a smaller
-number is never farther from the beginning. Edges are sorted by source, then in the order of `system.transitions`:
-the n-th edge out of a row is the n-th transition of that row. So an edge is two small numbers, its target and its
-chain; everything else about it is computed again on request.
+number is never farther from the beginning. Edges are sorted by source, then in the order of `system.transitions`: the
+n-th edge out of a row is the n-th transition of that row. So an edge is two small numbers, its target and its chain;
+all its other properties are computed again on request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOWER = "lower changes, drops, crashes or clients"
 
 
 class NoGraphError(ValueError):
-    """There is no graph to look at; the message says why and what to do."""
+    """There is no graph to examine; the message states why and how to get one."""
 
 
 class GraphTooLargeError(NoGraphError):
@@ -109,14 +109,14 @@ class StateGraph:
         return Run(finding, tuple(rows), tuple(steps), loop_from)
 
     def rows_where(self, check: Check) -> Flags:
-        """For each row whether the check's look-ups come to their end."""
+        """For each row whether the check's look-ups reach their end."""
         columns = np.ascontiguousarray(self.ids.T)
         found = np.zeros(self.states, np.bool_)
         found[self.follower.follow(check.lookups, columns, ()).origins] = True
         return found
 
     def finding(self, check: Check, number: int) -> Finding:
-        """What a check finds in a row in which it finds something."""
+        """The finding of a check in a row in which it has one."""
         assert check.found is not None
         registers = dict(zip(self.system.columns, self.row(number), strict=True))
         found = next(iter(outcomes(check.lookups, registers)))[check.found]

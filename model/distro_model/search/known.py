@@ -60,7 +60,7 @@ class Trail:
         return int(self.parents[state]), int(self.ordinals[state])
 
     def close(self) -> None:
-        """Give back what is not memory."""
+        """Release the resources that are not memory."""
 
 
 class SpilledTrail(Trail):

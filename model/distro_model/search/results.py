@@ -1,7 +1,7 @@
-"""What a search reports, the same from every engine: how far it came, what it counted, what it found, and how.
+"""The report of a search, the same from every engine: its progress, its counts, its findings, and their runs.
 
-This module reads no clock: the caller of a search passes `watch`, which gets the progress now and then, and may stop
-the search.
+This module reads no clock: the caller of a search passes `watch`, which gets the progress regularly, and may stop the
+search.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distro_model.search.system import Finding, Row, Transition
 
 
 class Stopped(StrEnum):
-    """Why a search ended before it had seen everything."""
+    """The reason why a search ended before it had seen all states."""
 
     MAX_STATES = "max-states"
     MEMORY = "memory"
@@ -30,7 +30,7 @@ class Progress:
     frontier: int
     """States found, but not expanded yet."""
     memory_bytes: int = 0
-    """What the engine's own tables take."""
+    """The memory of the engine's own tables."""
 
 
 Watch = Callable[[Progress], bool]
@@ -42,7 +42,7 @@ def never_stop(_: Progress) -> bool:
 
 
 Spill = Callable[[], BinaryIO]
-"""Gives an empty file that can be read and written, for what a large search reads in the order in which it wrote it."""
+"""Gives an empty file that can be read and written, for the data that a large search reads in the order of writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ class Search:
     function_calls: int
     """How often a look-up function was really called."""
     collision_probability: float = 0.0
-    """That two different rows were taken for one anywhere in this search; 0 where rows are compared exactly."""
+    """The probability that two different rows were taken for one anywhere in this search; 0 where rows are compared
+    exactly."""
 
     @property
     def complete(self) -> bool:

@@ -28,7 +28,7 @@ MOST_READS = 3
 
 
 class ContradictionError(ValueError):
-    """The system contradicts itself; the message says which chain and which register."""
+    """The system contradicts itself; the message states the chain and the register."""
 
 
 class Kind(StrEnum):
@@ -42,9 +42,9 @@ NO_GUARD = "never"
 
 
 class Fairness(Enum):
-    """What is promised of a transition that is possible."""
+    """The assumption about a transition that is possible."""
 
-    NONE = "may never happen"  # faults, and what clients do
+    NONE = "may never happen"  # faults, and actions of clients
     WEAK = "happens if it stays possible"  # timers
     STRONG = "happens if it is possible again and again"  # deliveries, queued tasks
 
@@ -58,7 +58,7 @@ class Lookup:
     """
 
     guard: str
-    """What it means that there is no alternative, as a clause: "the link is empty"."""
+    """The meaning of having no alternative, as a clause: "the link is empty"."""
     function: Callable[..., Sequence[Alternative]]
     reads: tuple[str, ...]
     writes: tuple[str, ...] = ()
@@ -66,14 +66,14 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a property looks for, seen in a transition or in a state. `what` is a sentence."""
+    """A finding of a property, in a transition or in a state. `what` is a sentence."""
 
     property_id: str
     what: str
 
 
 def findings_in(value: Value) -> tuple[Finding, ...]:
-    """What an alarm says: nothing, one finding, or a tuple of them."""
+    """The result of an alarm: none, one finding, or a tuple of them."""
     if isinstance(value, Finding):
         return (value,)
     return tuple(each for each in value if isinstance(each, Finding)) if isinstance(value, tuple) else ()
@@ -121,7 +121,7 @@ class Check:
 
     @property
     def is_of_rows(self) -> bool:
-        """Can one row answer it?"""
+        """Whether one row decides it."""
         return self.found is not None and self.kind is not Kind.EVENTUALLY
 
 
@@ -170,7 +170,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One outcome of one chain: the next row, the label, and what the alarms found on the way."""
+    """One outcome of one chain: the next row, the label, and the findings of the alarms."""
 
     chain: Chain
     after: Row
@@ -189,14 +189,14 @@ def outcomes(lookups: Sequence[Lookup], registers: dict[str, Value]) -> Iterator
 
 
 def transitions(system: System, row: Row) -> Iterator[Transition]:
-    """Everything that may happen next, chain by chain, alternative by alternative."""
+    """All possible transitions, chain by chain, alternative by alternative."""
     for chain in system.chains:
         for end in outcomes(chain.lookups, dict(zip(system.columns, row, strict=True))):
             yield transition(system, chain, row, end)
 
 
 def transition(system: System, chain: Chain, row: Row, end: Registers) -> Transition:
-    """What has come of the row when the chain ends with these registers."""
+    """The outcome of the row when the chain ends with these registers."""
     after = list(row)
     for column, register in chain.result.items():
         after[system.index[column]] = end[register]
@@ -205,7 +205,7 @@ def transition(system: System, chain: Chain, row: Row, end: Registers) -> Transi
 
 
 def findings(system: System, row: Row) -> Iterator[Finding]:
-    """What the checks of states find in one row; EVENTUALLY needs more than a row, and is left out."""
+    """The findings of the checks of states in one row; EVENTUALLY needs more than a row, and is left out."""
     for check in system.checks:
         if check.found is not None and check.is_of_rows:
             for end in outcomes(check.lookups, dict(zip(system.columns, row, strict=True))):

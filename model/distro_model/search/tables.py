@@ -36,7 +36,7 @@ that stay almost empty takes a fifth of a search of 200,000 states; one of milli
 LEAST_BITS = 4
 """Fewer, and the tables are laid out anew for each of the first few values."""
 MOST_PROPERTIES = 64
-"""A bit each, of what one value finds."""
+"""A bit each, of the findings of one value."""
 
 SAMPLED_EVERY = 16
 
@@ -72,10 +72,10 @@ class Tables:
         """Of each function: what to call, the values of what it reads, how to find the numbers of what it writes."""
         self.value_bytes = 0
         self.measured: set[int] = set()
-        """The ids of what was measured; none of it is ever dropped."""
+        """The ids of measured values; none of them is ever dropped."""
         self.bits = [LEAST_BITS] * program.domains
         self.outgrown = False
-        """Has a domain more values than its bits can tell apart?"""
+        """Whether a domain has more values than its bits can distinguish."""
         self.properties: dict[str, int] = {}
         self.findings: list[tuple[int, int, int]] = []
         self.entries = Array(5)
@@ -127,9 +127,10 @@ class Tables:
         return number
 
     def fill(self, asked: Ints) -> None:
-        """Ask the functions what the loops wanted to know, and put the answers where they look.
+        """Call the functions for the missing look-ups, and store the results where the loops read them.
 
-        `asked`: the misses of a `Tally`, every one once."""
+        `asked`: the misses of a `Tally`, every one once.
+        """
         begin, findings = self.entries.size, len(self.findings)
         self.entries.extend(np.column_stack([asked, self.answers(asked)]))
         hashed = int((self.layout.functions[asked[:, 0], 0] < 0).sum())

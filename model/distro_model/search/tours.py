@@ -23,7 +23,7 @@ from distro_model.search.system import Finding
 
 MOST_EDGES = 200_000
 HOME = -1
-"""Stands for a new beginning among the edges of a circuit."""
+"""A new beginning among the edges of a circuit."""
 
 
 Walk = tuple[int, ...]
@@ -92,7 +92,7 @@ def _circuit(graph: StateGraph, times: NDArray[np.int64]) -> list[int]:
         else:
             circuit.append(came_by)
             stack.pop()
-    circuit.pop()  # the beginning, which came by no edge
+    circuit.pop()  # the beginning, which was reached by no edge
     # What follows the last way home ends in the initial row, and so may as well come first.
     homewards = circuit.index(HOME) if HOME in circuit else 0
     return circuit[:homewards][::-1] + circuit[homewards:][::-1]

@@ -1,7 +1,7 @@
-"""What is due when: the clock of a simulation, and its only source of chance.
+"""Due times: the clock of a simulation, and its only source of chance.
 
-Whatever falls into one instant happens in an order that is drawn, as a real server's threads decide it anew each time.
-A `tie` keeps things in order that must not overtake each other: equal shared go first come, first served.
+Events of one instant happen in an order that is drawn, as a real server's threads order them anew each time. A `tie`
+keeps the order of events that must not overtake each other: equal ties run first come, first served.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Choice = TypeVar("Choice")
 
 
 class Chance(Protocol):
-    """What a simulation draws with; `random.Random` is one."""
+    """The source of chance of a simulation; `random.Random` is one."""
 
     def random(self) -> float: ...
 
@@ -28,7 +28,7 @@ class Chance(Protocol):
 
 
 class Agenda:
-    """A heap of things to do. `now_ms` counts from the start of the run."""
+    """A heap of events. `now_ms` counts from the start of the run."""
 
     def __init__(self, chance: Chance) -> None:
         self.now_ms = 0

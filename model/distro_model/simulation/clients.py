@@ -1,7 +1,8 @@
-"""What the clients of a simulation do: connect somewhere, publish, change, withdraw, leave, come back as a new client.
+"""The clients of a simulation: they connect to a node, publish, change, deregister, disconnect, and return as a new
+client.
 
-There is a fixed number of them. Each does something every few seconds; one that left, or whose node crashed, connects
-anew under a new name, because a connection id is never used twice.
+There is a fixed number of them. Each acts every few seconds; one that left, or whose node crashed, connects anew under
+a new name, because a connection id is never used twice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MEAN_PAUSE_MS = 5000
 
 
 class Clients:
-    """So many clients of one cluster. They act while a season lasts and keep still between seasons."""
+    """A number of clients of one cluster. They act during a season and are quiet between seasons."""
 
     def __init__(self, number: int, cluster: SimulatedCluster, agenda: Agenda, chance: Chance) -> None:
         self._cluster, self._agenda, self._chance = cluster, agenda, chance

@@ -1,4 +1,4 @@
-"""One cluster in time, in one order of events that is drawn, as fast as Python lets it.
+"""One cluster in time, in one order of events that is drawn, as fast as Python allows.
 
 It is a board of the clock whose requests and replies take a few milliseconds, and whose timers stand on an agenda.
 Requests on one link do not overtake each other, also where they meet a fault; replies may. Where messages take no time,
@@ -58,9 +58,9 @@ NEEDED_FOR: Mapping[type[Action], Sequence[Transition]] = {
     FallSilent: (connections.CHECK_CONNECTIONS, connections.END_CHECK),
     HttpRegister: (BEATS,),
 }
-"""Which timers are visited, and which only after the first action of a kind: before that they find nothing to do."""
+"""The timers that are visited, and those only after the first action of a kind: before it they have no effect."""
 LATENCY_MS = 4
-"""Every message takes less than this, as between machines of one site."""
+"""The upper bound of the latency of every message, as between machines of one site."""
 
 ANSWER_LATER = compiled(calls.REPLY_LATE, *ON_LINK, "call").run
 REPLY = compiled(calls.REPLY_ARRIVES, *ON_LINK, "call").run
@@ -70,14 +70,14 @@ class Watch(Protocol):
     """An observer of a simulation."""
 
     def acted(self, at_ms: int, action: Action) -> None:
-        """The environment is about to do this."""
+        """The environment is about to apply this action."""
 
     def sent(self, at_ms: int, source: int, target: int, call: Call) -> None: ...
 
     def handled(self, at_ms: int, handled: Handled) -> None: ...
 
     def checkpoint(self, at_ms: int, node: str, number: int) -> None:
-        """Nodes that are up are held to agree from here on."""
+        """Running nodes are expected to agree from here on."""
 
 
 class SimulatedCluster(Board):
@@ -110,20 +110,20 @@ class SimulatedCluster(Board):
         plan = Plan(tuple(sorted(names)), profile)
         super().__init__(plan, 0, (None,) * size, (Link(down=True),) * size**2, (Wire(),) * size**2)
         self._agenda, self._watch, self._latency_ms = agenda, watch, latency_ms
-        self._arrivals = [(-1, 0.0)] * size**2  # of the last request on each link: when, and its tie
+        self._arrivals = [(-1, 0.0)] * size**2  # of the last request on each link: its time and its tie
         self._calls = 0
-        self._waiting: set[int] = set()  # the numbers of calls that only an action or a time-out takes further
-        self._crashes = [0] * size  # how often each node has crashed: what was planned before is void
-        self._missed: dict[tuple[int, Callable[..., None], tuple[object, ...]], None] = {}  # by nodes that stand still
+        self._waiting: set[int] = set()  # the numbers of calls that only an action or a time-out changes
+        self._crashes = [0] * size  # the number of crashes of each node: earlier plans are void
+        self._missed: dict[tuple[int, Callable[..., None], tuple[object, ...]], None] = {}  # for suspended nodes
         self._tick_at: list[int | None] = [None] * size  # the next one that finds a due task
-        self._ticked_at = [-1] * size  # the last one that did
+        self._ticked_at = [-1] * size  # the last one that found a due task
         self._put_off: list[Handled] | None = None  # on a fork: events to note later
-        self._unfinished: list[int] = []  # nodes that go on at once, where nothing takes any time
+        self._unfinished: list[int] = []  # nodes that resume at once, where nothing takes any time
         self._visited = [each.kind for each in ALWAYS]
         self._checkpoints = 0
 
     def by_name(self) -> Mapping[str, NodeState | None]:
-        """What every node knows; None for one that is down."""
+        """The state of every node; None for one that is down."""
         return dict(zip(self.plan.names, self.nodes, strict=True))
 
     def homes(self) -> Mapping[str, str]:
@@ -131,7 +131,7 @@ class SimulatedCluster(Board):
         return {life.client: life.home for life in self.lives.values() if life.connection is Connection.OPEN}
 
     def services(self, client: str) -> tuple[str, ...]:
-        """What its own node thinks a connected client publishes; a peer may have changed that (B01)."""
+        """The content of a connected client at its own node; a peer may have changed it (B01)."""
         home = self.home(client)
         node = None if home is None else self.node(home)
         held = None if node is None else node.client(client)
@@ -140,7 +140,8 @@ class SimulatedCluster(Board):
     # The environment
 
     def perform(self, action: Action) -> None:
-        """Do it now. What makes no sense now (a restart of a node that is up, a word of a client that left) is ignored.
+        """Apply it now. An action that is illegal now (a restart of a node that is up, a request of a client that left)
+        is ignored.
 
         Time is not an action here: it passes on the agenda.
         """
@@ -161,12 +162,12 @@ class SimulatedCluster(Board):
                 self._plan_visit(self.plan.index[action.node], kind)
         elif isinstance(action, Crash):
             self._crashes[self.plan.index[action.node]] += 1
-        if isinstance(action, Disconnect | Crash):  # who is gone never comes back
+        if isinstance(action, Disconnect | Crash):  # a client that has left never comes back
             self.lives = {name: life for name, life in self.lives.items() if life.connection is Connection.OPEN}
 
     def heal(self) -> None:
-        """Every link is whole, no fault waits any more, everybody runs and answers: from here on the protocol must find
-        back by itself."""
+        """Every link works, no fault is pending, all nodes run and answer: from here on the protocol must converge by
+        itself."""
         names = self.plan.names
         for source, target in self.plan.pairs:
             at, ends = source * self.size + target, (names[source], names[target])
@@ -184,7 +185,7 @@ class SimulatedCluster(Board):
             self.perform(AnswerAgain(client))
 
     def checkpoint(self) -> None:
-        """Into the trace: the nodes that are up are held to agree from here on."""
+        """For the trace: running nodes are expected to agree from here on."""
         self._checkpoints += 1
         for name, node in self.by_name().items():
             if node is not None:
@@ -274,7 +275,7 @@ class SimulatedCluster(Board):
         self._at(self.now_ms + answer_ms, source, self._reply, source, target, call.number)
 
     def release(self, source: int, target: int) -> None:
-        """What waits goes on its way, in order; what its sender has given up arrives."""
+        """Waiting calls continue, in order; calls that their sender has abandoned arrive."""
         at = source * self.size + target
         if self.wires[at].held or target in self.paused:
             return
@@ -320,7 +321,7 @@ class SimulatedCluster(Board):
     # Nodes
 
     def _at(self, at_ms: int, position: int, do: Callable[..., None], *arguments: object) -> None:
-        """The node does it then, unless it has crashed; one that stands still does it when it goes on."""
+        """The node does it then, unless it has crashed; a suspended node does it when it resumes."""
         agenda = self._agenda
         agenda.in_turn(at_ms, agenda.draw(), self._turn, position, self._crashes[position], do, arguments)
 
@@ -334,7 +335,7 @@ class SimulatedCluster(Board):
             do(*arguments)
 
     def _resume(self, position: int) -> None:
-        """What waited for the node arrives, and what it missed comes once, in any order."""
+        """Calls that waited for the node arrive, and missed timers fire once, in any order."""
         since_ms = self.paused.pop(position)
         for source in self.plan.other_positions[position]:
             self.release(source, position)
@@ -342,7 +343,7 @@ class SimulatedCluster(Board):
         for key in missed:
             del self._missed[key]
             _, do, arguments = key
-            if arguments == (position, LEASES.kind):  # it can know that the check before it is long ago (B23)
+            if arguments == (position, LEASES.kind):  # it can detect that the check before it is long ago (B23)
                 self._at(self.now_ms, position, self._late_check, position, since_ms)
             else:
                 self._at(self.now_ms, position, do, *arguments)
@@ -368,7 +369,7 @@ class SimulatedCluster(Board):
             self._at(at_ms, position, self._visit, position, kind)
 
     def _visit(self, position: int, kind: str) -> None:
-        """A timer fires, whether or not there is something to do; what it does may be left open."""
+        """A timer fires, with or without effect; its exact effect may be open."""
         self._plan_visit(position, kind)
         if kind in REPORT_KINDS and is_calm(self):
             return
@@ -377,7 +378,7 @@ class SimulatedCluster(Board):
             run(self, (position, kind), several[int(self._agenda.draw() * len(several))])
 
     def _plan_tick(self, position: int, node: NodeState) -> None:
-        """The next tick that finds a due task, one in an instant. One that comes sooner will plan it anew."""
+        """The next tick that finds a due task, one in an instant. An earlier tick plans it anew."""
         at_ms = nodes.next_tick(node, max(self.now_ms - 1, self._ticked_at[position]), self.plan.profile)
         planned = self._tick_at[position]
         if at_ms is not None and (planned is None or at_ms < planned):
@@ -396,9 +397,9 @@ class SimulatedCluster(Board):
         self._plan_tick(position, after)
 
     def _go_on(self, position: int) -> None:
-        """The next part of something that is made or applied in parts, or the next local event; which, is drawn."""
+        """The next part of an operation in parts, or the next local event, drawn at random."""
         node, pick = self.nodes[position], self._agenda.draw
-        assert node is not None  # it has begun something
+        assert node is not None  # it has begun an operation
         several = torn.all_parts(node, self.now_ms)
         if several:
             do_part(self, position, several[int(pick() * len(several))])

@@ -1,9 +1,9 @@
 """The faults of a simulation: a registry with one entry each, from which chance draws.
 
-A fault is a plan: actions of the model's vocabulary, each so many milliseconds after the fault strikes. Whatever it
-leaves broken is healed before the next checkpoint. How long a cluster may need after that depends on what was lost:
-most things the retries and verifies mend within seconds, but a copy without an owner, or one whose DELETE will not
-be sent again, is removed only when its lease expires.
+A fault is a plan: actions of the model's vocabulary, each a number of milliseconds after the start of the fault. All
+its damage is healed before the next checkpoint. The time that a cluster needs after that depends on what was lost:
+retries and verifies repair most of it within seconds, but a copy without an owner, or one whose DELETE will not be sent
+again, is removed only when its lease expires.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from distro_model.actions import (
 from distro_model.simulation.agenda import Chance
 
 SERVICES = ("api", "db", "web")
-"""In which the clients of a simulation publish."""
+"""The service in which the clients of a simulation publish."""
 
 PORTS = (80, 81, 82)
 
 Plan = Iterable[tuple[int, Action]]
-"""What happens, and how many ms after the fault struck."""
+"""An action, and its time in ms after the start of the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a fault may aim at: the nodes, and the clients that are connected, with their nodes."""
+    """The possible targets of a fault: the nodes, and the connected clients, with their nodes."""
 
     nodes: Sequence[str]
     clients: Mapping[str, str]
@@ -49,7 +49,7 @@ class Situation:
         return source, target
 
     def link_of(self, client: str, chance: Chance) -> tuple[str, str]:
-        """From the client's node to one of the others: only its owner ever speaks of a client."""
+        """From the client's node to one of the others: only its owner sends requests about a client."""
         home = self.clients[client]
         return home, chance.choice([node for node in self.nodes if node != home])
 
@@ -65,7 +65,7 @@ class SimulatedFault:
 
 
 class UnknownFaultError(ValueError):
-    """There is no fault of that name; the message lists those there are."""
+    """There is no fault of that name; the message lists the known names."""
 
 
 def _drop(chance: Chance, at: Situation) -> Plan:
@@ -120,7 +120,7 @@ def _crash(chance: Chance, at: Situation) -> Plan:
 
 
 def _word_of(client: str, chance: Chance, *, leaves: bool = False) -> Action:
-    """Something that makes its node send the message which the fault waits for."""
+    """An action that makes its node send the message for which the fault waits."""
     service = chance.choice(SERVICES)
     if leaves:
         return Disconnect(client)
@@ -129,7 +129,7 @@ def _word_of(client: str, chance: Chance, *, leaves: bool = False) -> Action:
 
 
 def instance_of(client: str, chance: Chance) -> str:
-    """An instance as a scenario writes it. Few of them, so that a client also returns to what it published before."""
+    """An instance as a scenario writes it. There are few, so that a client also publishes an earlier one again."""
     return _instance(client, chance.choice(PORTS), chance)
 
 
@@ -179,5 +179,5 @@ def faults_named(names: str) -> tuple[SimulatedFault, ...]:
         known = ", ".join([*FAULTS, "all", "none"])
         raise UnknownFaultError(f"there is no fault '{unknown[0]}'; faults are {known}")
     if len(words) > 1 and "none" in words:
-        raise UnknownFaultError("'none' says that there are no faults; leave it out, or name nothing else")
+        raise UnknownFaultError("'none' means no faults; it cannot be combined with other names")
     return tuple(fault for fault in FAULTS.values() if "all" in words or fault.name in words)

@@ -1,5 +1,5 @@
-"""A run in seasons: clients act and faults strike; then everything is healed, the clients keep still for as long as the
-protocol may need, and a checkpoint says that from here on all nodes are held to agree.
+"""A run in seasons: clients act and faults happen; then everything is healed, the clients are quiet for as long as the
+protocol may need, and a checkpoint states that from here on all nodes are expected to agree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROGRESS_MS = 5000
 
 
 class Run:
-    """One run of a cluster. `faults`: those from which each season draws; `on_progress` is called now and then."""
+    """One run of a cluster. `faults`: those from which each season draws; `on_progress` is called regularly."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Run:
 
     @property
     def lived_ms(self) -> int:
-        """Since its nodes have loaded."""
+        """The time since its nodes have loaded."""
         return self._agenda.now_ms - self._begins_ms
 
     def live(self, for_ms: int, is_enough: Callable[[], bool]) -> None:
-        """Until a checkpoint after so long, or when it is enough."""
+        """Run until a checkpoint after this time, or until a limit is reached."""
         self._start()
         while self.lived_ms < for_ms and not is_enough():
             season_ms = min(self._chance.randrange(*SEASON_MS), for_ms - self.lived_ms)
@@ -59,17 +59,17 @@ class Run:
             self.checkpoints += 1
 
     def _start(self) -> None:
-        """All nodes, no clients yet: the node that starts first finds no member to load from, and tries again later.
+        """All nodes, no clients yet: the node that starts first finds no member to load from, and retries later.
 
-        A load that meets a client who just left brings it back until its lease ends, in `strict` too; so the calm after
-        a season would have to last as long as after a crash.
+        A load that includes a client that has just left restores it until its lease ends, in `strict` too; so the calm
+        after a season would have to last as long as after a crash.
         """
         for node in self._nodes:
             self._agenda.at(self._chance.randrange(STARTS_WITHIN_MS), self._cluster.perform, Restart(node))
         self._agenda.run_until(self._begins_ms)
 
     def _begin_season(self, end_ms: int) -> int:
-        """Plan what clients and faults will do, and say how long the calm must last that follows."""
+        """Plan the actions of clients and faults, and return the length of the calm that must follow."""
         self._clients.act_until(end_ms)
         kinds = [fault for fault in self._faults if self._chance.random() < 0.5]
         at_ms = self._agenda.now_ms
@@ -94,11 +94,11 @@ class Run:
 
 
 def calm_ms(profile: Profile, nodes: int, *, outlasting_leases: bool) -> int:
-    """How long a healed cluster needs at most until its nodes agree.
+    """The longest time that a healed cluster needs until its nodes agree.
 
-    A request lost just now must time out; then the target must be UP again, which a report says that goes round; then
-    comes the retry, or a verify and its sync. After a crash the load may have to be repeated first, and what it brought
-    of clients without an owner stays for a lease from then on.
+    A request lost just now must time out; then the target must be UP again, by a report of the round robin; then comes
+    the retry, or a verify and its sync. After a crash the load may have to be repeated first, and the clients without
+    an owner that it brought stay for a lease from then on.
     """
     reported_ms = profile.report_first_ms + profile.report_interval_ms * nodes
     retried_ms = profile.call_timeout_ms + reported_ms + profile.retry_delay_ms + profile.sync_delay_ms
