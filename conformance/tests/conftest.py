@@ -1,4 +1,4 @@
-"""What several files of tests share: the command, called in this process, and the browser in which pages are opened.
+"""Shared by several files of tests: the command, called in this process, and the browser in which pages are opened.
 
 pytest imports test modules without making their directory importable (import mode `importlib`), so what several of
 them use, as `promises.py`, is put on the path here.

@@ -1,4 +1,4 @@
-"""What `strict` repairs, in the model and in the reference node: each rule and parameter of a release, and where it is.
+"""The repairs of `strict` in the model and in the reference node: each rule and parameter of a release, with its place.
 
 The two read one protocol and name things apart, so nothing but these tables says which switch is which. What has no
 counterpart on the other side has the reason here; tests hold all of it against the profiles of both.

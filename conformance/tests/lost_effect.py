@@ -1,4 +1,4 @@
-"""A recording made sick by hand: one CHANGE was acknowledged and had no effect at one node.
+"""A recording with an injected defect: one CHANGE was acknowledged and had no effect at one node.
 
 A check over traces is tested with a recording that violates it. Real servers do not diverge on demand, so a healthy
 recording is rewritten as if the message had been swallowed on its way: the rows of sender and owner are
@@ -21,7 +21,7 @@ from distro_traces.ndjson import Recorder, TraceFile
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a CHANGE did at its receiver.
+    """The effect of a CHANGE at its receiver.
 
     `change` is the owner's first change that it carried: those of one second travel together. `applied` is the row of
     the receiver, `checkpoint` its first checkpoint afterwards, the one at which the loss must show.

@@ -24,7 +24,7 @@ Document = Callable[..., tuple[int, dict[str, Any]]]
 
 
 def executed(*command: str | Path, **options: Any) -> Ran:
-    """What the program said, and with which code it ended. What hangs is ended; a busy machine may take its time."""
+    """The output and the exit code of the program. A program that hangs is ended; a busy machine may take long."""
     usual = {"capture_output": True, "text": True, "timeout": 900}
     return subprocess.run(command, check=options.pop("check", False), **{**usual, **options})
 

@@ -1,4 +1,4 @@
-"""What a verb promises to print, for who lets nothing else pass."""
+"""The output that a verb guarantees, for tests that accept no other one."""
 
 from __future__ import annotations
 

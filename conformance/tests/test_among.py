@@ -1,4 +1,4 @@
-"""One node among played members: what it does is explained by the model of one node, whatever the members do."""
+"""One node among played members: the model of one node explains its behaviour for all actions of the members."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_changed_node_is_not(mutant: str) -> None:
 
 
 def test_a_life_among_played_members_is_recorded_with_what_they_say(tmp_path: Path) -> None:
-    """What the members hold is no question: they are played."""
+    """The content of the members is known: they are played."""
     played = record(parse(LIFE), target="embedded", profile="strict", directory=tmp_path, run="life")
     assert played.verdict is Verdict.CONFORMS
     header, events = (recorded := read_run(tmp_path / "life.ndjson")).header, recorded.events
@@ -203,7 +203,7 @@ def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_given(
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
-    """Of a node as `strict`: as a release it would still try again what a release gives up (B42)."""
+    """For a node as `strict`: as a release it would still retry requests that a release gives up (B42)."""
     strict = tmp_path / "strict.toml"
     strict.write_text(SERVE.read_text(encoding="utf-8").replace("nacos-2.2.4", "strict"), encoding="utf-8")
     runs = SideBySide(f"process:{strict}", seed=1, seconds=20)
@@ -363,7 +363,7 @@ def test_a_member_that_is_dialled_for_twice_keeps_one_connection(monkeypatch: py
 
 
 def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
-    """What it sends meanwhile to who has just reported itself is no violation."""
+    """Requests that it sends meanwhile to a member that has just reported itself are no violation."""
     cluster = PeersCluster()
     cluster._is_virtual, cluster.oracle.outside = False, Mock()
 

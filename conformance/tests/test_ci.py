@@ -1,4 +1,4 @@
-"""What the CI of this repository lets pass: `.ci/run` with programs in place of the long ones that it starts."""
+"""Results that the CI of this repository accepts: `.ci/run` with programs in place of the long ones that it starts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_a_current_release_is_asked_are_requirements(call: Call) -> None:
 
 
 def test_the_two_commands_of_the_readme_are_run(tmp_path: Path) -> None:
-    """Of `make test`, which leaves out what is slow, the whole."""
+    """The whole of `make test`, which leaves out slow tests."""
     assert ci_run(tmp_path).returncode == 0
     called = re.findall(r"/make (\S+)", (tmp_path / "called").read_text())
     shown = re.findall(r"^make (\S+)", block("README.md", "make gate"), re.MULTILINE)

@@ -223,7 +223,7 @@ def test_an_error_is_a_document_too(call: Call, document: Document, arguments: t
 
 
 def cpu_seconds(*arguments: str) -> float:
-    """Of one call, its own user and system time."""
+    """The user and system time of one call."""
     before = os.times()
     assert run(*arguments).returncode == 0
     after = os.times()
@@ -494,7 +494,7 @@ def served(*options: str, nodes: int = 1) -> Iterator[tuple[subprocess.Popen[str
 
 
 def ended(server: subprocess.Popen[str], by: signal.Signals) -> str:
-    """What it has said on stderr when it ended."""
+    """The text on stderr when the process has ended."""
     server.send_signal(by)
     _, errors = server.communicate(timeout=120)
     return errors
@@ -680,7 +680,7 @@ def test_a_shell_completes_verbs_and_loads_none_of_them(shell: str) -> None:
 
 
 def on_screen(monkeypatch: pytest.MonkeyPatch, name: str, *, is_terminal: bool) -> io.StringIO:
-    """What goes to Rich's console of this name from now on."""
+    """The later output of Rich's console of this name."""
     screen = io.StringIO()
     monkeypatch.setattr(
         console, name, console.PipedConsole(file=screen, force_terminal=is_terminal, width=100, height=25)

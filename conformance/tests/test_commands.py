@@ -1,4 +1,4 @@
-"""What is printed to be run again can be run: a shell takes it apart as meant, and the command line refuses none of it.
+"""Printed commands can be run again: a shell splits them as intended, and the command line accepts every part.
 
 What pages say to type is in `test_page_commands`.
 """

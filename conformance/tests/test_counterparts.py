@@ -1,4 +1,4 @@
-"""`strict` of the model and of the node repair the same, or it is said why not; and each repair has been seen."""
+"""`strict` of the model and of the node have the same repairs, or a reason is listed; and each repair was observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine lacks is said in one line, with what to do about it."""
+"""A missing part of the machine is reported in one line with its remedy."""
 
 from __future__ import annotations
 

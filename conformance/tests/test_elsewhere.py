@@ -224,7 +224,7 @@ def test_a_client_without_time_to_replicate_before_a_crash_is_in_no_comparison(
 
 
 def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_received() -> None:
-    """What they hold of it they give back, and have to agree about; until their copies begin to end."""
+    """The other nodes return their copies of it and all must agree about them until the first copy expires."""
     run = parse("nodes a b c\nconnect c1 a\nregister c1 web 10.0.0.1:80\nconnect c2 b\nadvance 5s\ncrash a\nrestart a")
     actions = [step for step in run.steps if isinstance(step, Action)]
     assert left_out_after(actions, 180_000) == ()

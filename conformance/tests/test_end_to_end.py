@@ -1,7 +1,7 @@
 """End to end on real servers: they diverge, the trace names the node and the cause, and a failing test is written.
 
 In 2.2.4 a batch does not move the revision on (B18), so the copy that missed one, since a link of the kit swallowed its
-CHANGE, is confirmed by every verify. Skipped, and said so, where there is no Java and where Maven cannot fetch the
+CHANGE, is confirmed by every verify. Skipped, with the reason, where there is no Java and where Maven cannot fetch the
 release.
 """
 

@@ -1,4 +1,4 @@
-"""What the owner of a described server expects to fail: from a file, and from nothing else.
+"""The failures that the owner of a described server expects: from a file, and from nothing else.
 
 The server is the reference node as a process. It says that it behaves as nacos-2.2.4, which has B12 and B18.
 """

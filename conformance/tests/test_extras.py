@@ -1,4 +1,4 @@
-"""The base install is light: what a verb lacks, it names with the extra that brings it."""
+"""The base install is light: a verb names a missing package with the extra that brings it."""
 
 from __future__ import annotations
 

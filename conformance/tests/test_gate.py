@@ -1,4 +1,4 @@
-"""The whole pipeline in small: every stage, one report in three files, and a verdict that a broken node turns."""
+"""The whole pipeline in small: every stage, one report in three files, and a verdict that a broken node changes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_stages_are_chosen_by_name_and_run_in_their_order() -> None:
 
 
 def without_figures(line: str) -> list[str]:
-    """What the README's run and one of a tiny budget print alike."""
+    """The lines that the README's run and one with a tiny budget have in common."""
     return re.sub(r"\d+(\.\d+)?", "N", line.partition(";")[0]).split()
 
 

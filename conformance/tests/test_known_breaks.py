@@ -20,7 +20,7 @@ from distro_model.mutants import with_mutant
 BOUNDS = BUDGETS["quick"].explore[0]
 
 QUICK = ("strict", "nacos-2.2.4")
-"""Of which one search is enough for several tests; those of the others are in `make test-all`."""
+"""Releases whose one search serves several tests; the searches of the others are in `make test-all`."""
 
 
 def each(profiles):

@@ -62,7 +62,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-PUSH-008": {"ports": [80, 81]},
     "DISTRO-HOLDER-011": {"right": True, "other": False},
 }
-"""What a release with the defect is observed to do, by the first requirement of the symptom."""
+"""The observations of a release with the defect, by the first requirement of the symptom."""
 
 NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     "DISTRO-LOAD-006": {

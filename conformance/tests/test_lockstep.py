@@ -475,7 +475,7 @@ def test_the_end_of_a_run_is_as_long_as_there_is_something_to_repair() -> None:
 def test_the_error_that_ends_a_run_is_reported_although_hypothesis_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """That the recording of the first time is there is not what is wrong."""
+    """The existing recording of the first run is not the reported error."""
 
     def breaks(_: Lockstep) -> None:
         raise KitError("the nodes do not come to rest")

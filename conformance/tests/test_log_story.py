@@ -1,4 +1,4 @@
-"""What a person reads after `import nacos-logs`: the story, its page, what `check` and `validate` say of the trace."""
+"""The output after `import nacos-logs`: the story, its page, what `check` and `validate` say of the trace."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
 def test_a_finding_says_what_node_and_members_have_of_its_client(
     requirement: str, mutant: str, contents: list[str], differing: list[bool]
 ) -> None:
-    """Who owns it is a played member in the one case, which speaks for it alone, and the node in the other."""
+    """Its owner is a played member in the one case, which alone sends its state, and the node in the other."""
     (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
     assert found.client
     assert [each.differs for each in found.held] == differing

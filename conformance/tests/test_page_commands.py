@@ -31,7 +31,7 @@ EXECUTED_BY_TESTS = {
     ("README.md", "make gate"): "test_ci.py",
     ("docs/tutorial.md", "python3 -m venv"): "test_package.py",
 }
-"""What takes a clone of its own to execute, minutes and a network."""
+"""Commands that need a clone of their own, minutes and a network."""
 
 TAKEN = re.compile(r"""\bblock\("([^"]+)", "([^"]+)"\)""")
 IN_TEXT = re.compile(r"`(distrocheck (?:[^`…]*[^`…\s])?)`")

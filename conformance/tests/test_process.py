@@ -112,7 +112,7 @@ def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_mi
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
-    """Who answers, and not that, is no node that cannot be reached."""
+    """A server that answers, but not with that, is reachable."""
     described = _served_with(GIVES_NO_SNAPSHOT, tmp_path)
     needs = r"a does not say what it holds, .* SNAPSHOT .*'distrocheck test node' does without"
     with pytest.raises(UnreadableError, match=needs) as ended:

@@ -66,7 +66,7 @@ def test_a_rare_state_of_two_nodes_is_reached_beside_a_third(profile: str, http:
 
 
 def of_a_and_b(bounds: Bounds, rules: Profile, actions: Iterable[Action]) -> list[tuple[Any, ...]]:
-    """What can be of these two nodes and of the links between them afterwards, without what concerns others."""
+    """The possible later states of these two nodes and of the links between them, without those of other nodes."""
     timing = Timing(bounds, rules)
     place = timing.quiet
     for action in actions:

@@ -1,4 +1,4 @@
-"""What a journal makes of calls, faults and readings, row by row."""
+"""The rows that a journal writes for calls, faults and readings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Recording:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Recording]:
-    """Of a server that says nothing about itself."""
+    """Of a server that reports nothing about itself."""
     with closing(Recording(tmp_path, infer_state=True)) as recording:
         yield recording
 

@@ -40,7 +40,7 @@ PAGE_BYTES_MAX = 2_000_000
 
 
 def diverged() -> Finding:
-    """As `check` would say it, about a row of the recording."""
+    """A finding of `check` about a row of the recording."""
     run = read_run(RECORDED)
     row = next(event for event in run.events if event.kind is Kind.REPLICA_APPLIED)
     return Finding(

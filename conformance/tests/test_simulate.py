@@ -206,7 +206,7 @@ def test_a_calm_is_long_enough_for_strict_and_no_calm_is_for_b02(tmp_path: Path)
 
 
 def season_of_b02(out: Path, seed: int) -> list[tuple[str, str | None]]:
-    """What is left of the changes that were swallowed: nothing by luck where each was followed by another one."""
+    """The swallowed changes that still have an effect: none where each was followed by another change."""
     made(out, duration_s=400, seed=seed, faults="swallow", mutant="B02")
     return disagreements(out)
 
@@ -322,7 +322,7 @@ def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(document: 
 
 
 def test_a_simulated_run_with_all_faults_can_be_played_again_from_its_trace(tmp_path: Path) -> None:
-    """As it was: what the links went through, who came and left, and that all members agree in the end."""
+    """The same link faults, connects and disconnects, and agreement of all members at the end."""
     made(tmp_path / "run", clients=4, duration_s=60, seed=2, faults="all")
     trace = read_run(tmp_path / "run")
     scenario = parse(export("scenario", trace.header, trace.events))

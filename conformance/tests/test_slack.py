@@ -1,4 +1,4 @@
-"""Slack is measured outside of the node: what other programs take counts, what the node does to itself does not."""
+"""Slack is measured outside of the node: time that other programs take counts, time that the node takes does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SERVER = 77
 
 @dataclass
 class Counted:
-    """What a kernel has counted so far, of two processors and one server."""
+    """The counters of a kernel so far, for two processors and one server."""
 
     now_s: float = 0.0
     busy_ms: float = 0.0

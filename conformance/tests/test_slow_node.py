@@ -1,4 +1,4 @@
-"""A node cannot excuse itself: however long it takes to answer, what it does late or wrong is a violation."""
+"""Slow answers of a node excuse nothing: a late or wrong action is a violation, however long the node takes."""
 
 from __future__ import annotations
 

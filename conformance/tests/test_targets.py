@@ -1,4 +1,4 @@
-"""What `--target` accepts, and what it says otherwise."""
+"""The values that `--target` accepts, and its errors for others."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_callers_properties_win(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_the_callers_options_win(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of two options of one name Java takes the later one."""
+    """Java uses the later one of two options with one name."""
     monkeypatch.setenv("PATH", str(_a_java(tmp_path)))
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
@@ -185,7 +185,7 @@ def _a_java(directory: Path) -> Path:
 
 
 def test_a_node_is_broken_last_so_that_nothing_repairs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts as known from the start would take back whom the node knows; also in another node like it."""
+    """The change for nodes that know their members from the start must not undo the mutant, also in a fresh target."""
     monkeypatch.setitem(MUTANTS, "m-shy", Mutant("m-shy", "", {"connects_to_reported_only": True}))
     started: list[Profile] = []
     monkeypatch.setattr(embedded, "Node", lambda config, **_: started.append(config.profile))
@@ -203,7 +203,7 @@ def test_a_profile_is_known_to_node_and_model_alike(name: str) -> None:
 
 
 RELEASED = {"2.0": 5, "2.1": 3, "2.2": 5, "2.3": 3, "2.4": 4, "2.5": 3, "3.0": 4, "3.1": 2}
-"""Of each generation the number of its last release."""
+"""The number of the last release of each generation."""
 
 
 @pytest.mark.parametrize(

@@ -79,15 +79,15 @@ def test_a_broken_node_is_found_by_the_tours_alone(mutant: str, tmp_path: Path) 
     assert "Found by a tour of all transitions" in test.read_text()
 
 
-@pytest.mark.parametrize(("nobody_may", "covered"), [(Connect, 0), (Register, 5)])
+@pytest.mark.parametrize(("refused_type", "covered"), [(Connect, 0), (Register, 5)])
 def test_a_transition_counts_when_it_was_done_and_was_right(
-    nobody_may: type[Action], covered: int, monkeypatch: pytest.MonkeyPatch
+    refused_type: type[Action], covered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever comes after it in the walk was never done, and so was what it should have done itself."""
+    """The later steps of the walk were never done, and neither was its own effect."""
     perform = Lockstep.perform
 
     def refusing(self: Lockstep, action: Action) -> None:
-        if isinstance(action, nobody_may):
+        if isinstance(action, refused_type):
             raise DivergedError(action, self.cluster.clock.now_ms(), "refused")
         perform(self, action)
 

@@ -1,4 +1,4 @@
-"""What the wire tests work with: clusters on a virtual clock, links that can fail, clients that speak the raw protocol.
+"""The tools of the wire tests: clusters on a virtual clock, links that can fail, clients that speak the raw protocol.
 
 The client shares nothing with the node but the envelope and the body of a Distro request.
 """
@@ -174,13 +174,13 @@ class RawClient:
         return self._arrived.popleft()
 
     def take(self) -> list[Message]:
-        """What has arrived and was not taken yet."""
+        """The messages that have arrived and were not taken yet."""
         taken = list(self._arrived)
         self._arrived.clear()
         return taken
 
     def arrived(self) -> list[Message]:
-        """What has arrived and was not taken with `next_request`; it stays."""
+        """The messages that have arrived and were not taken with `next_request`; they stay."""
         return list(self._arrived)
 
     async def acknowledge(self, push: Message, type_name: str = "NotifySubscriberResponse") -> None:
@@ -287,7 +287,7 @@ class Links:
         return self._links.setdefault((sender, peer), Link(self, sender, peer))
 
     def operations(self, client: str, sender: str | None = None, peer: str | None = None) -> list[str]:
-        """What was sent about a client, in order."""
+        """The requests that were sent about a client, in order."""
         return [
             sent.operation
             for sent in self.sent
@@ -316,7 +316,7 @@ class Run:
         return self.links.between(self.cluster.addresses[sender], self.cluster.addresses[peer])
 
     async def restart_two_without_the_third(self) -> list[Link]:
-        """Of three nodes the first two crash and come back cut off from the third; returns the links that are cut."""
+        """The first two of three nodes crash and come back cut off from the third; returns the links that are cut."""
         far = [self.link(*ends) for node in range(2) for ends in ((node, 2), (2, node))]
         for node in range(2):
             await self.cluster.crash(node)

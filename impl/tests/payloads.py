@@ -253,4 +253,4 @@ NOT_HTTP: tuple[bytes, ...] = (
     _REPORT + b"Content-Type: application/json; charset=none\r\nContent-Length: 2\r\n\r\n{}",
     _REPORT + b"Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n" + b"[" * 5_000,
 )
-"""What is written to the HTTP port and is no request, or one whose body cannot be read."""
+"""Bytes to the HTTP port that are no request, or a request whose body cannot be read."""

@@ -1,4 +1,4 @@
-"""Who may call what: the table is whole, and what it says is done."""
+"""The permissions of callers: the table is complete, and the node follows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def node_of(profile: Profile, members: tuple[str, ...] = ()) -> Node:
 
 
 def handlers_and_routes() -> tuple[set[str], set[tuple[str, str]]]:
-    """What any release answers."""
+    """The answers of all releases."""
     requests, routes = set(ANSWERED_BY_THE_ACCEPTOR), set()
     for profile in PROFILES.values():
         parts = node_of(profile).parts

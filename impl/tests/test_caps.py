@@ -1,4 +1,4 @@
-"""What strangers write is not kept whole: ids, addresses and forms have a length, memories a size."""
+"""Data of strangers is bounded: ids, addresses and forms have a maximum length, memories a maximum size."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ALL = range(5)
 
 
 async def ports_at(lab: Lab, node: Node) -> list[int]:
-    """What a node shows of the service `orders` to a new client."""
+    """The list of the service `orders` that a node shows to a new client."""
     return await (await lab.naming(node)).ports("orders")
 
 

@@ -180,12 +180,12 @@ def changes_of_clients(source: str) -> list[int]:
 
 
 def is_own(held: ast.Attribute) -> bool:
-    """Of the object itself, which is no client where this is asked."""
+    """Of the object itself, which may be no client here."""
     return isinstance(held.value, ast.Name) and held.value.id == "self"
 
 
 def test_one_place_changes_a_client() -> None:
-    """So that revision, index, events and observer cannot be forgotten; mutants break things on purpose."""
+    """So no code forgets revision, index, events or observer; mutants do so on purpose."""
     source = Path(distro_impl.__file__).parent
     files = [path for path in source.rglob("*.py") if path.parent.name != "mutants"]
     changing = {path.name for path in files if changes_of_clients(path.read_text())}

@@ -1,4 +1,4 @@
-"""What was deleted stays deleted, in strict (B26, B27). A release takes it back."""
+"""Deleted clients stay deleted in strict (B26, B27). A release accepts them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that end because of what the node finds out about them (docs/protocol #ejector-check)."""
+"""Connections that the node ends after a check of them (docs/protocol #ejector-check)."""
 
 from __future__ import annotations
 

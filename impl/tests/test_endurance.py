@@ -1,4 +1,4 @@
-"""What those who treat a node badly leave behind in it: nothing. The large version is bench/abuse.py."""
+"""Clients that abuse a node leave nothing behind in it. The large version is bench/abuse.py."""
 
 from __future__ import annotations
 

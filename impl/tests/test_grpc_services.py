@@ -1,4 +1,4 @@
-"""What any gRPC server is expected to have: limits, the health service, reflection."""
+"""The expected parts of any gRPC server: limits, the health service, reflection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_health_follows_the_node():
 
 
 def talk_by_reflection(target: str) -> object:
-    """What a generic client does: learn the messages from the server, then call by name."""
+    """The steps of a generic client: learn the messages from the server, then call by name."""
     with grpc.insecure_channel(target) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         assert {"Request", "BiRequestStream", "grpc.health.v1.Health"} <= set(database.get_services())

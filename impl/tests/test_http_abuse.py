@@ -1,4 +1,4 @@
-"""Whatever is sent to the HTTP API, it is answered, and nothing that was taken breaks the node later."""
+"""Every request to the HTTP API is answered, and no accepted request breaks the node later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from distro_impl.remote.errors import NacosError
 NO_HURRY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 SERVICE = Service("public", "DEFAULT_GROUP", "web")
 MEANT = re.compile("Request method '.+' not supported|would be kept by raft")
-"""What a 500 says that is an answer and no accident."""
+"""The texts of a 500 that is an intended answer."""
 NAMES = [
     "serviceName",
     "groupName",

@@ -269,7 +269,7 @@ async def test_the_clients_of_a_member_that_is_down_pass_to_another_one(lab: Lab
 
 
 async def test_a_new_owner_counts_from_the_last_verify(lab: Lab) -> None:
-    """Else all that it takes over would be gone at once (`m-ipport-verify-no-beat-renew`)."""
+    """Otherwise all clients that it takes over would be removed at once (`m-ipport-verify-no-beat-renew`)."""
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 0)
     operator(run, 0).register(WEB, Instance(ip=IP, port=port))

@@ -1,4 +1,4 @@
-"""What Jackson reads of JSON that is not written as declared, and how the rest is refused."""
+"""JSON that differs from its declaration and that Jackson reads all the same, and the refusal of other JSON."""
 
 from __future__ import annotations
 

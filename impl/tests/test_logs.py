@@ -20,7 +20,7 @@ from distro_impl.naming.service_manager import ServiceManager
 
 @pytest.fixture(autouse=True)
 def unhurried() -> None:
-    """What an earlier test logged in the same second does not count."""
+    """Lines that an earlier test logged in the same second do not count."""
     for each in map(logging.getLogger, LOG_FILES):
         for limiter in each.filters:
             getattr(limiter, "_counts", {}).clear()

@@ -1,4 +1,4 @@
-"""Who is responsible for an ip:port client (docs/protocol #owner-place)."""
+"""The owner of an ip:port client (docs/protocol #owner-place)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, C = MEMBERS = ("127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868")
 
 
 class View:
-    """What one node makes of its member list."""
+    """The owners by the member list of one node."""
 
     def __init__(self, own: str = A, *, profile: Profile = NACOS_2_2_4, standalone: bool = False) -> None:
         config = NodeConfig(port=int(own.rpartition(":")[2]), members=() if standalone else MEMBERS, profile=profile)

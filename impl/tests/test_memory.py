@@ -1,4 +1,4 @@
-"""What a node does not hold: libraries that only some nodes need, and what is written already of a client."""
+"""Memory that a node does not use: libraries that only some nodes need, and the written content of a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever arrives, the answer is a typed response or an ErrorResponse, and the connection lives (sections 1.4, 1.5).
+"""For every request, the answer is a typed response or an ErrorResponse, and the connection lives (sections 1.4, 1.5).
 
 Hypothesis spoils valid requests of every type; what a wrong value in a field means is shown by example.
 """
@@ -25,7 +25,7 @@ from distro_protos import Message, Payload, encode
 pytestmark = pytest.mark.wire
 
 ERROR_CODES = {-401, 300, 301, 302, 400, 403, 404, 500, 502}
-"""Of docs/protocol #wire-errors, those that a node answers with."""
+"""The errors of docs/protocol #wire-errors that a node answers with."""
 
 
 def assert_is_an_answer(reply: Message) -> None:

@@ -1,4 +1,4 @@
-"""What a peer or a user gets accepted must not break the node later: beats, reports and checks go on."""
+"""Accepted data of a peer or a user must not break the node later: beats, reports and checks go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask what over gRPC: the identity of the cluster for members, tokens for clients."""
+"""Permissions over gRPC: the identity of the cluster for members, tokens for clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node makes of the messages on a stream, and of a transport (docs/protocol #wire-errors, #wire-checks,
+"""How a node handles the messages on a stream, and a transport (docs/protocol #wire-errors, #wire-checks,
 #connection-id, #connection-stream)."""
 
 from __future__ import annotations

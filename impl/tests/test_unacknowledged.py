@@ -1,4 +1,4 @@
-"""What a node keeps of a change of an ip:port client until every member has acknowledged it."""
+"""The data that a node keeps of a change of an ip:port client until every member has acknowledged it."""
 
 from __future__ import annotations
 

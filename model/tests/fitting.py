@@ -17,7 +17,7 @@ RUNNING = frozenset({NodeState})
 
 
 def misfits(transition: Transition, columns: Mapping[str, Any]) -> Iterator[str]:
-    """What does not fit, as sentences. `columns`: parameter names of places -> types."""
+    """The misfits as sentences. `columns`: parameter names of places -> types."""
     known = {name: kinds_in(hint) for name, hint in columns.items()}
     for step in transition.steps:
         for name in reads_of(step.function):
@@ -35,7 +35,7 @@ def misfits(transition: Transition, columns: Mapping[str, Any]) -> Iterator[str]
 
 
 def _elements(hint: Any) -> frozenset[Any]:
-    """Of a list what it holds, of anything else itself."""
+    """The elements of a list, or the value itself."""
     inner = getattr(hint, "__args__", None) if getattr(hint, "__origin__", None) is list else None
     return kinds_in(hint if inner is None else inner[0])
 

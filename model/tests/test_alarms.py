@@ -162,7 +162,7 @@ class TestRevisionZero:
 
 
 class TestAim:
-    """What the end of a call to b may not do is to queue something for c."""
+    """The end of a call to b must not queue a task for c."""
 
     def found(self, request):
         before = replace(fresh_node("a", ("a", "b", "c"), 0), loaded=True)

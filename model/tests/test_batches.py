@@ -42,7 +42,7 @@ class TestReceiving:
         assert self.answer(self.SINGLE, self.BATCH, STRICT) == (SUCCESS, self.BATCH)
 
     def test_a_poisoned_element_ends_the_snapshot(self):
-        """Nothing of it is left over, and the next member is asked."""
+        """No part of it is kept, and the next member is asked."""
         node = replace(fresh_node("c", ("a", "b"), 0), asking="a", to_ask=("b",))
         node = node.with_client(Client("c1", False, 1, self.SINGLE, 0))
         copies = (Change("c1", 2, self.BATCH), Change("c2", 1, self.SINGLE))

@@ -1,4 +1,4 @@
-"""On a clock happens whatever can happen in a cluster: HTTP clients, batches, silence, held requests, pauses, lists."""
+"""Every kind of event of a cluster happens on a clock: HTTP clients, batches, silence, held requests, pauses, lists."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Cluster:
         return self
 
     def shown(self, client, node):
-        """What the node shows of the client in each possible state."""
+        """The node's view of the client in each possible state."""
         seen = {observe(state)[node].get(client) for state in self.possible.states}
         return {None if view is None else dict(view.content).get("web", "") for view in seen}
 

@@ -1,4 +1,4 @@
-"""Where the model was held against docs/protocol and found to differ: each test failed before the rule was mended."""
+"""Former differences of the model from docs/protocol: each test failed before the rule was corrected."""
 
 from __future__ import annotations
 

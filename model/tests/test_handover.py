@@ -57,7 +57,7 @@ def whoever_sends_it(_node: NodeState, _source: str, _change: Change, _: Profile
 
 @instead_of(sync.is_still_to_send)
 def only_by_the_owner(node: NodeState, task: Task, profile: Profile) -> bool:
-    """What waits is dropped once another node owns the client."""
+    """Waiting tasks are dropped once another node owns the client."""
     return not sync.is_ip_client(task.client) or sync.owner_of(node, task.client, profile) == node.name
 
 

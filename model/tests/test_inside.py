@@ -182,7 +182,7 @@ class TestIndex:
         assert after(INDEXED, RequestReceived(0, "b", Delete("c2")), node=node).local.index == ()
 
     def test_a_copy_that_is_as_before_is_no_event(self):
-        """What makes a lost one permanent (B14): the same content again says nothing."""
+        """So a lost event is permanent (B14): a CHANGE with the same content causes no event."""
         change = RequestReceived(0, "b", Change("c2", 1, (("web", "one"),)))
         node = drained(QUEUED, after(QUEUED, change))
         assert after(QUEUED, change, node=node).local.events == ()

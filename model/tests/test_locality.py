@@ -37,7 +37,7 @@ ABOUT_ALL = (VerifyDue, LoadDue)
 
 
 def of_client(node: NodeState, client: str) -> NodeState:
-    """What a node knows of one client, and of no client."""
+    """The part of a node's state about one client, and the part about no client."""
     return node.changed(
         clients=tuple(each for each in node.clients if each.name == client),
         tasks=tuple(each for each in node.tasks if each.client == client),
@@ -112,7 +112,7 @@ def outputs_of_client(outputs: Iterable[Output], client: str) -> list[Output]:
 
 @pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 def test_a_step_on_a_slice_is_the_slice_of_the_step(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """Of every node with every event that it meets anywhere in the cluster."""
+    """For every node and every event that it receives anywhere in the cluster."""
     met: dict[tuple[NodeState, Event, Profile], Step] = {}
 
     def noted(node: NodeState, event: Event, profile: Profile) -> Step:

@@ -262,7 +262,7 @@ def whole(number):
 
 @cache
 def on_a_clock(number, mutant):
-    """What every possible end of a run looks like, and which calls it ended."""
+    """Every possible final state of a run, and the calls that ended in it."""
     nodes, profile, actions = whole(number)
     profile = profile if mutant is None else with_mutant(profile, mutant)
     possible, ended = PossibleStates.of(start(nodes, profile)), []

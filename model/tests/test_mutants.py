@@ -17,7 +17,7 @@ SAFETY = [each for each in PROPERTIES.values() if each.kind is Kind.ALWAYS]
 
 
 def broken_soon(profile, bounds, properties, enough=1):
-    """What a search comes upon first, until it is enough: most of it within the first states."""
+    """The first violations of a search, up to `enough`: most are within the first states."""
     for most in (2_000, 25_000, bounds.max_states):
         explored = explore(replace(bounds, max_states=most), profile, properties)
         found = [each.name for each in explored.results if each.holds is False]
@@ -77,7 +77,7 @@ def test_most_mutants_are_noticed_by_searches_that_do_not_aim_at_them():
 
 
 def test_each_property_that_must_hold_is_broken_by_a_mutant():
-    """Else nothing shows that it can be broken."""
+    """Otherwise no test shows that it can be broken."""
     broken = {name for mutant in MUTANTS.values() for name in mutant.breaks}
     assert {each.id for each in PROPERTIES.values() if each.kind is not Kind.SOMETIMES} - broken == set()
 

@@ -39,7 +39,7 @@ def test_in_virtual_time_nothing_is_measured() -> None:
 
 
 def at_leisure() -> Slack:
-    """What a server in real time is late there."""
+    """The delay of a server in real time there."""
     return Slack(2_500, 300)
 
 
@@ -225,7 +225,7 @@ def left_at_3000(slack: Slack) -> NodeOutside:
 
 
 def test_a_server_finds_out_later_that_a_client_has_left() -> None:
-    """What it published was seen to be sent 357 ms after that, on a busy 2.3.2."""
+    """A busy 2.3.2 was observed to send its content 357 ms after that."""
     change = Change("c1", 1, (("web", INSTANCES[0]),))
     left_at_3000(at_leisure()).sent("c", "b", change, 3_500)
     with pytest.raises(Unexplained, match="expects DELETE c1 to b by 3205 ms"):
@@ -238,7 +238,7 @@ def test_a_server_finds_out_later_that_a_client_has_left() -> None:
 def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_that_shows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was known of it before that explains nothing any more."""
+    """Its earlier states explain nothing after that."""
     outside = changed_twice(2)
     monkeypatch.setattr("distro_model.outside.client.STATES_MAX", 0)
     outside.shown({"c1": View(7, ())}, 6_000, 6_000, "it shows")

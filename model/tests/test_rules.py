@@ -144,7 +144,7 @@ class TestGuards:
             assert step(COPY, event, counting(profile, Taken())) == step(COPY, event, profile)
 
     def test_a_watched_profile_goes_by_what_it_went_by(self):
-        """What a cluster is made of depends on it, not on who looks on."""
+        """The parts of a cluster depend on the profile, not on the observer."""
         lax = STRICT.with_rules(verify.existence_is_enough)
         for profile in (STRICT, lax):
             for function in (verify.revision_matches, verify.existence_is_enough):

@@ -352,7 +352,7 @@ def test_a_search_that_is_stopped_has_checked_every_state_that_it_found():
 
 @pytest.mark.parametrize("chunk", [1, engine.CHUNK])
 def test_what_a_row_shows_comes_before_what_a_transition_of_its_level_shows(chunk, monkeypatch):
-    """Of the two rows of the first level, one leads to a transition that rings, and the other one is RED itself."""
+    """One of the two rows of the first level leads to a transition that rings, and the other one is RED itself."""
 
     def ways(n):
         return {0: [(1, None), (2, None)], 1: [(3, RED)]}.get(n, [])

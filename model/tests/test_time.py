@@ -1,4 +1,4 @@
-"""The schedule: what fires when, and what is left open within one instant."""
+"""The schedule: the time of each timer, and the orders that are left open within one instant."""
 
 from __future__ import annotations
 

@@ -89,12 +89,12 @@ WITNESSES: dict[str, tuple[tuple[Profile, Bounds], ...]] = {
         (mutated("no-anti-entropy", "m-resends-after-success"), replace(ONE_CHANGE, in_flight=1)),
     ),
 }
-"""What breaks a property in smaller clusters than a mutant that is meant for it, or in other ones."""
+"""Rules that break a property in smaller clusters than its own mutant, or in other ones."""
 
 
 @cache
 def witnesses(property_id: str) -> Sequence[tuple[Profile, Bounds]]:
-    """What breaks the property, the smallest cluster first."""
+    """The rules that break the property, the smallest cluster first."""
     found = [(mutated(each.id), each.bounds) for each in MUTANTS.values() if property_id in each.breaks]
     return sorted([*WITNESSES.get(property_id, ()), *found], key=lambda each: _size(each[1]))
 

@@ -1,4 +1,4 @@
-"""What a script asked, and what came of it: the unit that is compared.
+"""A request of a script and its answer: the unit that is compared.
 
 An answer is plain JSON whatever carried it, so that one comparison serves calls, pushes, Distro messages and HTTP.
 """

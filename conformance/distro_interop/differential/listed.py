@@ -36,7 +36,7 @@ class Listed:
     difference: Difference
 
     def explains(self, found: Difference) -> bool:
-        """Of the same script, step and field."""
+        """Whether it has the same values; `found` is of the same script, step and field."""
         return _same(self.difference.real, found.real) and _same(self.difference.ours, found.ours)
 
 
@@ -50,7 +50,7 @@ def releases() -> tuple[str, ...]:
 
 
 def listing(profile: str) -> Listing:
-    """Of the release that a profile stands for; a release that was never compared has nothing listed."""
+    """The rows of the release that a profile stands for; a release that was never compared has nothing listed."""
     return _read(_path(profile))
 
 

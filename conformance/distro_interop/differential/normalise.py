@@ -20,7 +20,7 @@ UNORDERED = frozenset(
 """Lists that servers make of hash tables."""
 
 MEASURED = frozenset({"cpu", "load", "mem"})
-"""Of the machine."""
+"""Measured values of the machine."""
 
 COUNTED = "requestId"
 """Numbers of pushes: one row for a whole server."""

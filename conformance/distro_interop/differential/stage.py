@@ -278,7 +278,7 @@ class Stage:
 
 
 def _family(name: str, address: str) -> dict[str, str]:
-    """What stands for an address, and for the ports that belong to it."""
+    """The names of an address and of the ports that belong to it."""
     port = str(parse_address(address).port)
     own = {address: f"{{{name}}}", port: f"{{port of {name}}}"}
     for offset, use in ((SDK_OFFSET, "SDK"), (CLUSTER_OFFSET, "cluster"), (RAFT_OFFSET, "raft")):

@@ -62,7 +62,7 @@ class UdpClient(asyncio.DatagramProtocol):
 
 
 def opened(packet: bytes) -> Json:
-    """What is in a packet, and whether it was compressed. What is no JSON object stays a text."""
+    """The content of a packet, and whether it was compressed. Content that is no JSON object stays a text."""
     is_compressed = packet.startswith(_GZIP)
     text = (gzip.decompress(packet) if is_compressed else packet).decode(errors="replace")
     try:

@@ -60,7 +60,7 @@ def _quick_load(profile: str) -> str:
 
 
 def require_usable(target: str, profile: str | None, settings: Sequence[str]) -> None:
-    """What `started_nodes` takes; nothing is started. Raises UsageError, and the errors of profiles and settings."""
+    """Check the arguments of `started_nodes`. Raises UsageError, and the errors of profiles and settings."""
     kind, _, version = target.partition(":")
     if kind == "nacos":
         nacos_release(version)

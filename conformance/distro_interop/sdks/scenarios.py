@@ -1,4 +1,4 @@
-"""What an SDK does and what must come of it, one scenario each.
+"""The actions of an SDK and their expected results, one scenario each.
 
 A scenario speaks to the SDK through its program and looks at the nodes through the kit's own eyes. Bounds are those of
 the protocol with room for a busy machine (docs/protocol #releases-timeline and #lease-copies).

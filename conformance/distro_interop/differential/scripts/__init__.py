@@ -1,4 +1,4 @@
-"""What is asked of both nodes: one entry for each script, in files by what they are about."""
+"""The requests to both nodes: one entry for each script, in files by what they are about."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""What operators turn and look at, over all paths that servers of 2.x are known to have, or to have had."""
+"""The settings and pages of operators, over all paths that servers of 2.x are known to have, or to have had."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distro_protos import Json
 
 SWITCHES = "/v1/ns/operator/switches"
 OF_ALL_SCRIPTS = ("/v1/ns/distro/datums", "/actuator/prometheus")
-"""What they show, all scripts have done."""
+"""Pages that show the actions of all scripts."""
 
 
 @script("paths", "which paths a release has for operators")

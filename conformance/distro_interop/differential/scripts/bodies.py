@@ -11,7 +11,7 @@ IP = "10.0.0.1"
 
 
 def service(stage: Stage, name: str = SERVICE, **changed: Any) -> Json:
-    """What every request about a service begins with; None takes a field away."""
+    """The first fields of every request about a service; None removes a field."""
     return given({"namespace": stage.namespace, "serviceName": name, "groupName": GROUP, "module": "naming", **changed})
 
 

@@ -1,4 +1,4 @@
-"""What operators look at: service lists, counters, switches, the clients and what they publish."""
+"""The pages of operators: service lists, counters, switches, the clients and their instances."""
 
 from __future__ import annotations
 

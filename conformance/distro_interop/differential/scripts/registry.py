@@ -1,7 +1,7 @@
 """The registry of scripts: an id, a sentence, and a function that speaks to one node.
 
-A script asks and never judges, does the same on every node, and names each step; what it must not do is decide by an
-answer what to do next, since two nodes could then go different ways.
+A script asks and never judges, does the same on every node, and names each step. It must not choose its next step by
+an answer, since two nodes could then take different steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distro_interop.differential.stage import Stage
 
 
 class Setting(StrEnum):
-    """What a node is started with."""
+    """The way in which a node is started."""
 
     MEMBER = "beside a played member"
     SECURED = "alone, with authentication on"

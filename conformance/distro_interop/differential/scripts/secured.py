@@ -1,4 +1,4 @@
-"""What a node with authentication on answers to whom: clients with tokens of every sort, and members.
+"""The answers of a node with authentication on: to clients with tokens of every sort, and members.
 
 Tokens that are wrong in some way are signed here, with the secret that both nodes were given.
 """
