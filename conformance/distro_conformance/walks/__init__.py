@@ -1,1 +1,1 @@
-"""Walks over a cluster: random ones, tours of every transition, rare starts; and lockstep, which judges them."""
+"""Walks over a cluster: random walks, tours of every transition, rare starts; and lockstep, which judges them."""

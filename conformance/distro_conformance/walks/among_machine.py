@@ -1,8 +1,8 @@
-"""The machine of one node among played members: clients that come and go, and members that lie, fail and fall silent.
+"""The machine of one node among played members: clients connect and leave, members send false data, fail or fall silent.
 
-As in `machine.py` a rule draws small numbers, which index what exists at that moment. A played member speaks of clients
-of its own, of other members' and of the node's; mostly it says what fits, since a node that refuses everything shows
-little.
+As in `machine.py`, a rule draws small numbers, which index what exists at that moment. A played member sends messages
+about its own clients, clients of other members and clients of the node. Most of them fit the state, since a node that
+refuses everything exercises little code.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ CLIENTS_MAX, FOREIGN = 6, ("f1", "f2", "f3")
 SYNCED = ("CHANGE", "DELETE", "VERIFY")
 CALM_MS = 15_000
 VERIFY_MS = 5_100
-"""A round, and the tick in which what it brought is repaired."""
+"""A verify round, and the tick in which its results are repaired."""
 
 LATE_MS = 100_000
 """More than half a lease."""
 
 LEASES_OUTLASTED_MAX = 2
 SLOW_MS = (1_000, 2_900, 3_100)
-"""How long an answer takes: within the time-out of a call, just within, and just too long."""
+"""How long a reply takes: within the time-out of a call, just within it, and just too long."""
 
 _peer = st.sampled_from(PEERS)
 _client = st.integers(0, CLIENTS_MAX - 1)
@@ -62,8 +62,8 @@ class AmongMachine(Walk):
     def __init__(self) -> None:
         super().__init__()
         self.connected: dict[str, set[str]] = {}  # client -> services
-        self.changes: dict[str, int] = {}  # of every client ever connected
-        self.said: dict[str, int] = {}  # foreign client -> revision that was said last
+        self.changes: dict[str, int] = {}  # of every client that ever connected
+        self.said: dict[str, int] = {}  # foreign client -> revision that was sent last
         self.up = list(PEERS)
         self.cut: list[str] = []
         self.held: list[str] = []
@@ -100,7 +100,7 @@ class AmongMachine(Walk):
     def disconnect(self, client: int) -> None:
         self.perform(Disconnect(pick(self.connected, client)))
 
-    # What members say
+    # Messages of members
 
     @precondition(lambda self: self.up)
     @rule(peer=st.integers(0, 2), client=_foreign, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=st.integers(0, 7))
@@ -129,7 +129,7 @@ class AmongMachine(Walk):
         content=st.integers(0, 7),
     )
     def say_of_own(self, peer: int, client: int, operation: str, off: int, content: int) -> None:
-        """Of a client that is, or was, connected to the node."""
+        """Send a message about a client that is, or was, connected to the node."""
         name = pick(self.changes, client)
         revision = max(0, self.changes[name] + off) if operation in ("CHANGE", "VERIFY") else 0
         published = _content(name, content) if operation == "CHANGE" else ()
@@ -148,7 +148,7 @@ class AmongMachine(Walk):
     @precondition(lambda self: self.up)
     @rule(peer=st.integers(0, 2), client=_foreign, step=st.integers(-1, 1), content=st.integers(0, 7))
     def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
-        """The second may be older than the first, or as old."""
+        """The second CHANGE may be older than the first, or have the same revision."""
         first = self.said.get(client, 0) + 1
         self.said[client], self.has_copies = first + step, True
         self.perform(Says(pick(self.up, peer), "CHANGE", client, first, _content(client, content ^ 3)))
@@ -163,7 +163,7 @@ class AmongMachine(Walk):
         operation=st.sampled_from(("CHANGE", "VERIFY")),
     )
     def renew_late(self, patience: int, peer: int, client: str, content: int, operation: str) -> None:
-        """What renews a lease is the last sign of life before it would have ended."""
+        """Renew a lease by a last message just before the lease expires."""
         if patience:
             return
         self.leases_outlasted += 1
@@ -174,7 +174,7 @@ class AmongMachine(Walk):
         self.perform(Says(speaker, operation, client, revision, published if operation == "CHANGE" else ()))
         self.perform(Advance(LATE_MS))
 
-    # How members answer
+    # Replies of members
 
     @precondition(lambda self: self.connected)
     @rule(client=_client, peer=_peer, result=st.sampled_from(("fail", *RESULTS)))
@@ -195,7 +195,7 @@ class AmongMachine(Walk):
         leaves_after_ms=st.sampled_from((None, None, 0, 2_200)),
     )
     def fail_a_change(self, client: int, peer: str, version: int, result: str, leaves_after_ms: int | None) -> None:
-        """A change is not taken in by a member; its client may leave before that shows, or before it is repeated."""
+        """A member does not apply a change; the client may leave before the failure shows, or before the retry."""
         name = pick(self.connected, client)
         fails = Drop(NODE, peer, "CHANGE", name) if result == "nothing" else Answers(peer, "CHANGE", result, name)
         self.perform(fails)
@@ -249,7 +249,7 @@ class AmongMachine(Walk):
             self.leases_outlasted += 1
             self.perform(Advance(ms))
 
-    def come_to_rest(self, stage: Stage) -> None:  # noqa: ARG002 - others want to know
+    def come_to_rest(self, stage: Stage) -> None:  # noqa: ARG002 - other machines use it
         for peer in tuple(self.held):
             self.perform(Release(NODE, peer))
         for peer in tuple(self.cut):
@@ -290,6 +290,6 @@ class AmongMachine(Walk):
 
 
 def _content(client: str, number: int) -> tuple[tuple[str, str], ...]:
-    """Bits choose the services, and the port of the first."""
+    """The bits of `number` choose the services, and the port of the first."""
     chosen = ((SERVICES[1], 0, number & 1), (SERVICES[0], number >> 2, number & 2))
     return tuple((service, f"10.1.0.{client[1:]}:{80 + port}") for service, port, is_there in chosen if is_there)

@@ -1,7 +1,7 @@
-"""The rules about clients of three nodes: who connects, publishes, leaves, and falls silent.
+"""The rules about clients of three nodes: clients connect, publish, leave, and fall silent.
 
-They stand apart from what happens to nodes and links (`machine.py`): a client acts by itself, at the node that holds
-its connection. Which clients there are is known here, so that a rule about one draws among those that can do it.
+The rules about nodes and links are in `machine.py`. A client acts at the node that holds its connection. This class
+knows which clients exist, so that a rule about a client draws among the clients that can do it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from distro_model.actions import (
 NODES = ("a", "b", "c")
 SERVICES = ("web", "api")
 CLIENTS_MAX = 6
-"""In one run. A client id never comes back, so every connection is a client of its own."""
+"""In one run. A client id is never used again: every connection is a new client."""
 
 SILENCES_MS = (0, 21_000, 27_000)
-"""Over before anybody notices; around when an idle connection is asked; after it was closed."""
+"""Shorter than detection; around the time when the node asks an idle connection; after the connection was closed."""
 
 _CLIENT = st.integers(0, CLIENTS_MAX - 1)
 
@@ -38,9 +38,9 @@ class ClientRules(Walk):
     def __init__(self) -> None:
         super().__init__()
         self.up = list(NODES)
-        self.clients: dict[str, str] = {}  # connected ones that act, with their node
+        self.clients: dict[str, str] = {}  # connected clients that act, with their node
         self.silent: dict[str, str] = {}  # connected, or were when they fell silent
-        self.homes: dict[str, str] = {}  # of everyone who ever connected
+        self.homes: dict[str, str] = {}  # of every client that ever connected
         self.published: set[tuple[str, str]] = set()  # (client, service)
         self.single_ever: set[tuple[str, str]] = set()  # (client, service)
         self.connected_ever = 0
@@ -61,8 +61,8 @@ class ClientRules(Walk):
     @precondition(lambda self: self.clients and self.can_batch)
     @rule(client=_CLIENT, service=st.sampled_from(SERVICES), size=st.integers(2, 3))
     def register_batch(self, client: int, service: str, size: int) -> None:
-        """In real time never where the client has published a single instance: from 2.1.1 to 2.3.0 nodes acknowledge
-        a batch over that and do not apply it (B19), and so do not agree at the end of the run."""
+        """In real time a client that has published a single instance registers no batch: nodes from 2.1.1 to 2.3.0
+        acknowledge such a batch and do not apply it (B19), so the nodes would not agree at the end of the run."""
         name = pick(self.clients, client)
         if self.must_agree and (name, service) in self.single_ever:
             return
@@ -75,7 +75,7 @@ class ClientRules(Walk):
         chosen = pick(self.published, index)
         self.published.remove(chosen)
         action = Deregister(*chosen)
-        if self.stage and not self.stage.forbidden(action):  # a stale snapshot may have taken it away (B01)
+        if self.stage and not self.stage.forbidden(action):  # a stale snapshot may have removed it (B01)
             self.perform(action)
 
     @precondition(lambda self: self.clients)
@@ -91,7 +91,7 @@ class ClientRules(Walk):
     @precondition(lambda self: self.silent)
     @rule(client=_CLIENT, ms=st.sampled_from(SILENCES_MS))
     def end_silence(self, client: int, ms: int) -> None:
-        """Some time later; if its node has closed the connection meanwhile, that was the end of it."""
+        """End the silence some time later; if the node has closed the connection meanwhile, the client has gone."""
         name = pick(self.silent, client)
         if ms:
             self.perform(Advance(ms))
@@ -107,20 +107,20 @@ class ClientRules(Walk):
         return client
 
     def register_one(self, client: str, service: str, version: int) -> None:
-        """From version 1 to 2 only the port changes, from 2 to 3 only the metadata."""
+        """Versions 1 and 2 differ in the port only, versions 2 and 3 in the metadata only."""
         instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
         self.perform(Register(client, service, instance))
 
     def link_from_home(self, client: str, peer: int) -> tuple[str, str]:
-        """Only its owner ever speaks for a client; on any other link a fault would wait for nothing."""
+        """Only the owner sends messages about a client, so a fault on any other link would never apply."""
         home = self.homes[client]
         return home, [node for node in NODES if node != home][peer]
 
     def client_ever(self, number: int) -> str:
-        """A fault names its client: which of several requests of one instant comes first, nothing prescribes."""
+        """A fault names its client, since the order of several requests at one instant is not specified."""
         return f"c{(number - 1) % self.connected_ever + 1}"
 
-    # What is known of them
+    # State of the clients
 
     def note(self, action: Action) -> None:
         match action:
@@ -146,6 +146,6 @@ class ClientRules(Walk):
                 self.silent = {client: at for client, at in self.silent.items() if at != node}
 
     def gone(self, clients: set[str]) -> None:
-        """They do nothing any more."""
+        """Forget these clients."""
         self.clients = {client: node for client, node in self.clients.items() if client not in clients}
         self.published = {(client, service) for client, service in self.published if client not in clients}

@@ -1,8 +1,8 @@
-"""Which clients the nodes of a run in real time need not agree about in the end, since no node can know better.
+"""The clients that the nodes of a run in real time may differ about at the end, because their last state was lost.
 
-A node that crashes loses what it has not replicated. What it had replicated the others keep, and give back when it has
-returned; so of the clients of a node that crashed only those are left out whose last change, or end, may not have been
-replicated before. They are counted, and the result says how many they are.
+A node that crashes loses the changes that it has not replicated. The other nodes keep the replicated ones and return
+them when the node restarts. So of the clients of a crashed node, only those are left out of the comparison whose last
+change, or end, may not have been replicated before the crash. The result reports their number.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from distro_model.actions import (
 )
 
 REPLICATED_WITHIN_MS = 5_000
-"""Where nothing is in the way: the longest sync delay of any release is two seconds."""
+"""Without a fault: the longest sync delay of any release is two seconds."""
 REPAIRED_WITHIN_MS = 15_000
-"""Three verify periods, after which every repair of every release has been tried."""
+"""Three verify periods: by then every repair of every release has been tried."""
 AGES_ALIKE = 3
-"""Copies without an owner end with their leases, on each node at another time. Up to this part of a lease after the
-crash none has."""
+"""Copies without an owner expire with their leases, on each node at another time. Within this part of a lease after
+the crash no copy expires."""
 
 
 @dataclass
@@ -45,9 +45,9 @@ class _Client:
     node: str
     ended: bool = False
     free_ms: int = 0
-    """Since its last change, in which nothing kept its node from sending it to everybody."""
+    """The time since its last change in which no fault kept its node from sending the change to every member."""
     was_kept: bool = False
-    """Something has, since then."""
+    """A fault has affected its node since then."""
 
     @property
     def is_replicated(self) -> bool:
@@ -61,9 +61,9 @@ class _Run:
     broken: set[tuple[str, str, str]] = field(default_factory=set)
     paused: set[str] = field(default_factory=set)
     faulty: set[str] = field(default_factory=set)
-    """Nodes of which some request may meet a fault."""
+    """Nodes with a request that a fault may affect."""
     orphans: dict[str, int] = field(default_factory=dict)
-    """Clients whose copies have no owner any more, and since when."""
+    """Clients whose copies have lost their owner, and since when."""
     left_out: set[str] = field(default_factory=set)
 
     def changed(self, name: str, node: str, *, ended: bool = False) -> None:
@@ -91,13 +91,13 @@ class _Run:
                 self.orphans[name] = 0
 
     def swallowed(self, client: str | None) -> None:
-        """The end of that client, or of any, is acknowledged and lost: nothing repairs that before a lease ends."""
+        """The DELETE of that client, or of any, is acknowledged and lost: the copy stays until its lease ends."""
         settled = {name for name, each in self.clients.items() if each.ended and each.free_ms >= REPAIRED_WITHIN_MS}
         self.left_out |= (self.clients.keys() if client is None else {client}) - settled
 
 
 def left_out_after(actions: Iterable[Action], lease_ms: int) -> tuple[str, ...]:
-    """Clients of which, after these actions, not every node can know what the others know."""
+    """The clients whose last state, after these actions, may be missing on some node."""
     run = _Run(lease_ms)
     for action in actions:
         match action:

@@ -1,4 +1,4 @@
-"""What a search or a tour found, as a finding: nodes beside the model."""
+"""The result of a search or a tour, as a finding."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The machine of one node among played members, with clients of the HTTP API besides.
 
-They register, beat and fall silent at the node under test, whoever owns them. Played members own some, speak of all,
-and fail at what they are sent of them; while one of them is gone, others inherit. All that the other machine does is
-done here too; as with the walks of nodes, a machine of its own keeps what a seed means there.
+They register, send beats and fall silent at the node under test, whichever member owns them. Played members own some of
+them, send messages about all of them, and fail requests about them. While a member is gone, other members own its
+clients. All rules of the other machine apply here too. This is a separate machine because a new rule in the other
+machine would change the runs of its seeds.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from distro_model.actions import (
 )
 
 ADDRESSES = tuple(f"10.0.1.{number}:80" for number in (4, 8, 3, 2, 1))
-"""The node under test owns two, each member one, while all are there."""
+"""While all members are UP, the node under test owns two, and each member owns one."""
 
 SILENCES_MS = ((4_000,) * 3, (4_000,) * 4, (4_000,) * 8)
-"""Too short to be noticed, unhealthy, removed; in real time a single wait is never longer than five seconds."""
+"""Shorter than detection, until unhealthy, until removed; in real time a single wait is at most five seconds."""
 UNTIL_DOWN_MS = (4_000,) * 8
 """Four reports to a member, of three in turn."""
 
@@ -58,7 +59,7 @@ class HttpAmongMachine(HttpClients, AmongMachine):
     @precondition(lambda self: self.registered)
     @rule(index=_INDEX, by_v2=_BY_V2)
     def beat(self, index: int, by_v2: bool) -> None:
-        """Of one that is long gone, too: it is registered again."""
+        """Send a beat, also of an instance that was removed: the node registers it again."""
         service, instance = self._one(index)
         self.perform(HttpBeat(service, instance, NODE, by_v2 and self.beats_by_v2))
 
@@ -76,7 +77,7 @@ class HttpAmongMachine(HttpClients, AmongMachine):
     @precondition(lambda self: self.registered and self.up)
     @rule(patience=st.integers(0, 2), peer=st.integers(0, 2))
     def inherit(self, patience: int, peer: int) -> None:
-        """A member is gone for as long as it takes to be found DOWN; the clients that are there give signs of life."""
+        """A member is gone until the node marks it DOWN; the clients that exist send beats meanwhile."""
         if patience:
             return
         self.perform(Crash(pick(self.up, peer)))
@@ -85,7 +86,7 @@ class HttpAmongMachine(HttpClients, AmongMachine):
             for (service, _), instance in sorted(self.registered.items()):
                 self.perform(HttpBeat(service, instance, NODE))
 
-    # What members make of them
+    # Messages and faults of members
 
     @precondition(lambda self: self.registered)
     @rule(index=_INDEX, peer=_PEER, operation=st.sampled_from(SYNCED), result=st.sampled_from(("fail", *RESULTS)))
@@ -114,7 +115,7 @@ class HttpAmongMachine(HttpClients, AmongMachine):
         services=st.integers(0, 3),
     )
     def say_of_http_client(self, peer: int, address: str, operation: str, revision: int, services: int) -> None:
-        """True or not."""
+        """Send a message about a client of the HTTP API, which may be false."""
         revision = revision if operation in ("CHANGE", "VERIFY") else 0
         chosen = [service for bit, service in enumerate(sorted(SERVICES)) if services >> bit & 1]
         content = tuple((service, address) for service in chosen) if operation == "CHANGE" else ()
@@ -124,7 +125,7 @@ class HttpAmongMachine(HttpClients, AmongMachine):
     @precondition(lambda self: self.up)
     @rule(peer=st.integers(0, 2), address=_ADDRESS, silence=st.sampled_from(SILENCES_MS))
     def vouch(self, peer: int, address: str, silence: tuple[int, ...]) -> None:
-        """A member says what it holds and that it is still so: a beat, for whoever is not the owner."""
+        """A member sends a CHANGE and later VERIFYs of it: these count as a beat where the node is not the owner."""
         speaker, client = pick(self.up, peer), f"{address}#true"
         self.has_copies = self.ever_over_http = True
         self.perform(Says(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))

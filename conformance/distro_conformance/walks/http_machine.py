@@ -1,8 +1,8 @@
-"""Walks with clients of the HTTP API, which live by their beats and belong to the node that the hash names.
+"""Walks with clients of the HTTP API: beats keep them alive, and the hash names the node that owns them.
 
-Member lists change, nodes crash, and links are cut, so that owners change, each node's by itself: for a while a client
-may have two of them or none, and a request that is passed on may be refused, or find nobody. All that the other walks
-do is done here too. They are a machine of their own: a new rule in the other changes what a seed means.
+Member lists change, nodes crash, and links are cut, so owners change, on each node separately: for a while a client may
+have two owners or none, and a forwarded request may be refused, or find no node. All rules of the other walks apply
+here too. This is a separate machine because a new rule in the other machine would change the runs of its seeds.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from distro_model.actions import Action, Advance, Drop, HttpBeat, HttpDeregister
 from distro_model.rules.owners import place
 
 ADDRESSES = tuple(f"10.0.1.{number}:80" for number in range(1, 5))
-"""Each node owns one at least."""
+"""Each node owns at least one."""
 
 FORGOTTEN_MS = 75_000
-"""After its last sign of life a client is unhealthy, expired, empty for half a minute, and gone everywhere."""
+"""The stages after the last beat: unhealthy, expired, empty for half a minute, and removed on every node."""
 
 LEASES_OF_KEPT = 2
-"""A node that keeps a client which the hash gives to another (D7) drops it when a lease has ended, and tells nobody;
-copies that it verified until then end a lease later."""
+"""A node that keeps a client which the hash gives to another node (D7) drops it when a lease has ended, and sends no
+DELETE; copies that it verified until then expire a lease later."""
 
 _INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
 _ADDRESS, _NODE, _BY_V2 = st.sampled_from(ADDRESSES), st.integers(0, len(NODES) - 1), st.booleans()
 
 
 def _owner(address: str) -> str:
-    """Of the client there, while all are UP."""
+    """The owner of the client at this address, while all nodes are UP."""
     return NODES[place(address, len(NODES))]
 
 
@@ -41,16 +41,16 @@ def _address(instance: str) -> str:
 
 
 class HttpClients(Walk):
-    """What is known of them in a run, whatever else walks there."""
+    """The state of the clients of the HTTP API in a run, whatever the other rules."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.registered: dict[tuple[str, str], str] = {}  # (service, address) -> the instance, as it was last
+        self.registered: dict[tuple[str, str], str] = {}  # (service, address) -> the instance as last registered
         self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
         self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
 
     def note(self, action: Action) -> None:
-        """What a beginning registers, too."""
+        """Also note the registrations of a beginning."""
         super().note(action)
         match action:
             case HttpRegister(service, instance) | HttpBeat(service, instance):
@@ -59,7 +59,7 @@ class HttpClients(Walk):
                 self.registered.pop((service, _address(instance)), None)
 
     def _one(self, index: int) -> tuple[str, str]:
-        """A service, and what was registered there."""
+        """A service, and the address that was registered there."""
         (service, _), instance = pick(tuple(self.registered.items()), index)
         return service, instance
 
@@ -67,14 +67,14 @@ class HttpClients(Walk):
 class HttpMachine(HttpClients, LockstepMachine):
     @rule(address=_ADDRESS, service=st.sampled_from(SERVICES), version=st.integers(1, 2), node=_NODE, by_v2=_BY_V2)
     def register_over_http(self, address: str, service: str, version: int, node: int, by_v2: bool) -> None:
-        """By version 2 of the API where the release has it; there the node that is asked keeps the client (D7)."""
+        """Through version 2 of the API where the release has it: there the called node keeps the client (D7)."""
         instance = f"{address} version={version}"
         self.perform(HttpRegister(service, instance, self._asked(node), by_v2 and self.has_v2))
 
     @precondition(lambda self: self.registered)
     @rule(index=_INDEX, node=_NODE, by_v2=_BY_V2)
     def beat(self, index: int, node: int, by_v2: bool) -> None:
-        """Of one that is long gone, too: it is registered again."""
+        """Send a beat, also of an instance that was removed: the node registers it again."""
         service, instance = self._one(index)
         self.perform(HttpBeat(service, instance, self._asked(node), by_v2 and self.beats_by_v2))
 
@@ -96,7 +96,7 @@ class HttpMachine(HttpClients, LockstepMachine):
         self.perform(kind(owner, [node for node in NODES if node != owner][peer], operation, about))
 
     def come_to_rest(self, stage: Stage) -> None:
-        self.repair()  # with a link that is cut the wait has hundreds of outcomes that nobody can tell apart
+        self.repair()  # while a link is cut the wait has hundreds of indistinguishable outcomes
         if self.registered:
             self.perform(Advance(FORGOTTEN_MS))
         super().come_to_rest(stage)

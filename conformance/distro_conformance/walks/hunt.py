@@ -1,4 +1,4 @@
-"""The search for a run in which nodes and model part: Hypothesis within a time budget, and what it found, made small.
+"""The search for a run in which nodes and model diverge: Hypothesis within a time budget, and the failure, shrunk.
 
 A failure is kept twice: as a scenario that `distrocheck replay` runs, and as a plain pytest file that fails on its
 own. Seed and commit reproduce a search on embedded nodes.
@@ -43,7 +43,7 @@ from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
-"""Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
+"""Hypothesis takes a number of runs, not seconds; the budget is checked between rounds."""
 
 MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
     (False, False): LockstepMachine,
@@ -51,7 +51,7 @@ MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
     (True, False): AmongMachine,
     (True, True): HttpAmongMachine,
 }
-"""(one node among played members, with clients of the HTTP API) -> what walks there."""
+"""(one node among played members, with clients of the HTTP API) -> the machine."""
 
 
 def hunt(
@@ -62,9 +62,9 @@ def hunt(
 ) -> Hunt:
     """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
 
-    `is_over`: somebody else has found one. `check`: in real time a run whose nodes differ fails only if its recording
-    shows more than the listed defects of the release; without it any such run does. What is no divergence is raised as
-    it is.
+    `is_over`: another process has found a failure. `check`: in real time a run whose nodes differ fails only if its
+    recording shows more than the listed defects of the release; without `check` any such run fails. Errors other than
+    a divergence are raised unchanged.
     """
     began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
@@ -122,7 +122,7 @@ def hunt(
 
 
 def lost_runs(result: Hunt) -> str:
-    """What is to be said of what was not judged to its end, if anything."""
+    """The message about runs and clients that were not judged to their end; empty if there are none."""
     counted = (
         (result.runs_lost, "model state limit exceeded in {} runs"),
         (result.clients_lost, "{} clients could not be followed to their end"),
@@ -136,8 +136,8 @@ def lost_runs(result: Hunt) -> str:
 
 @contextmanager
 def _only_new_garbage() -> Iterator[None]:
-    """What lives already outlives the search: to look through all of it again and again costs more than each run's own
-    garbage."""
+    """Freeze existing objects: they outlive the search, and collecting them again costs more than the garbage of a
+    run."""
     gc.freeze()
     try:
         yield
@@ -146,12 +146,12 @@ def _only_new_garbage() -> Iterator[None]:
 
 
 def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
-    """What the model did beside the nodes, under the names of a report."""
+    """The counts of the model that ran beside the nodes, under the names of a report."""
     return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
 
 
 def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
-    """One round, of runs side by side. Of a failing one its own actions are kept, as they are."""
+    """One round of runs side by side. For a failing run its own actions are kept, and not shrunk."""
     taken = Taken()
     runs = SideBySide(
         options.target,
@@ -170,8 +170,8 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         comment = f"Found by the machine on {options.target}, seed {options.seed}; {found.rate}: {found.error}"
         steps = [*found.actions, ExpectModel()]
         scenario = build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:])
-        ours, first = (scenario, message, len(found.actions)), (found.steps, found.seconds)
-        failure = FoundFailure(*ours, *first, found.error, found.is_flaky, target=options.target)
+        smallest, first = (scenario, message, len(found.actions)), (found.steps, found.seconds)
+        failure = FoundFailure(*smallest, *first, found.error, found.is_flaky, target=options.target)
     seconds = time.monotonic() - began_s
     over = steps_over({"grpc": runs.steps})
     return Hunt(
@@ -189,11 +189,11 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
 
 
 def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
-    """Until something fails or the budget is used."""
+    """Search until a run fails or the budget is used."""
     options = tally.hunt.options
     for round_number in count():
         seed = options.seed * 1_000 + round_number
-        tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
+        tally.wire = wire_of(options.transport, round_number, seed)  # a failing run keeps its wire
         tally.http = options.has_http(round_number)
         machine = MACHINES[options.among_played, tally.http]
         runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.hunt.runs)
@@ -207,7 +207,7 @@ def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
                 beginnings=_beginnings(options, http=tally.http),
                 **reports,
             )
-        except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
+        except (DivergedError, Flaky):  # Flaky: `start` returned None when Hypothesis repeated the run
             if tally.failing is None:
                 raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
         if tally.is_enough() or time.monotonic() - tally.began_s > options.seconds:
@@ -239,7 +239,7 @@ def _recorder(options: HuntOptions, run: int) -> Recorder | None:
     place = options.record_into
     if options.is_elsewhere:
         place /= f"walks-{options.seed}"
-        if not run:  # those of an earlier search with the same seed were others
+        if not run:  # recordings of an earlier search with the same seed are removed
             shutil.rmtree(place, ignore_errors=True)
     return Recorder(
         place,
@@ -260,8 +260,8 @@ def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
         comment = f"Found on {options.target}, seed {options.seed}: {error}"
         steps: list[Step] = [*actions, expected_after(actions, options.profile)]
         scenario = build(steps, nodes=NODES, comment=comment)
-        ours = (scenario, str(error), len(actions))
-        return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)
+        smallest = (scenario, str(error), len(actions))
+        return FoundFailure(*smallest, *tally.first_failure, recording=tally.recording, target=options.target)
     run = Run(options.nodes, tuple(actions))
     stage = partial(SingleNode if options.among_played else Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(

@@ -1,8 +1,8 @@
 """Failures that the user keeps from run to run (`--database DIR`): replayed before anything new is searched for.
 
-They are scenarios, one file each, so that one can read, edit and delete them, and a change of the machine that drew
-them does not make them worthless. A file counts for the profile and the mutant that it names; one that holds again
-stays, as a test that costs a second.
+They are scenarios, one file each, so that a user can read, edit and delete them, and a change of the machine that drew
+them does not invalidate them. A file counts for the profile and the mutant that it names. A failure that holds again
+stays in the directory, as a test that costs a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_PROFILE = "strict"
 
 
 def broken_again(directory: Path, profile: str, mutant: str | None) -> Iterator[tuple[Scenario, str]]:
-    """Those of the kept failures that still fail, with what is wrong. Raises ScenarioError for a file that is none."""
+    """The kept failures that still fail, with the reason. Raises ScenarioError for a file that is no scenario."""
     for file in sorted(directory.glob(f"*{SUFFIX}")):
         scenario = read(file)
         if (scenario.profile or DEFAULT_PROFILE, scenario.mutant) != (profile, mutant):

@@ -1,7 +1,7 @@
-"""The Hypothesis machine: which actions there are, and when each makes sense.
+"""The Hypothesis machine: the actions, and the conditions under which each is allowed.
 
-Every rule draws small numbers and turns them into one action of the model's vocabulary; what the action means is known
-to the lockstep alone. Numbers index what exists at that moment, so that a shrunk run stays a legal run.
+Every rule draws small numbers and turns them into one action of the model's vocabulary; only the lockstep knows the
+meaning of the action. Numbers index what exists at that moment, so that a shrunk run stays a legal run.
 """
 
 from __future__ import annotations
@@ -30,34 +30,35 @@ from distro_model.actions import (
 
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
 JUST_BEFORE_TIME_OUT_MS = 2_200
-"""After a CHANGE was sent: it times out while a DELETE of now still waits."""
+"""After a CHANGE was sent: the CHANGE times out while a DELETE sent now still waits."""
 
 JUST_BEFORE_LOAD_MS = 29_400
-"""Less than the sync delay before a failed load is repeated."""
+"""Less than the sync delay before a failed load is retried."""
 
 LEASES_MS = (177_000, 181_000, 186_000)
-"""Around the lease of 180 s and the cleaner's period. Dear in real time, hence at most once in a run."""
+"""Around the lease of 180 s and the cleaner's period. Slow in real time, hence at most once in a run."""
 
 CALM_MS = 15_000
-"""What a healed cluster is given before it is held to agree: sync retry, report and verify."""
+"""The time that a healed cluster gets before its nodes must agree: sync retry, report and verify."""
 
 CALMS_MAX = 3
-"""So often at most, while something is left to repair."""
+"""The largest number of calm periods while a repair is pending."""
 
 LOADS_CALMS_MAX = 12
-"""So often while a node is not loaded: an ask may time out after 30 s, and the next round is a minute later."""
+"""The largest number while a node is not loaded: a request may time out after 30 s, and the next round is a minute
+later."""
 
 BEGINNINGS_MAX = 8
 
 
 class LockstepMachine(ClientRules):
-    """Nodes that follow the model step by step. Every third run or so goes on from one of `beginnings`."""
+    """Nodes that follow the model step by step. About every third run continues from one of `beginnings`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cut: list[tuple[str, str]] = []
         self.refusing: list[tuple[str, str]] = []
-        self.held: list[tuple[str, str]] = []  # by a beginning; no rule here holds
+        self.held: list[tuple[str, str]] = []  # held by a beginning; no rule here holds a link
         self.left_out: set[tuple[str, str]] = set()  # (node, member that its list lacks)
         self.can_change_lists = self.suits(ListMembers(NODES[0], NODES))
         self.orphans = False
@@ -65,8 +66,8 @@ class LockstepMachine(ClientRules):
 
     @initialize(number=st.integers(0, 3 * BEGINNINGS_MAX - 1))
     def begin(self, number: int) -> None:
-        """Two of three begin with nothing, but for 0: that is of Hypothesis' simplest run, which lets time pass and no
-        more. It is the first of a search, and in real time may be its only one.
+        """Two of three runs begin empty, except for number 0: Hypothesis draws it in its simplest run, in which only
+        time passes. That run is the first of a search, and in real time may be the only one.
         """
         if number == 0:
             self.register_one(self.connect_one(NODES[0]), SERVICES[0], 1)
@@ -80,7 +81,7 @@ class LockstepMachine(ClientRules):
     def note(self, action: Action) -> None:
         super().note(action)
         match action:
-            case Swallow(operation="DELETE"):  # nobody repeats it: only the lease ends that copy
+            case Swallow(operation="DELETE"):  # it is not retried: only the lease ends that copy
                 self.orphans = True
             case Cut(source, target):
                 self.cut.append((source, target))
@@ -102,7 +103,7 @@ class LockstepMachine(ClientRules):
     @precondition(lambda self: self.orphans and not self.outlasted_lease)
     @rule(patience=st.integers(0, 4), ms=st.sampled_from(LEASES_MS))
     def outlast_lease(self, patience: int, ms: int) -> None:
-        """Copies whose owner crashed, or whose DELETE was swallowed, live until their lease ends."""
+        """Copies whose owner crashed, or whose DELETE was swallowed, stay until their lease expires."""
         if patience == 0:
             self.outlasted_lease, self.orphans = True, ms < LEASES_MS[-1]
             self.perform(Advance(ms))
@@ -127,7 +128,7 @@ class LockstepMachine(ClientRules):
         leaves_after_ms=st.sampled_from((None, 0, JUST_BEFORE_TIME_OUT_MS)),
     )
     def lose_a_change(self, client: int, version: int, peer: int, leaves_after_ms: int | None) -> None:
-        """A CHANGE is lost under way, and its client may leave before the owner knows; late, both wait at once."""
+        """A CHANGE is lost, and its client may leave before the owner notices: a late leave makes both wait at once."""
         name = pick(self.clients, client)
         self.perform(Drop(*self.link_from_home(name, peer), "CHANGE", name))
         self.register_one(name, SERVICES[0], version)
@@ -156,7 +157,7 @@ class LockstepMachine(ClientRules):
 
     @rule(link=st.sampled_from(LINKS))
     def refuse_or_heal(self, link: tuple[str, str]) -> None:
-        """Whoever refuses a DELETE, too, is told of it again and again."""
+        """The owner also retries a DELETE to a member that refuses it, again and again."""
         self.perform(Heal(*link) if link in self.refusing else Refuse(*link))
 
     @precondition(lambda self: self.held)
@@ -177,7 +178,7 @@ class LockstepMachine(ClientRules):
     @precondition(lambda self: len(self.up) < len(NODES) and self.connected_ever < CLIENTS_MAX)
     @rule(version=st.integers(1, 3), is_stale=st.booleans())
     def restart_unloaded(self, version: int, is_stale: bool) -> None:
-        """A node whose load fails has a client already; that client may change just before the load succeeds."""
+        """A node with a failing load already has a client, which may change just before the load succeeds."""
         name = min(set(NODES) - set(self.up))
         outgoing = [link for link in LINKS if link[0] == name]
         for link in outgoing:
@@ -196,17 +197,17 @@ class LockstepMachine(ClientRules):
     @precondition(lambda self: self.can_change_lists)
     @rule(node=st.integers(0, 2), member=st.integers(0, 1), names_reader=st.booleans())
     def change_list(self, node: int, member: int, names_reader: bool) -> None:
-        """A member leaves the list of one node, or comes back into it. Whether its reader is on it makes no difference.
+        """A member leaves the list of one node, or returns to it. A node may or may not be on its own list.
 
-        A node that lists itself alone is standalone when it starts, which is not in the model: so another member comes
-        back when one leaves.
+        A node that lists only itself starts as standalone, which the model does not have: so another member returns
+        when one leaves.
         """
         reader = self.up[node % len(self.up)]
         changed = (reader, [name for name in NODES if name != reader][member])
         was_left_out = changed in self.left_out
         self.left_out = {each for each in self.left_out if each[0] != reader}
         if not was_left_out:
-            self.orphans = True  # who is not listed is not told that a client has gone
+            self.orphans = True  # a member that is not listed is sent no DELETE
             self.left_out.add(changed)
         self._read_list(reader, names_reader=names_reader)
 
@@ -224,12 +225,12 @@ class LockstepMachine(ClientRules):
             self.outlast_orphans(stage)
 
     def outlast_orphans(self, stage: Stage) -> None:
-        """Where nodes differ about clients that nobody owns any more, until their leases end."""
+        """Wait until leases end, where nodes differ about clients without an owner."""
         if not stage.is_at_rest:
             self.perform(Advance(LEASES_MS[-1]))
 
     def repair(self) -> None:
-        """Whatever is broken."""
+        """Repair every fault."""
         while self.held:
             self.perform(Release(*self.held[-1]))
         for link in LINKS:

@@ -1,7 +1,7 @@
-"""One search on several processes: walks share nothing, so cores add up.
+"""One search on several processes: walks share no state, so throughput grows with the cores.
 
-Each process searches with a seed of its own, which alone makes its walks again. The first that finds a failure makes it
-smaller; the others end with the run they are in.
+Each process searches with its own seed, which alone reproduces its walks. The first process that finds a failure
+shrinks it; the others end after their current run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What a process has in common with the one that began it."""
+    """State that a process shares with its parent."""
 
     progress: Queue[str]
     is_over: Event
 
 
-_shared: list[_Shared] = []  # of this process, if another began it
+_shared: list[_Shared] = []  # of this process, if it has a parent
 
 
 def hunt_on(
@@ -45,12 +45,13 @@ def hunt_on(
     on_progress: Callable[[str], None] = lambda _: None,
     check: Check | None = None,
 ) -> Hunt:
-    """`options.seed` and those that follow it, one for each process, each for the whole time. The result names the seed
-    that found a failure. `check` is for real time, which has one process. What is no divergence is raised as it is.
+    """Search with `options.seed` and the seeds after it, one for each process, each for the whole time. The result
+    names the seed that found a failure. `check` is for real time, which has one process. Errors other than a divergence
+    are raised unchanged.
     """
     if processes == 1:
         return hunt(options, on_progress, check=check)
-    context = multiprocessing.get_context("spawn")  # gRPC does not stand a fork
+    context = multiprocessing.get_context("spawn")  # gRPC does not support fork
     shared = _Shared(context.Queue(), context.Event())
     with ProcessPoolExecutor(processes, context, _set_shared, (shared,)) as pool:
         runs_max = options.runs_max and math.ceil(options.runs_max / processes)
@@ -59,7 +60,7 @@ def hunt_on(
             with kept_from_children():
                 hunts = [pool.submit(_hunt, share) for share in each]
             _await(hunts, shared, on_progress)
-        except BaseException:  # nobody wants what they may still find, and a run can be long
+        except BaseException:  # results of the other processes are not needed, and a run can be long
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
@@ -67,7 +68,7 @@ def hunt_on(
 
 
 def _set_shared(shared: _Shared) -> None:
-    """In a process that has just begun, and ends when the one that began it does, however that ends."""
+    """Set up a new process, which ends when its parent ends, for any reason."""
     _shared.append(shared)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -85,7 +86,7 @@ def _hunt(options: HuntOptions) -> Hunt:
 
 
 def _await(hunts: Sequence[Future[Hunt]], shared: _Shared, on_progress: Callable[[str], None]) -> None:
-    """Until all have ended; whoever finds something or breaks ends the others."""
+    """Wait until all have ended; a process that finds a failure or raises ends the others."""
     left = set(hunts)
     while left:
         ended, left = wait(left, _LOOK_S, FIRST_COMPLETED)
@@ -118,7 +119,7 @@ def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
 
 
 def _sum(counted: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    """What is counted with 0 stays."""
+    """Add the counts; counts of 0 stay."""
     total: Counter[str] = Counter()
     for each in counted:
         total.update(each)

@@ -1,10 +1,11 @@
-"""Where random runs may begin: states that they would seldom come to by themselves.
+"""Start states for random runs: states that random runs seldom reach by themselves.
 
-Of the rows of a small state graph, those that an even random walk visits least often; the shortest way to each, given
-times, is a beginning. The graph is one of two nodes. Beside a third node, which sees no fault, the same actions lead
-those two to the same state: only the owner of a client speaks of it, and to each peer by itself. So it is with a client
-of the HTTP API, as long as its hash names the same node among three as among two. A graph of three nodes is searched as
-quickly, but hardly any of its rarest rows has times: two tasks of an owner run at one instant.
+From a small state graph the rows are taken that a uniform random walk visits least often; the shortest path to each,
+with times assigned, is a beginning. The graph has two nodes. With a third node, which sees no fault, the same actions
+lead the two nodes to the same state: only the owner sends messages about a client, to each peer separately. This also
+holds for a client of the HTTP API, as long as its hash names the same node among three as among two. A graph of three
+nodes is searched as quickly, but times can be assigned to hardly any of its rarest rows: two tasks of an owner run at
+one instant.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from distro_model.timing import NoTimesError, Timing, whole
 BOUNDS = Bounds(changes=2, drops=1, swallows=1, in_flight=1)
 HTTP_BOUNDS = replace(BOUNDS, clients=0, ip_clients=1, lapses=1)
 RARE = 100
-"""So many rows count as rare; of these a seed chooses."""
+"""This many rows count as rare; a seed chooses among them."""
 
 STARTS = BEGINNINGS_MAX
-"""Beginnings that one search draws from: each is drawn often enough to be gone on from in different ways."""
+"""Beginnings of one search: each is drawn often enough to be continued in different ways."""
 
 
 @cache
 def rare_starts(profile: str, seed: int, *, http: bool = False) -> tuple[tuple[Action, ...], ...]:
-    """Up to STARTS beginnings, the same for the same seed; `http`: of a client of the HTTP API. Raises
+    """Up to STARTS beginnings, the same for the same seed; `http`: with a client of the HTTP API. Raises
     UnknownProfileError."""
     rules, bounds = on_a_clock(profile), HTTP_BOUNDS if http else BOUNDS
     runs = list(_rarest(rules, bounds))
@@ -51,8 +52,8 @@ def rare_starts(profile: str, seed: int, *, http: bool = False) -> tuple[tuple[A
 
 
 def on_a_clock(profile: str) -> Profile:
-    """Who owns a client that has changed, a release asks a step later (B22): at once, on a clock. A search puts it off,
-    in all its rarest rows, and none of them would have times."""
+    """A release looks up the owner of a changed client one step later (B22); on a clock both steps are at the same
+    instant. A search delays the second step in all its rarest rows, so no times could be assigned to them."""
     return beside_nodes(profile_named(profile)).with_rules(ip_clients.changed)
 
 
@@ -62,7 +63,7 @@ def _rarest(profile: Profile, bounds: Bounds) -> tuple[Run, ...]:
 
 
 def _timed(profile: Profile, bounds: Bounds, runs: list[Run]) -> Iterator[tuple[Action, ...]]:
-    """Of the runs that a clock follows to their end, the actions."""
+    """The actions of the runs to which times can be assigned up to their end."""
     clock = Timing(bounds, profile)
     for run in runs:
         try:

@@ -1,4 +1,4 @@
-"""What a search is asked for, and what comes of it: values that go to other processes and back, and into reports."""
+"""The options and the result of a search: values that are sent between processes and go into reports."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SHRINK_SECONDS = 20.0
 
 
 HTTP_EVERY, HTTP_ROUND = 2, 1
-"""Of so many rounds, from 0, which one walks with clients of the HTTP API where nothing else is asked for."""
+"""The number of rounds in a cycle, and the one (from 0) that walks with clients of the HTTP API by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntOptions:
-    """What is driven, how long, and where recordings of the runs go (None: nowhere)."""
+    """What is driven, for how long, and the directory for recordings of the runs (None: no recordings)."""
 
     target: str = "embedded"
-    """Embedded nodes are compared with the model after each step; any other cluster has to agree in the end."""
+    """Embedded nodes are compared with the model after each step; the nodes of other clusters must agree at the end."""
     profile: str = "strict"
     mutant: str | None = None
     credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
-    """Of a target that somebody else runs or describes."""
+    """For a target that the kit has not configured."""
     seconds: float = 20.0
     seed: int = 0
     runs_max: int | None = None
@@ -41,16 +41,16 @@ class HuntOptions:
     shrink_seconds: float = SHRINK_SECONDS
     record_into: Path | None = None
     rare_starts: bool = True
-    """Every third run goes on from a state to which random runs seldom come."""
+    """Every third run starts from a state that random runs seldom reach."""
     database: Path | None = None
-    """Where failures are kept; they are replayed first."""
+    """The directory of kept failures, which are replayed first."""
     transport: Carrier | None = None
     """None: most rounds of runs in memory, some over gRPC."""
     among_played: bool = False
-    """One node, and members that are played, instead of nodes only."""
+    """One node among played members, instead of nodes only."""
     http: bool | None = None
-    """Clients of the HTTP API, beside those that connect; None: in some rounds of runs. On embedded nodes only:
-    one real node among played members always has some."""
+    """Clients of the HTTP API beside those that connect; None: in some rounds of runs. For embedded nodes only: one
+    real node among played members always has some."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -61,7 +61,7 @@ class HuntOptions:
         return (NODE, *PEERS) if self.among_played else NODES
 
     def has_http(self, round_number: int) -> bool:
-        """The runs of that round, from 0, have clients of the HTTP API."""
+        """Whether the runs of that round, from 0, have clients of the HTTP API."""
         if self.is_elsewhere:
             return False
         return round_number % HTTP_EVERY == HTTP_ROUND if self.http is None else self.http
@@ -73,7 +73,7 @@ class HuntOptions:
 
 @dataclass(frozen=True, slots=True)
 class FoundFailure:
-    """The smallest failing run that was reached, and what the first one cost."""
+    """The smallest failing run that was reached, and the cost of the first one."""
 
     scenario: Scenario
     message: str
@@ -82,21 +82,21 @@ class FoundFailure:
     seconds_until_found: float
     error: DivergedError | None = None
     is_flaky: bool = False
-    """In real time: it did not fail each time it was done again. It counts all the same."""
+    """In real time: it did not fail in each repetition. It counts as a violation all the same."""
     recording: Path | None = None
-    """Of the run on a cluster in its own time, which cannot be had again."""
+    """The recording of a run in real time, which cannot be repeated."""
     target: str = "embedded"
 
     def replayed_by(self, scenario: Path) -> str:
-        """The command that plays it again where it failed."""
+        """The command that replays it on the target where it failed."""
         where = () if self.target == "embedded" else ("--target", self.target)
         return command("replay", scenario, *where)
 
 
 @dataclass(slots=True)
 class Hunt:
-    """The result, counted as the search goes. `steps` counts actions done on the nodes, in shrinking too; `runs` the
-    runs they were done in."""
+    """The result, counted during the search. `steps` counts the actions done on the nodes, also while shrinking; `runs`
+    counts their runs."""
 
     options: HuntOptions
     steps: int = 0
@@ -106,33 +106,33 @@ class Hunt:
     failure: FoundFailure | None = None
     runs_with_http: int = 0
     runs_idle: int = 0
-    """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
+    """Runs in which only time passed: the nodes received no request, so such runs support no verdict."""
     runs_lost: int = 0
-    """That ended where the model could not follow the nodes any more."""
+    """Runs that ended because the model could not follow the nodes any longer."""
     clients_lost: int = 0
-    """Of the runs side by side: looked at no more, since they may be in more states than the model keeps, or a server
-    may have given them up, or it is not known how a question about them ended."""
+    """In runs side by side: clients that are not checked any longer, because they may be in more states than the model
+    keeps, a server may have dropped them, or the outcome of a request about them is unknown."""
     clients_left_out: int = 0
-    """Of the runs in real time: in no comparison, since their node crashed before all others can have known of their
-    last change or end, or a fault lost that."""
+    """In runs in real time: clients in no comparison, because their node crashed before all other nodes can have
+    received their last change or end, or because a fault lost it."""
     runs_open: int = 0
-    """In real time: whether the nodes came to agree in time cannot be told, since the machine took too much of it."""
+    """In real time: not judged whether the nodes came to agree in time, since the machine took too much of it."""
     node_late: int = 0
-    """Of the runs side by side: so often the node reported itself, or asked for a snapshot, late by no more than the
+    """In runs side by side: the number of reports and snapshot requests of the node that were late by no more than the
     machine took."""
     views_in_parts: int = 0
-    """Of the runs side by side: so often a client was shown as it is between two states, while it was being changed."""
+    """In runs side by side: the number of views that showed a client between two states, during a change."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
-    the model beside them; what never was is there with 0."""
+    """The number of times that each kind of action was done on the nodes, and that the model beside them applied each
+    rule and gave each guard answer; what never happened is listed with 0."""
     runs_known: int = 0
-    """Of the runs in real time: the nodes did not come to agree, and listed defects alone are why."""
+    """Runs in real time whose nodes did not come to agree, with listed defects as the only reason."""
     checked: list[Finding] = field(default_factory=list)
-    """What the invariants say of these, and of the run that ended the search."""
+    """Findings of the invariants about these runs, and about the run that ended the search."""
 
     @property
     def not_judged(self) -> Mapping[str, int]:
-        """What is counted and neither passes nor fails, by the names above."""
+        """The counts that neither pass nor fail, by the names above."""
         names = ("runs_lost", "runs_open", "clients_lost", "clients_left_out", "node_late", "views_in_parts")
         return {name: getattr(self, name) for name in names}
 

@@ -1,10 +1,10 @@
-"""Making a failing run small, on the action language itself: fewer steps, fewer nodes, one wait instead of four.
+"""Shrinking of a failing run, on the action language: fewer steps, fewer nodes, one wait instead of four.
 
-Whoever draws a run draws numbers, and knows nothing of what an action means; here it is known. A candidate is the run
-with something taken out, merged or shortened, and it is kept when it still fails; what makes no sense any more in it,
-as the request of a client that does not connect, is left out as well. A mutant that the model has too is tried there
-first, where a run costs milliseconds; what comes out is tried on the nodes before it counts, and is then made smaller
-on them for as long as there is time, in memory where it fails there too.
+Hypothesis draws numbers and does not know the meaning of an action; this module does. A candidate is the run with
+actions removed, merged or shortened, and it is kept when it still fails. Actions that are no longer possible in it (the
+request of a client that does not connect) are removed as well. A mutant that the model has too is tried there
+first, where a run costs milliseconds. The result is tried on the nodes before it counts, and is then shrunk on them
+while there is time, in memory where it fails there too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from distro_model.profiles import beside_nodes, profile_named
 
 NODES_MIN = 2
 WAITS_MS = (100, 1_000, 1_100, 2_000, 3_000, 5_000, 6_000, 10_000, 15_000)
-"""What a person would write: the tick, the sync delay with and without it, retry, verify, and what repairs take."""
+"""Waits that a person would write: the tick, the sync delay with and without it, retry, verify, and repairs."""
 
 PERIOD_MS = 5_000
-"""Of the verify rounds: without whole periods a wait ends where it ended between two of them."""
+"""The period of verify rounds: without whole periods a wait ends at the same point between two rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Run:
 
 
 Fails = Callable[[Run], Run | None]
-"""The run as far as it went, without actions that made no sense there; None when it does not fail."""
+"""The run up to its failure, without actions that were not possible; None when it does not fail."""
 
 
 @dataclass
 class OnNodes:
-    """Runs on embedded nodes beside the model. `error` is that of the last run that failed."""
+    """Runs on embedded nodes beside the model. `error` is the error of the last run that failed."""
 
     profile: str
     mutant: str | None
@@ -51,7 +51,7 @@ class OnNodes:
     stage: Callable[..., Lockstep | SingleNode] = Lockstep
     """Made of nodes, profile, mutant and wire."""
     model_first: bool = True
-    """Whether the model with the mutant, beside the one without, does what such a run does."""
+    """Whether such a run can be tried first on the model with the mutant, beside the model without it."""
     error: DivergedError | None = None
 
     def __call__(self, run: Run) -> Run | None:
@@ -107,7 +107,7 @@ class OnModel:
 
 
 def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
-    """The smallest failing run that was reached, `on_nodes.error` says how it fails; None when it fails no more."""
+    """The smallest failing run that was reached, with its error in `on_nodes.error`; None when it no longer fails."""
     until_s = time.monotonic() + seconds
     best = _in_memory(run, on_nodes) or on_nodes(run)
     if best is None:
@@ -117,7 +117,7 @@ def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
 
 
 def _in_memory(run: Run, on_nodes: OnNodes) -> Run | None:
-    """What fails there too is made small there, where a run takes a tenth of the time."""
+    """Shrink in memory a run that fails there too: a run takes a tenth of the time."""
     given = on_nodes.wire
     if given.carrier is Carrier.MEMORY:
         return None
@@ -140,7 +140,7 @@ def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None
 
 
 def smallest(run: Run, fails: Fails, until_s: float) -> Run:
-    """One pass after the other, until none takes anything away or the time is over."""
+    """Repeat the passes until none removes anything or the time is over."""
 
     def tried(candidate: Run) -> Run | None:
         return None if time.monotonic() > until_s else fails(candidate)
@@ -165,7 +165,7 @@ def _without_nodes(run: Run, tried: Fails) -> Run:
 
 
 def _without_parts(run: Run, tried: Fails) -> Run:
-    """Ever smaller parts are taken out, each with its waits or without: what comes later may have to come then."""
+    """Remove ever smaller parts, each with its waits or without: later actions may depend on the time."""
     size = len(run.actions) // 2
     while size:
         begin = 0
@@ -181,7 +181,7 @@ def _without_parts(run: Run, tried: Fails) -> Run:
 
 
 def _merged(run: Run) -> Run:
-    """Waits that follow each other as one."""
+    """Merge consecutive waits."""
     merged: list[Action] = []
     for action in run.actions:
         if isinstance(action, Advance) and merged and isinstance(before := merged[-1], Advance):
@@ -192,7 +192,7 @@ def _merged(run: Run) -> Run:
 
 
 def _unheld(run: Run) -> Iterator[Run]:
-    """Of all that is done to a link that is held only this: one change is lost on it."""
+    """Replace all actions on a held link by the loss of one change."""
     for source, target in dict.fromkeys((each.source, each.target) for each in run.actions if isinstance(each, Hold)):
         left = [each for each in run.actions if (source, target) != _link_of(each)]
         if len(run.actions) - len(left) < 2:
@@ -208,7 +208,7 @@ def _link_of(action: Action) -> tuple[str, str] | None:
 
 
 def _sooner(run: Run) -> Iterator[Run]:
-    """A shorter wait, of those that a person would write."""
+    """Try shorter waits, of those that a person would write."""
     for at, action in enumerate(run.actions):
         if isinstance(action, Advance):
             for ms in (each for each in (*WAITS_MS, action.ms % PERIOD_MS, action.ms // 2) if 0 < each < action.ms):

@@ -1,9 +1,9 @@
-"""The machine of one node among played members in real time: many runs side by side, so that they share the waiting.
+"""The machine of one node among played members in real time: many runs side by side, so that they share the waits.
 
-The runs are drawn before anything is started: what a rule makes of its numbers depends on the rules alone. Each has
-clients of its own on the one node; what one does to a member concerns all of them, and the oracle hears of it. Within a
-budget a run that failed is done again by itself, to say how often it fails. One that does not each time is called
-flaky, and is a violation all the same: what happened once was explained by nothing.
+The runs are drawn before anything is started: the actions that a rule makes of its numbers depend on the rules alone.
+Each run has its own clients on the one node; an action of a run on a member affects all runs, and the oracle receives
+it. Within a budget a failed run is repeated by itself, to report how often it fails. A run that does not fail each time
+is called flaky, and is a violation all the same: nothing explained its first failure.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from distro_model.rules.owners import is_ip_client, place
 STEPS = 60
 RUNS: Mapping[type[Walk], int] = {AmongMachine: 16, HttpAmongMachine: 8}
 MISSED_MAX = 50
-"""Actions that a member could not do any more; more of them means that it is the node that does not answer."""
+"""Actions that a stopped member could not do; more of them mean that the node does not answer."""
 AGAIN = 2
-"""A failing run is done so often again."""
+"""The number of repetitions of a failing run."""
 
 _NAMES = re.compile(r"^[cf]\d+$")
 _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
@@ -43,7 +43,7 @@ _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
 
 
 class _Paper(Stage):
-    """Actions are only written down, by the walk."""
+    """The walk only records the actions."""
 
     def suited(self, action: Action) -> Action | None:
         return in_real_time(action)
@@ -65,7 +65,7 @@ def _note(ended: list[tuple[Action, ...]], actions: list[Action], _: BaseExcepti
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that failed: its own actions until then, how often it did of how many times, and as what the next times."""
+    """A run that failed: its own actions until then, its attempts, and the failures of the repetitions."""
 
     actions: tuple[Action, ...]
     error: DivergedError
@@ -90,7 +90,7 @@ class Failed:
 
 @dataclass
 class SideBySide:
-    """`seconds` from when the node serves. Raises UsageError, TargetError."""
+    """`seconds` count from when the node serves. Raises UsageError, TargetError."""
 
     target: str
     seed: int
@@ -99,7 +99,7 @@ class SideBySide:
     watch: Watch = lambda profile: profile
     credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
     profile: str = ""
-    """Of the node, once it is there."""
+    """Of the node, once it has started."""
     steps: int = 0
     runs: int = 0
     undecided: int = 0
@@ -143,7 +143,7 @@ class SideBySide:
     async def _lane(
         self, cluster: PeersCluster, run: Sequence[Action], until_s: float
     ) -> tuple[tuple[Action, ...], DivergedError] | None:
-        """Actions that make no sense where the other runs have come to are left out."""
+        """Skip actions that are not possible in the state that the other runs have led to."""
         self.runs += 1
         number = self.runs
         done = self._done[number] = []
@@ -160,7 +160,7 @@ class SideBySide:
                 await cluster.perform(named)
             except DivergedError as error:
                 return tuple(self._done[_lane_of(error) or number]), error
-            except (TargetError, asyncio.CancelledError):  # another run has just stopped the member that was to speak
+            except (TargetError, asyncio.CancelledError):  # another run has just stopped the sending member
                 task = asyncio.current_task()
                 self.missed += 1
                 if self.missed > MISSED_MAX or (task is not None and task.cancelling()):
@@ -168,7 +168,7 @@ class SideBySide:
         return None
 
     async def _again(self, cluster: PeersCluster, found: Failed, until_s: float) -> Failed:
-        """By itself, on the same node, within twice the time."""
+        """Repeat the run by itself, on the same node, within twice the time."""
         until_s += self.seconds
         for _ in range(AGAIN):
             if time.monotonic() > until_s:
@@ -180,27 +180,27 @@ class SideBySide:
         return found
 
     async def _rest(self, cluster: PeersCluster) -> None:
-        """Everything is whole again, and what was found is forgotten."""
+        """Repair all faults, and forget the failures."""
         for link in cluster.links.values():
             link.mend()
         await cluster.forget_clients()
         cluster.oracle.forgive()
         for peer in sorted(set(PEERS) - set(cluster.up)):
-            with suppress(DivergedError):  # what the node still owes to the run that has ended
+            with suppress(DivergedError):  # the node may still owe messages to the run that has ended
                 await cluster.perform(Restart(peer))
         await asyncio.sleep(WAIT_MAX_MS / 1000)
         cluster.oracle.forgive()
 
 
 def _lane_of(error: DivergedError) -> int | None:
-    """The run whose client it is about; whoever looks first finds it."""
+    """The run whose client the error is about; any run may raise it."""
     client = getattr(error.__cause__, "client", None) or ""
     number = client.split(".")[2] if is_ip_client(client) else client.rpartition("-")[2]
     return int(number) if number.isdecimal() else None
 
 
 def _of_lane(action: Action, number: int) -> Action:
-    """The same about clients of this run, whose names, addresses and services nobody else has."""
+    """The same action about clients of this run, whose names, addresses and services no other run has."""
 
     def here(text: str) -> str:
         named = f"{text}-{number}" if _NAMES.match(text) else text
@@ -220,7 +220,7 @@ def _of_lane(action: Action, number: int) -> Action:
 
 @cache
 def _address_of_lane(address: str, number: int) -> str:
-    """With the run in its third part, and the same owner."""
+    """The address with the number of the run in its third part, and with the same owner."""
     last, nodes = address.rpartition(".")[2], 1 + len(PEERS)
     candidates = (f"10.{each}.{number}.{last}" for each in range(1, 256))
     return next(each for each in candidates if place(each, nodes) == place(address, nodes))

@@ -1,7 +1,7 @@
-"""What a walk is done on, for whoever is synchronous, as Hypothesis is: the event loop lives here.
+"""The cluster that a walk runs on, with a synchronous interface for Hypothesis: the event loop is here.
 
-Three kinds of run, one class each: nodes beside the model, one node among played members, and any cluster in its own
-time, which has to agree in the end.
+There are three kinds of run, one class each: nodes beside the model, one node among played members, and any cluster in
+real time, whose nodes must agree at the end.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from distro_traces.ndjson import Recorder
 AGREE_WITHIN_MS = REPAIRED_WITHIN_MS
 
 WAIT_MAX_MS = 5_000
-"""In real time a wait costs what it says; a verify period is the longest that a run needs again and again."""
+"""In real time a wait takes its full time; a verify period is the longest wait that a run needs repeatedly."""
 
 
 class Stage:
-    """What the rules of a machine know of it. This one is paper: nothing happens there, and everything makes sense.
+    """The interface for the rules of a machine. This base class does nothing, and every action is possible.
 
-    `must_agree`: whatever the release, its nodes have to in the end.
+    `must_agree`: the nodes must agree at the end, whatever the release.
     """
 
     must_agree = False
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing is left to repair; the wait for it may be in `checkpoint`."""
+        """No repair is pending; the wait for it may be in `checkpoint`."""
         return True
 
     @property
@@ -60,20 +60,20 @@ class Stage:
         return True
 
     def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
-        """Why the action makes no sense now, or None."""
+        """Why the action is not possible now, or None."""
         return None
 
     def suited(self, action: Action) -> Action | None:
-        """The action as it is done here; None when it cannot be done."""
+        """The action in the form that this stage does; None when it cannot do it."""
         return action
 
     def perform(self, action: Action) -> None:
-        """Raises DivergedError, and whatever the nodes raise."""
+        """Raises DivergedError, and all errors of the nodes."""
 
     def checkpoint(self) -> None: ...
 
     def close(self) -> None:
-        """A run is over."""
+        """End a run."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +83,7 @@ class Stage:
 
 
 class _OnCluster(Stage):
-    """Raises DivergedError, KitError and what the nodes raise; the look-up errors of profiles and mutants at once."""
+    """Raises DivergedError, KitError and errors of the nodes; the look-up errors of profiles and mutants at once."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
         self._driven = cluster
@@ -113,7 +113,7 @@ class _OnCluster(Stage):
 
 
 class Lockstep(_OnCluster):
-    """A run of embedded nodes beside the model. `recorder` makes it a recorded run, and is closed with it."""
+    """A run of embedded nodes beside the model. `recorder` records the run, and is closed with it."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Lockstep(_OnCluster):
         return self.cluster.forbidden(action)
 
     def suited(self, action: Action) -> Action | None:
-        """None for a fault that waits already: enough of them outlast every calm."""
+        """None for a fault that is already pending: many pending faults would outlast every calm period."""
         is_armed = isinstance(action, Fault) and self.cluster.is_armed(action)
         return None if is_armed or self.cluster.cannot(action) else action
 
@@ -151,15 +151,15 @@ class Lockstep(_OnCluster):
         self._needs_checkpoint = False
 
     def close(self) -> None:
-        """The recording of a run in which nodes and model part is ended too, so that it can be judged."""
+        """Also end the recording of a run in which nodes and model diverge, so that it can be judged."""
         if self._needs_checkpoint:
-            with contextlib.suppress(KitError, WorkFailedError):  # what is broken may stay so
+            with contextlib.suppress(KitError, WorkFailedError):  # a broken node may stay broken
                 event_loop().run_until_complete(self.cluster.rest())
         super().close()
 
 
 class SingleNode(_OnCluster):
-    """A run of one embedded node among played members. There is no recording, and every step is looked at."""
+    """A run of one embedded node among played members. There is no recording, and every step is checked."""
 
     def __init__(
         self,
@@ -179,12 +179,13 @@ class SingleNode(_OnCluster):
 
 
 class RealTime(_OnCluster):
-    """Any cluster in its own time: its nodes are not followed step by step, they must agree in the end.
+    """Any cluster in real time: its nodes are not followed step by step, they must agree at the end.
 
-    It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
-    end. What the driver cannot do is left out of the run. `is_known`: whether listed defects alone are why the nodes
-    differ about these clients; the others are those that are in no comparison. `on_open`: whether they came to agree in
-    time cannot be told, since the machine took too much of it. Raises UsageError, TargetError.
+    It is started once for all runs; each run has its own clients, and its faults are healed at its end. Actions that
+    the driver cannot do are left out of the run. `is_known`: whether listed defects are the only reason why the nodes
+    differ about these clients; its second argument has the clients in no comparison. `on_open`: called when it is not
+    known whether the nodes came to agree in time, since the machine took too much of it. Raises UsageError,
+    TargetError.
     """
 
     must_agree = True
@@ -211,22 +212,22 @@ class RealTime(_OnCluster):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether its servers talk over links of ours, so that what they say can be recorded."""
+        """Whether its servers communicate over links of the kit, so that their messages can be recorded."""
         return bool(self.cluster.links)
 
     def record_anew(self, recorder: Recorder) -> None:
-        """A run begins that has a recording of its own."""
+        """Begin a run with its own recording."""
         event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
 
     def suited(self, action: Action) -> Action | None:
-        """Not what comes to its end when a server's own clock says so: nobody knows what holds until then."""
+        """None for actions that end by a server's own clock: the state until then is not known."""
         if isinstance(action, FallSilent | AnswerAgain | ListMembers):
             return None
         return in_real_time(super().suited(action))
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The clients of this run so far that are in no comparison."""
+        """The clients of this run that are in no comparison so far."""
         return left_out_after(self._done, Timings.of(self.profile).lease_ms)
 
     def perform(self, action: Action) -> None:
@@ -234,8 +235,8 @@ class RealTime(_OnCluster):
         super().perform(action)
 
     def checkpoint(self) -> None:
-        """Raises DivergedError when the nodes do not agree in time, and neither a listed defect nor the machine may be
-        why."""
+        """Raises DivergedError when the nodes do not agree in time, and neither a listed defect nor the machine can be
+        the reason."""
         agree = AllAgree(self.left_out)
         rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
         found = rest.outcome
@@ -248,22 +249,22 @@ class RealTime(_OnCluster):
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
-        self.cluster.record_no_more()  # it is whole, and can be looked at; servers and links live on meanwhile
+        self.cluster.record_no_more()  # the recording is complete and can be checked; servers and links go on
         if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):
             raise error
 
     def close(self) -> None:
-        """Its clients leave, which is in no recording."""
+        """The clients of the run leave, which is not recorded."""
         self._done.clear()
         self.cluster.record_no_more()
         event_loop().run_until_complete(self.cluster.forget_clients())
 
 
 def expected_after(actions: Iterable[Action], profile: str) -> Expect:
-    """That all agree, about all clients but those of which not every node can know enough (`comparable.py`)."""
+    """Expect that all nodes agree, about all clients except those left out by `comparable.py`."""
     return Expect(AllAgree(left_out_after(actions, Timings.of(profile).lease_ms)), AGREE_WITHIN_MS)
 
 
 def in_real_time(action: Action | None) -> Action | None:
-    """The same, without a long wait."""
+    """The same action, without a long wait."""
     return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action

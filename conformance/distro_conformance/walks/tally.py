@@ -1,6 +1,6 @@
-"""What the runs of a search came to, told run by run, and whether that is enough.
+"""The counts of a search, updated run by run, and whether the search is done.
 
-Hypothesis repeats a run that failed and knows nothing but that; what went on in it, and why, is kept here.
+Hypothesis only repeats a run that failed; its actions and its error are kept here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from distro_model.profiles import Profile
 from distro_model.rules.watching import Taken, counting
 
 Check = Callable[[Path], Iterable[Finding]]
-"""What the invariants say of the recordings in a directory."""
+"""Checks the invariants over the recordings in a directory."""
 
 KNOWN = Judgement.KNOWN
 CONVERGENCE = "INV-CONV"
-"""The invariant that a run violates whose nodes hold different things in the end."""
+"""The invariant that a run violates whose nodes differ at the end."""
 
 
 def kind_of(action: type) -> str:
@@ -41,12 +41,12 @@ def kind_of(action: type) -> str:
 
 
 ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
-"""What the walks of three nodes may consist of: all that the model has too, without members that are played."""
+"""The actions of walks of three nodes: all that the model has too, without those of played members."""
 
 
 @dataclass
 class Tally:
-    """What the runs did, as the machine reports it run by run."""
+    """The counts of the runs, as the machine reports them run by run."""
 
     hunt: Hunt
     began_s: float
@@ -60,12 +60,13 @@ class Tally:
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
     recording: Path | None = None
-    """Of the run that is being done, on a cluster in its own time. The runs of a search share a directory, and are
-    looked at together: one alone may show too little."""
+    """Of the current run, in real time. The runs of a search share a directory, and are checked together: one alone
+    may show too little."""
     is_spoilt: bool = False
-    """The nodes still hold what the run before has left there."""
+    """The nodes still hold data of the run before."""
     broken: BaseException | None = None
-    """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
+    """An error other than a divergence that ended a run: Hypothesis repeats such a run, and reports only that the
+    second run differed."""
 
     def watch(self, profile: Profile) -> Profile:
         return counting(profile, self.taken)
@@ -85,20 +86,20 @@ class Tally:
             self.hunt.runs_lost += 1
         elif failure is not None:
             self.broken = failure
-        self._tell("they part" if self.failing else "nodes and model agree")
+        self._report("they diverge" if self.failing else "nodes and model agree")
 
     def leave_open(self) -> None:
-        """Whether the nodes of a run came to agree in time cannot be told. They may still differ."""
+        """Count a run of which it is not known whether its nodes came to agree in time. They may still differ."""
         self.hunt.runs_open += 1
         self.is_spoilt = True
 
     def is_known(self, clients: Collection[str], left_out: Collection[str]) -> bool:
-        """Whether its recording shows that known defects of the release alone are why the nodes of a run differ, for
-        each of these clients. What it shows of those that are left out of the comparison counts for nothing. The
-        release that a described server speaks excuses nothing."""
+        """Whether the recording shows that known defects of the release are the only reason why the nodes of a run
+        differ, for each of these clients. Violations of clients left out of the comparison are ignored. The release of
+        a described server excuses no failure."""
         if self.check is None or self.recording is None:
             return False
-        self._tell("checking why the nodes of a run differ")
+        self._report("checking why the nodes of a run differ")
         found = [each for each in self._checked(self.check, self.recording) if each.client not in left_out]
         self.hunt.checked += found
         listed = {each.client for each in found if (each.about, each.judgement) == (CONVERGENCE, KNOWN)}
@@ -109,7 +110,7 @@ class Tally:
         return self.is_spoilt
 
     def _checked(self, check: Check, recording: Path) -> Iterator[Finding]:
-        """What is wrong in this run. That it cannot be checked is no reason to lose it."""
+        """The violations of this run. A run that cannot be checked is kept."""
         try:
             for finding in check(recording.parent):
                 is_of_run = finding.run == recording.stem and finding.judgement in (KNOWN, Judgement.VIOLATES)
@@ -123,26 +124,26 @@ class Tally:
             )
 
     def tidy(self) -> None:
-        """After the search: recordings of which nothing is told are of no use."""
+        """After the search: remove the recordings that no finding refers to."""
         if self.recording is not None and not (self.failing or self.broken or self.hunt.checked):
             shutil.rmtree(self.recording.parent)
 
     def tried(self, run: Run) -> None:
         """A smaller run, on the nodes."""
         self._count(run.actions)
-        self._tell("making the failing run smaller")
+        self._report("making the failing run smaller")
 
     def _count(self, actions: Sequence[Action]) -> None:
         self.hunt.runs += 1
         self.hunt.steps += len(actions)
         self.hunt.steps_over[self.wire.carrier.value] += len(actions)
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         hunt = self.hunt
         self.on_progress(f"{hunt.options.name}: {hunt.runs} runs, {hunt.steps} steps, {what}")
 
     def is_enough(self) -> bool:
-        """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
+        """Whether to stop: Hypothesis itself ends only after more runs than requested."""
         options = self.hunt.options
         is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
         is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max

@@ -1,9 +1,10 @@
-"""Every transition of small clusters, done on the nodes: the tours of their state graphs in lockstep with the model.
+"""Every transition of small clusters, done on the nodes: tours of their state graphs in lockstep with the model.
 
-Chance comes again and again to the same states; a tour comes to each transition once. Its walks are the untimed
-model's, so each is given times first (`distro_model.timing`), as far as a clock can follow it, and what is done is
-counted by transition. What no clock does next (a verify round before a task that has been due for seconds) is counted
-by its kind. Walks are chosen greedily: a short budget is spent where it takes most that was not taken before.
+Random walks reach the same states again and again; a tour takes each transition once. Its walks are walks of the
+untimed model, so times are assigned first (`distro_model.timing`), as far as a clock can follow the walk, and the
+transitions done are counted. A transition that no clock does next (a verify round before a task that has been due for
+seconds) is counted by its kind. Walks are chosen greedily: a short budget goes to the walks with the most new
+transitions.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ TOURS: Mapping[str, Bounds] = {
     "faults": Bounds(changes=2, drops=1, swallows=1, in_flight=1),
     "crash": Bounds(changes=1, crashes=1, drops=0, swallows=0, in_flight=1),
 }
-"""With two calls on a link at once there are six times as many transitions, and of most of them a clock does not do the
-second: whoever waits for a reply has it before the next timer of seconds."""
+"""With two calls on a link at once there are six times as many transitions, and a clock does not do the second call of
+most of them: a reply comes before the next timer, which takes seconds."""
 
 LONGEST = 40
-"""Transitions in a walk: what it takes to find times for it grows with them."""
+"""Transitions in a walk: the cost of assigning times grows with them."""
 
 CALM_MS = 6_000
-"""What follows each walk: a verify round, in which a wrong copy shows itself."""
+"""A verify round after each walk, in which a wrong copy is detected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TourOptions:
-    """What is driven and how long; `bounds` by name, the walks of all of them share the time."""
+    """What is driven and for how long; `bounds` by name: the walks of all of them share the time."""
 
     profile: str = "strict"
     mutant: str | None = None
@@ -60,7 +61,7 @@ class TourOptions:
 
 @dataclass(frozen=True, slots=True)
 class Toured:
-    """One state graph. `covered`: its transitions that were done on nodes, and compared."""
+    """One state graph. `covered`: the transitions that were done on nodes, and compared."""
 
     name: str
     bounds: Bounds
@@ -72,11 +73,11 @@ class Toured:
 
 @dataclass(slots=True)
 class TourReport:
-    """The result, counted as it goes. `steps` counts actions on the nodes, `walks` those that were begun there, `whole`
-    those done to their end.
+    """The result, counted during the tour. `steps` counts actions on the nodes, `walks` the walks begun there, `whole`
+    the walks done to their end.
 
-    `cut_short`: of the walks that were given times, why a clock followed them no farther, and how many.
-    `left_out`: walks of which whatever has times was done before.
+    `cut_short`: by kind of the first transition that a clock could not follow, the number of walks that ended there.
+    `left_out`: walks whose timed part was done before.
     """
 
     options: TourOptions
@@ -109,9 +110,9 @@ class TourReport:
 
 
 def tour(options: TourOptions, on_progress: Callable[[str], None] = lambda _: None) -> TourReport:
-    """Until every walk was done, the time is used, or nodes and model part.
+    """Run until every walk is done, the time is used, or nodes and model diverge.
 
-    Raises the look-up errors of profiles and mutants, and what is no divergence as it is.
+    Raises the look-up errors of profiles and mutants, and errors other than a divergence unchanged.
     """
     return _Touring(options, on_progress).run()
 
@@ -125,7 +126,7 @@ class _Planned:
 
 
 class _Tour:
-    """One state graph, and which of its edges were tried and done."""
+    """One state graph, with the edges that were tried and done."""
 
     def __init__(self, name: str, bounds: Bounds, profile: Profile) -> None:
         self.name = name
@@ -176,7 +177,7 @@ class _Touring:
         return report
 
     def chosen(self) -> Iterator[_Planned]:
-        """The walk that would try most, again and again while there is time and one that would take anything new."""
+        """Yield the walk with the most untried transitions, while there is time and a walk with new ones."""
         left = [planned for each in self.tours for planned in each.planned]
         while left and self.report.failure is None and self.seconds < self.options.seconds:
             if self.options.walks_max is not None and self.report.walks >= self.options.walks_max:
@@ -189,7 +190,7 @@ class _Touring:
             yield best
 
     def timed(self, planned: _Planned) -> TimedWalk | None:
-        """None when a clock cannot follow it to anything new."""
+        """None when a clock cannot follow it to a new transition."""
         tour_ = planned.tour
         run = tour_.run(planned.edges)
         tour_.tried.update(planned.edges)
@@ -206,7 +207,7 @@ class _Touring:
         return timed
 
     def on_nodes(self, planned: _Planned, timed: TimedWalk) -> None:
-        """Every action compared. What a walk takes counts as done when the action after which it is done was right."""
+        """Compare every action. A transition counts as done when the action after which it is done was right."""
         options, report, done = self.options, self.report, list[Action]()
         wire = wire_of(options.transport, report.walks, report.walks)
         report.walks += 1
@@ -233,6 +234,6 @@ class _Touring:
 
 
 def _promise(planned: _Planned) -> tuple[int, int]:
-    """How many of its transitions nobody has tried, and how many nobody has done."""
+    """The numbers of its transitions that no walk has tried, and that no walk has done."""
     edges = frozenset(planned.edges)
     return len(edges - planned.tour.tried), len(edges - planned.tour.covered)

@@ -1,4 +1,4 @@
-"""A random walk as Hypothesis runs it, whatever its rules are: actions are done one by one, and the end is reported."""
+"""A random walk run by Hypothesis, with any rules: actions are done one by one, and the end is reported."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
 """Around the tick of 100 ms and the sync delay of a second."""
 
 PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
-"""Around report, retry and verify; now and then past the repetition of a failed load."""
+"""Around report, retry and verify; sometimes past the retry of a failed load."""
 
 SYNC_MS = 1_100
-"""The sync delay and a tick: what was changed has been sent."""
+"""The sync delay and a tick: changes have been sent by then."""
 
 
 class Walk(RuleBasedStateMachine):
-    """A run begins with `start` and ends with `on_end`, which hears its actions and what ended it.
+    """A run begins with `start` and ends with `on_end`, which receives the actions and the error that ended the run.
 
-    When `start` gives None the run does nothing and passes: so Hypothesis comes to an end when nobody wants more.
+    When `start` returns None the run does nothing and passes: so Hypothesis ends when no more runs are wanted.
     """
 
     start: Callable[[], Stage | None]
@@ -43,12 +43,12 @@ class Walk(RuleBasedStateMachine):
         self.failure: BaseException | None = None
         try:
             self.stage = type(self).start()
-        except BaseException as error:  # the nodes do not even start, or not as the model does
+        except BaseException as error:  # the nodes do not start, or differ from the model at the start
             type(self).on_end(self.done, error)
             raise
 
     def note(self, action: Action) -> None:
-        """What the rules know of a run: the action is about to be done."""
+        """Update the state of the rules: the action is about to be done."""
 
     def perform(self, action: Action) -> None:
         self.note(action)
@@ -58,18 +58,18 @@ class Walk(RuleBasedStateMachine):
         self.done.append(suited)
         try:
             self.stage.perform(suited)
-        except LostError as error:  # what comes after it happens nowhere
+        except LostError as error:  # no later action is done
             self.failure = error
         except BaseException as error:
             self.failure = error
             raise
 
     def suits(self, action: Action) -> bool:
-        """Whether such actions can be done here at all."""
+        """Whether the stage can do such actions."""
         return self.stage is not None and self.stage.suited(action) is not None
 
     def leave_after_sync(self, client: str, after_ms: int | None) -> None:
-        """A change of the client has been sent; where `after_ms` says so, the client leaves so much later."""
+        """A change of the client has been sent; with `after_ms` the client leaves that much later."""
         self.perform(Advance(SYNC_MS))
         if after_ms:
             self.perform(Advance(after_ms))
@@ -85,17 +85,17 @@ class Walk(RuleBasedStateMachine):
         self.perform(Advance(ms))
 
     def come_to_rest(self, stage: Stage) -> None:
-        """After the last rule: what is broken is repaired, and whatever must come of it is waited for."""
+        """After the last rule: repair all faults, and wait for their effects."""
         raise NotImplementedError
 
     def teardown(self) -> None:
-        """First safety, then heal and demand progress: the run ends calm, and only then are views compared."""
+        """Check safety first, then heal and require progress: views are compared only after the run is calm."""
         if self.stage is None:
             return
         try:
             if self.failure is None:
                 self.come_to_rest(self.stage)
-            if self.failure is None:  # else it was lost on the way there, and has its rest when it is closed
+            if self.failure is None:  # else it failed on the way, and comes to rest when it is closed
                 self.stage.checkpoint()
         except BaseException as error:
             self.failure = error
@@ -104,7 +104,7 @@ class Walk(RuleBasedStateMachine):
             self._close(self.stage)
 
     def _close(self, stage: Stage) -> None:
-        """However that ends, the run is over, and who counts runs hears of it: Hypothesis may begin this one again."""
+        """In any case report the end of the run, so that it is counted: Hypothesis may repeat it."""
         try:
             stage.close()
         except BaseException as error:
@@ -115,7 +115,7 @@ class Walk(RuleBasedStateMachine):
 
 
 def draw(machine: type[Walk], seed: int, runs: int, steps: int, **members: Any) -> None:
-    """Let Hypothesis draw so many walks, or some more; `members` of the class say where they are done and reported."""
+    """Let Hypothesis draw this many walks, or some more; `members` of the class set their stage and their report."""
     profile = settings(
         max_examples=runs,
         stateful_step_count=steps,
