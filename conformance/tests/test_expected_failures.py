@@ -102,15 +102,15 @@ def test_an_entry_with_a_defect_expects_its_symptom(
     if judgement is Judgement.KNOWN:
         assert (judged.known, judged.link) == ("B01", "https://github.com/alibaba/nacos/issues/15857")
     else:
-        assert "with the symptom of B01, which it has not" in judged.message
+        assert "with the symptom of B01, which is absent" in judged.message
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[DISTRO-SYNC-999]", "there is no requirement 'DISTRO-SYNC-999'"),
-        ("DISTRO-SYNC-001 = true", "DISTRO-SYNC-001 has to be a table of texts"),
-        ("[DISTRO-SYNC-001]\nseen = 3", "DISTRO-SYNC-001 has to be a table of texts"),
+        ("DISTRO-SYNC-001 = true", "DISTRO-SYNC-001 must be a table of texts"),
+        ("[DISTRO-SYNC-001]\nseen = 3", "DISTRO-SYNC-001 must be a table of texts"),
         ("[DISTRO-SYNC-001]\nbugs = 'B01'", "there is no key 'DISTRO-SYNC-001.bugs'; keys are bug, seen"),
         ("[DISTRO-SYNC-001]\nbug = 'B01'", "DISTRO-SYNC-001 shows no defect 'B01'; it may show none: leave bug out"),
         ("[DISTRO-NATIVE-001]\nbug = 'B10'", "DISTRO-NATIVE-001 shows no defect 'B10'; it may show B01"),

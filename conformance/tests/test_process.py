@@ -33,7 +33,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("command = ['x']", "has to say {port}"),
+        ("command = ['x']", "must contain {port}"),
         ("comand = ['x', '{port}']", "there is no key 'comand'; keys are command, member, profile"),
         ("command = 'x {port}'", "'command' is a list, not 'x {port}'"),
         (
@@ -43,7 +43,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
         ("command = ['x', '{port}']\nprofile = '2.2.4'", "no profile '2.2.4'"),
         ("command = ['x', '{port}']\nprofile = 'nacos-9'", "no profile 'nacos-9'; known: nacos-2.0.0"),
         ("command = [", "cannot read the description"),
-        ("", "there is no 'command' to start the server; it (or a file) has to say {port}, where to listen"),
+        ("", "there is no 'command' to start the server; it (or a file) must contain {port}, where to listen"),
         ("command = ['x', '{port}', '{membrs}']", "there is no placeholder '{membrs}'; placeholders are {port}, "),
         ("command = ['x', '{port}', '{member}']", "there is no placeholder '{member}'; "),
         ("command = ['x', '{port}']\nmember = ['{membr}']", "there is no placeholder '{membr}'; "),
@@ -71,7 +71,7 @@ def test_braces_that_are_no_placeholders_are_left_alone() -> None:
 
 def test_the_text_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
     assert description_of("./toy {port} 'a b'").command == ("./toy", "{port}", "a b")
-    for text, complaint in (("", "needs a description"), ("./toy", "has to say {port}"), ("no.toml", "cannot read")):
+    for text, complaint in (("", "needs a description"), ("./toy", "must contain {port}"), ("no.toml", "cannot read")):
         with pytest.raises(UsageError, match=complaint):
             description_of(text)
 

@@ -1,13 +1,12 @@
-"""The one result: a finding says what was judged, how it came out, where, since when and after which message.
+"""The one kind of result: a finding has its subject, judgement, place, time, and the last message before it.
 
 Each judge (the check of a requirement, the search of the model, nodes beside the model, the invariants over a trace, a
 scenario, a script beside a real server) reports findings. All output is made of findings: verdict, exit code, headline,
 `--json`, the page, JUnit, SARIF, the summary of a pull request.
 
-`finding` is the value and how many of them make one verdict, `judged` what a run of one kind of test came to; `known`
-the failures that a release is known for, each with its symptom; `breaks` the same for properties of the model;
-`upstream` says where each bug can be read;
-`traces` makes findings of a check on Spark.
+`finding` has the value and the verdict of many findings, `judged` the result of a run of one kind of test; `known` and
+`symptoms` have the known failures of a release, `expected` those that an owner of a server expects; `traces` makes
+findings of a check of traces.
 """
 
 from distro_conformance.findings.finding import Finding, Judgement

@@ -1,7 +1,7 @@
-"""Failures that the owner of a server expects of it: a file that a person has read, and that goes with the server.
+"""Failures that the owner of a server expects: a file that a person has read, and that is kept with the server.
 
-Which release a server speaks says what is asked of it, and excuses nothing: only what stands in the file fails without
-failing the run. A requirement that is listed and passes is a violation, so that the file does not outlive the failures.
+The release of a server selects the requirements, and excuses no failure: only failures listed in the file do not fail
+the run. A listed requirement that passes is a violation, so that the file does not outlive the failures.
 
     [DISTRO-SYNC-001]                # any failure of this requirement
     seen = "expected …; seen: {}"    # for readers; it is not compared
@@ -27,7 +27,7 @@ from distro_model.defects import link_of
 from distro_model.defects.symptom import of
 
 DESCRIBED = ("process", "attach")
-"""Kinds of target of which the kit knows the protocol and not the defects."""
+"""Kinds of target whose protocol the kit knows, but not their defects."""
 _KEYS = ("bug", "seen")
 _OPTION = "--expect-failures"
 
@@ -36,8 +36,7 @@ Entry = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """`path` is the file that was read, and `entries` what it says, by requirement; `write_to`: what fails is written
-    there."""
+    """`path` is the file that was read, with its `entries` by requirement; failures are written to `write_to`."""
 
     path: Path | None = None
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -45,14 +44,14 @@ class Expectations:
 
     @classmethod
     def of(cls, target: str, path: Path | None, write_to: Path | None, requirements: Collection[str]) -> Expectations:
-        """Raises UsageError for a file that cannot be read or says what makes no sense, and for a target whose defects
-        are in the kit."""
+        """Raises UsageError for a file that cannot be read or is not valid, and for a target whose defects are in the
+        kit."""
         if (path or write_to) and target.partition(":")[0] not in DESCRIBED:
             raise UsageError(f"{_OPTION} and --write-expected are for process: and attach:, not for {target}")
         return cls(path, {} if path is None else _read(path, requirements), write_to)
 
     def judged(self, found: Judged) -> Judged:
-        """The same with each listed failure `known`, and each listed requirement that passes a violation."""
+        """The same result, with each listed failure `known`, and each listed requirement that passes a violation."""
         if self.write_to is not None:
             self.write_to.write_text("".join(self._lines(found)), encoding="utf-8")
         return replace(found, findings=tuple(map(self.applied_to, found.findings)))
@@ -66,14 +65,14 @@ class Expectations:
             return replace(finding, judgement=Judgement.VIOLATES, level=MUST, message=message)
         bug = entry.get("bug")
         if bug is not None and not _shows(finding, bug):
-            message = f"{finding.message} (expected by {self.path} with the symptom of {bug}, which it has not)"
+            message = f"{finding.message} (expected by {self.path} with the symptom of {bug}, which is absent)"
             return replace(finding, message=message)
         message = f"expected by {self.path}{f', {bug}' if bug else ''}: {finding.message}"
         link = link_of(bug) or finding.link
         return replace(finding, judgement=Judgement.KNOWN, known=bug or str(self.path), link=link, message=message)
 
     def _lines(self, found: Judged) -> Iterator[str]:
-        """What fails, and of what was not judged this time the entries there were."""
+        """The failures, and the old entries of requirements that were not judged this time."""
         judged = {each.about for each in found.findings if each.judgement in (Judgement.VIOLATES, Judgement.CONFORMS)}
         entries = {name: entry for name, entry in self.entries.items() if name not in judged}
         entries |= {each.about: _entry(each, found.profile or "") for each in found.findings if each.violates}
@@ -84,13 +83,13 @@ class Expectations:
 
 
 def _entry(failure: Finding, profile: str) -> Entry:
-    """With the defect of the release that it speaks, if the failure has the symptom of one."""
+    """The entry, with the defect of the profile if the failure has its symptom."""
     shown = [each.bug for each in of(SYMPTOMS, failure.about, profile) if not each.missing(failure.observed)]
     return {**({"bug": shown[0]} if shown else {}), "seen": failure.message}
 
 
 def _shows(failure: Finding, bug: str) -> bool:
-    """Whether it has a symptom of the defect, whichever releases have that."""
+    """Whether the failure has a symptom of the defect, whatever the release."""
     found = (each for each in SYMPTOMS if each.bug == bug and failure.about in each.about)
     return any(not each.missing(failure.observed) for each in found)
 
@@ -110,7 +109,7 @@ def _complaint(name: str, entry: Any, requirements: Collection[str]) -> str | No
     if name not in requirements:
         return f"there is no requirement {name!r}; 'distrocheck list requirements' has them all"
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-        return f"{name} has to be a table of texts: [{name}], then bug = '…' or seen = '…'"
+        return f"{name} must be a table of texts: [{name}], then bug = '…' or seen = '…'"
     if unknown := sorted(entry.keys() - set(_KEYS)):
         return f"there is no key '{name}.{unknown[0]}'; keys are {', '.join(_KEYS)}"
     bugs = sorted({each.bug for each in SYMPTOMS if name in each.about})

@@ -1,4 +1,4 @@
-"""A finding, and what many of them come to.
+"""A finding, and the verdict of many findings.
 
 A run has one of three verdicts; a single finding has one of five, since "known" and "not judged" must never be mistaken
 for a pass: the first is a violation that has the symptom of a listed failure, the second says that the kit could not
@@ -21,7 +21,7 @@ from distro_protos import Json
 class Level(StrEnum):
     MUST = "MUST"  # a violation fails the run
     SHOULD = "SHOULD"  # a violation is reported
-    MAY = "MAY"  # so do known nodes, and others need not
+    MAY = "MAY"  # known nodes behave so, and other nodes need not
 
 
 MUST, SHOULD = Level.MUST, Level.SHOULD
@@ -31,11 +31,11 @@ class Judgement(StrEnum):
     CONFORMS = "conforms"
     VIOLATES = "violates"
     KNOWN = "known"
-    """It violates, with the symptom of a failure that is listed for this release."""
+    """It violates, with the symptom of a listed failure of this release."""
     NOT_JUDGED = "not-judged"
     """It applies and was not decided; the message says why."""
     NOT_APPLICABLE = "not-applicable"
-    """Not asked of this release."""
+    """Not required of this release."""
 
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -43,7 +43,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a node has of the finding's client when it is first wrong; `differs` from what its owner has."""
+    """The state of the finding's client on a node, at the first wrong event; `differs`: from the state at its owner."""
 
     node: str
     owned: bool
@@ -52,8 +52,8 @@ class Held:
 
 
 def differ(owner: tuple[int, object] | None, copy: tuple[int, object] | None) -> bool:
-    """Whether a copy is not what its owner has, each a revision and a content; None: it has nothing. A revision of 0 is
-    none: before 2.1.2 it does not travel."""
+    """Whether a copy differs from its owner's state, each a revision and a content; None: no state. A revision of 0 is
+    not compared: releases before 2.1.2 do not send it."""
     if owner is None or copy is None:
         return owner is not copy
     (revision, content), (its_revision, its_content) = owner, copy
@@ -62,7 +62,7 @@ def differ(owner: tuple[int, object] | None, copy: tuple[int, object] | None) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`about` is the id of a requirement or property and `text` its sentence; `by` says what judged it."""
+    """`about` is the id of a requirement or property and `text` its sentence; `by` names the judge."""
 
     about: str
     by: str
@@ -70,7 +70,7 @@ class Finding:
     text: str = ""
     level: Level = MUST
     message: str = ""
-    """What happened in one sentence, or why nothing was judged."""
+    """The observation in one sentence, or why nothing was judged."""
     expected: str = ""
     observed: Mapping[str, object] = field(default_factory=dict)
     """What was observed, by name; the symptoms of known failures refer to these names."""
@@ -78,28 +78,28 @@ class Finding:
     node: str | None = None
     client: str | None = None
     since: str | None = None
-    """The event, or the time, from which on it was so."""
+    """The event, or the time, since which it is wrong."""
     until: str | None = None
     after: str | None = None
     """The last message or action before it."""
     evidence: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
-    """Of the client, side by side: the nodes, or the node under test and its played members."""
+    """The state of the client, side by side: on the nodes, or on the node under test and its played members."""
     known: str | None = None
-    """The bug behind it, by its name in docs/reference/mutants.md or docs/protocol."""
+    """Its known bug, by the name in docs/reference/mutants.md or docs/protocol."""
     link: str | None = None
-    """Where that bug was reported, or can be read."""
+    """A link to the report or the source of that bug."""
     again: str = ""
-    """The command that judges it once more."""
+    """The command that judges it again."""
     seconds: float = 0.0
     times: int = 1
-    """So many like this one: lists are bounded."""
+    """The number of findings like this one, since lists are bounded."""
     details: Mapping[str, object] = field(default_factory=dict)
-    """What else its kind has to say: source and releases of a requirement, the steps of a counterexample."""
+    """More data of its kind: source and releases of a requirement, the steps of a counterexample."""
 
     @property
     def counted(self) -> Verdict | None:
-        """What it contributes to the verdict of a run: only a MUST does more than report."""
+        """Its contribution to the verdict of a run: only a MUST can fail it."""
         is_should = self.level is not Level.MUST
         match self.judgement:
             case Judgement.CONFORMS | Judgement.KNOWN:
@@ -116,13 +116,13 @@ class Finding:
         return self.judgement is Judgement.VIOLATES
 
     def to_json(self) -> Json:
-        """As in every document: `id` and `verdict` are the names that docs/schemas promises."""
+        """For every document: docs/schemas defines the names `id` and `verdict`."""
         head = {"id": self.about, "by": self.by, "level": self.level, "verdict": self.judgement}
         return {**head, **fields_of(self, "about", "judgement", "details"), **self.details}
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """The worst that any of them contributes; nothing judged at all is no answer."""
+    """The worst verdict that any of them contributes; inconclusive if nothing was judged."""
     return worst(finding.counted for finding in findings if finding.counted is not None)
 
 
@@ -131,7 +131,7 @@ def counts(findings: Iterable[Finding]) -> Counter[Judgement]:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """`58 met, 9 fail as known, 1 not judged`: what is not judged is counted and never left out."""
+    """`58 met, 9 fail as known, 1 not judged`: the findings that were not judged are always counted."""
     number = counts(findings)
     parts = [f"{number[Judgement.CONFORMS]} met"]
     parts += [f"{number[Judgement.VIOLATES]} violated"] if number[Judgement.VIOLATES] else []

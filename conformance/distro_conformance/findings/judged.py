@@ -1,7 +1,7 @@
-"""What a run of one kind of test came to: its findings, on what, and its figures.
+"""The result of a run of one kind of test: its findings, its target, and its figures.
 
-Requirements of a node, scripts beside a real server, SDKs on three nodes, mutants: each of these makes findings, and
-this is what is around them. So a verb that prints one prints all (`cli/output.py`).
+Requirements of a node, scripts beside a real server, SDKs on three nodes, and mutants all make findings, with the same
+data around them. So one function prints all of them (`cli/output.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distro_conformance.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`figures` are numbers and names worth reading that no single finding has."""
+    """`figures` are numbers and names of the whole run."""
 
     target: str
     profile: str | None

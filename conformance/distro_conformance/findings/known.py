@@ -1,9 +1,9 @@
 """Requirements that a release is known to fail: a violation with the symptom of one of its defects is `known`.
 
-That is so for reference nodes and real servers, whose release the kit knows. Which release another server speaks says
-nothing about its defects: there a file says which failures are expected (`expected`). A known failure does not fail a
-run, and one that passes does, in releases that were seen to have the defect: then the row is wrong, or the check no
-longer sees the defect. In later releases it is expected, and a pass is only reported.
+This applies to reference nodes and real servers, whose release the kit knows. The release of another server does not
+determine its defects: there a file lists the expected failures (`expected`). A known failure does not fail a run. A
+known failure that passes does, in releases that were observed with the defect: then the row is wrong, or the check no
+longer detects the defect. In later releases the failure is expected, and a pass is only reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REFERENCE_NODE, REAL_SERVER = "embedded", "nacos"
 
 
 def known_failure(requirement: str, profile: str, target_kind: str) -> RequirementSymptom | None:
-    """How a defect of the target's release shows in that requirement, if it has one."""
+    """The symptom of a defect of the target's release in that requirement, if it has one."""
     if target_kind not in (REFERENCE_NODE, REAL_SERVER):
         return None
     found = of(SYMPTOMS, requirement, profile)

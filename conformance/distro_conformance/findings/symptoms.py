@@ -1,7 +1,7 @@
-"""How known defects show in the requirements: what a check observes where a release has the defect.
+"""The symptoms of known defects in the requirements: the observations of a check where a release has the defect.
 
-A symptom is a conjunction: whatever else goes wrong with that requirement has another observation, and stays a
-violation. What is true of every violation of the requirement is no clause. Each clause has a near miss in the tests.
+A symptom is a conjunction: any other failure of that requirement has another observation, and stays a violation. A
+condition that holds in every violation of the requirement is not a clause. Each clause has a near miss in the tests.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ Shown = Clause[Observed]
 
 @dataclass(frozen=True, kw_only=True)
 class RequirementSymptom(Symptom[Observed]):
-    """`on_reference_node`: whether it shows there, too; some take a server with several threads."""
+    """`on_reference_node`: whether it shows there too; some need a server with several threads."""
 
     on_reference_node: bool = True
     needs_a_race: bool = False
-    """In real time it shows when two things meet, or an answer is quick: a pass there does not contradict the row."""
+    """In real time it shows only when two events coincide, or a reply is quick: a pass there does not contradict the
+    row."""
 
 
 def _is(name: str, value: object, sentence: str) -> Shown:
-    """Exactly this value was observed under that name."""
+    """Holds if exactly this value was observed under that name."""
     return Clause(sentence, lambda seen: name in seen and seen[name] == value)
 
 
 def _is_not(name: str, value: object, sentence: str) -> Shown:
-    """Another value, or none: a server that the kit did not start does not send it to the kit."""
+    """Holds for another value, or none: a server that the kit did not start does not send it to the kit."""
     return Clause(sentence, lambda seen: seen.get(name) != value)
 
 

@@ -1,5 +1,5 @@
-"""Findings of a check of traces: one for each violation that is listed, one for all that are only counted, one for
-those that were too many to be held against the known failures, and one for an invariant that nothing violates.
+"""Findings of a check of traces: one for each listed violation, one for all that are only counted, one for those that
+were too many to be compared with the known failures, and one for an invariant without violations.
 
 A violation that was not compared with the known failures is neither new nor known: the run stays undecided.
 """
@@ -89,6 +89,6 @@ def _of_violation(violation: Violation, found: Finding) -> Finding:
 
 
 def _first_bad(violation: Violation) -> EventReference:
-    """A violation ends with the row that should not have been, and begins with what that is compared with; but where a
-    checkpoint finds it, with what has been wrong since."""
+    """A violation ends with the wrong row, and begins with the row that it is compared with; but a violation found at a
+    checkpoint begins with the row since which the state is wrong."""
     return violation.first_event if violation.last_event.kind == Kind.CHECKPOINT else violation.last_event

@@ -1,5 +1,5 @@
-"""What can stand under test: a reference node in this process, or a real Nacos server as a child process.
+"""The nodes that can be tested: a reference node in this process, a server as a child process, or a running server.
 
-`target` says what the kit needs of either, one file per kind does it; the rest (`ports`, `releases`, `maven`, `jvm`)
-is what a real server takes to be fetched, started and stopped without leaving anything behind.
+`target` defines what the kit needs of a node; each kind of target is one file. The other modules (`ports`, `releases`,
+`maven`, ...) fetch, start and stop a real server without leaving files or processes behind.
 """

@@ -1,9 +1,9 @@
-"""A node that the kit did not start: asked which release it is, and held against what can be seen from outside.
+"""A node that the kit did not start: its release is asked for, and it is tested by what can be observed from outside.
 
-Nothing is started, stopped or told to it as one of its members: the kit is on no list of it, so it sends the kit
-nothing, and what the kit would say as a member its applications would see. It is read as a member reads (SNAPSHOT,
-QUERY), and clients of the kit come to a namespace of their own. With `allow_disruption` they come to the public one,
-and the kit says what a member says.
+The kit does not start or stop it. The kit is not on its member list, so the node sends no Distro requests to the kit,
+and the kit sends it no CHANGE, DELETE or VERIFY, since its applications would see the result. The kit reads it as a
+member reads (SNAPSHOT, QUERY), and the kit's clients use a separate namespace. With `allow_disruption` they use the
+public namespace, and the kit sends the requests of a member.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AttachedTarget:
         self.spec = f"attach:{address}"
         named = addresses_in(address)
         if len(named) > 1:
-            raise UsageError(f"one node is held against the requirements, and {self.spec} names {len(named)}")
+            raise UsageError(f"the requirements are checked on one node, and {self.spec} names {len(named)}")
         (self.address,) = named
         self.member_headers = credentials.headers
         self.client_headers = credentials.client_headers(self.address)
@@ -62,22 +62,22 @@ class AttachedTarget:
         return Limits(OWN_NAMESPACE, counts_members=False, takes_syncs=False)
 
     def fresh(self) -> Self:
-        raise TargetError(f"{self.address} was not started by the kit: there is no other one like it")
+        raise TargetError(f"{self.address} was not started by the kit: a second node like it cannot be started")
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
-        """It runs, or the first look at it says that it does not."""
+        """Nothing to do: the node runs, or the first request to it fails."""
 
     async def change_members(self, other_members: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} was not started by the kit: its member list is not changed")
+        raise TargetError(f"{self.address} was not started by the kit, so its member list is not changed")
 
     def shorten_lease(self) -> None:
-        """Its lease is theirs."""
+        """Nothing to do: the lease of an attached node is not changed."""
 
     async def suspend(self, ms: int) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} was not started by the kit: it is not stopped")
+        raise TargetError(f"{self.address} was not started by the kit, so it is not stopped")
 
     async def stop(self) -> None:
-        """It goes on."""
+        """Nothing to do: the node keeps running."""
 
 
 def addresses_in(text: str) -> tuple[str, ...]:
@@ -92,14 +92,14 @@ def addresses_in(text: str) -> tuple[str, ...]:
 
 
 def asked_profile(address: str, headers: Mapping[str, str] = NO_HEADERS) -> str:
-    """The profile of the release that a running server says it is. Raises NoReleaseError."""
+    """The profile of the release that a running server reports. Raises NoReleaseError."""
     own = [member.get("extendInfo") for member in listed_members(address, headers) if member["address"] == address]
     versions = [str(info.get("version", "")) for info in own if isinstance(info, dict)]
     for path in () if any(versions) else _STATES:
         versions += re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{path}", headers=headers) or "")
     if not any(versions):
         raise NoReleaseError(
-            f"{address} does not say which release it is; is a server there? From 3.0 on it says so to who shows the "
-            "identity (--identity) or logs in (--username); --profile says it too"
+            f"{address} does not say which release it is; is a server there? From 3.0 on it requires the identity "
+            "(--identity) or a login (--username) for that; or name the release by --profile"
         )
     return f"nacos-{numbers_of(next(filter(None, versions)))}"

@@ -1,7 +1,6 @@
-"""What takes long to fetch or build, kept in a cache directory: a thing is there as a whole, or not at all.
+"""A cache directory for things that take long to fetch or build: an entry is complete, or it does not exist.
 
-It is made beside its place and renamed, so that an interrupted start leaves nothing that a later one could mistake for
-what it wants.
+An entry is made beside its place and renamed, so that an interrupted start leaves no incomplete entry.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def cache_directory() -> Path:
 
 @contextmanager
 def made_for(place: Path) -> Iterator[Path]:
-    """A path, not there yet and alone in its directory; what is made there stands at `place` when this is left."""
+    """A path that does not exist yet, alone in its directory; on exit what was made there is moved to `place`."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as work:
         made = Path(work) / "made"

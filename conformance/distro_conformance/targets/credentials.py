@@ -1,6 +1,6 @@
-"""What a foreign server asks for: the identity of its members, and a user where authentication is on.
+"""Credentials for a foreign server: the identity of its members, and a user where authentication is on.
 
-Neither is printed anywhere: not in reports, logs, commands that are shown or errors.
+They are never printed: not in reports, logs, shown commands or errors.
 Source: docs/protocol #member-auth.
 """
 
@@ -22,7 +22,7 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """`identity` is the header of the servers among themselves, the other two are a user of the server."""
+    """`identity` is the header that the servers send to each other; the other two fields are a user of the server."""
 
     identity: ServerIdentity | None = None
     username: str | None = None
@@ -30,12 +30,12 @@ class Credentials:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Of a request that a member makes."""
+        """The headers of a member's request."""
         return NO_HEADERS if self.identity is None else {self.identity.key: self.identity.value}
 
     def client_headers(self, address: str) -> Mapping[str, str]:
-        """Of a request that a client makes to the server at this main port: a token, for which the user logs in there.
-        Without a user the identity, which a server takes in its place. Raises UsageError when the user is refused."""
+        """The headers of a client's request to the server at this main port: a token, for which the user logs in there.
+        Without a user: the identity, which a server accepts instead. Raises UsageError when the user is refused."""
         if self.username is None:
             return self.headers
         form = urllib.parse.urlencode({"username": self.username, "password": self.password}).encode()

@@ -1,4 +1,4 @@
-"""One HTTP request to a foreign or starting server: its answer, never an exception."""
+"""One HTTP request to a foreign or starting server: returns the answer, never raises."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NO_ANSWER = 0
 def asked(
     url: str, timeout_s: float = 1.0, headers: Mapping[str, str] = NO_HEADERS, data: bytes | None = None
 ) -> tuple[int, str]:
-    """Status and body of the answer, a POST where there are `data`; NO_ANSWER and nothing when there is none (yet)."""
+    """Status and body of the answer, a POST if there are `data`; NO_ANSWER and an empty body without an answer."""
     try:
         with _direct.open(urllib.request.Request(url, data, dict(headers)), timeout=timeout_s) as answer:
             return answer.status, str(answer.read().decode("utf-8", "replace"))
     except urllib.error.HTTPError as refusal:
         return refusal.code, ""
-    except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
+    except (OSError, http.client.HTTPException):  # no server listens, or it does not speak HTTP
         return NO_ANSWER, ""
 
 

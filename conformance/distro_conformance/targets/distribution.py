@@ -1,9 +1,9 @@
 """A Nacos server as it is distributed: `bin`, `conf`, and one runnable jar that contains all others.
 
-Its jars and its own classes are extracted once, into the cache, under a name that tells one build from another, with
-the class path in the order of the archive, which is the order that Spring's launcher uses: from 2.5 on a shaded
-`nacos-client` and `nacos-common` contain classes of the same names. What is configured in `conf` is not used: every
-node of a run gets a home of its own. Layout: docs/real-servers.md#where-they-come-from.
+Its jars and its own classes are extracted once, into the cache, under a name that is unique for each build. The class
+path is in the order of the archive, which is the order that Spring's launcher uses: from 2.5 on a shaded `nacos-client`
+and `nacos-common` contain classes of the same names. The configuration in `conf` is not used: every node of a run gets
+its own home. Layout: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIBRARIES, _CLASSES = "BOOT-INF/lib/", "BOOT-INF/classes/"
 
 
 def jars_in(directory: Path) -> Path:
-    """The directory with the jars: of a distribution those extracted from it, else `directory` itself.
+    """The directory with the jars: those extracted from a distribution, else `directory` itself.
 
     Raises UsageError when the runnable jar is no archive.
     """

@@ -1,7 +1,7 @@
 """The reference node as a target: in this process, on real sockets, in virtual time.
 
-Time passes only when somebody waits for it. Where many checks wait on one node, it passes when all of them do, up to
-the first instant that one of them waits for; so nobody misses anything, however long another one takes.
+Time passes only when a check waits for it. Where many checks wait on one node, time passes when all of them wait, up to
+the first instant that one of them waits for; so no check misses an event, however long another check takes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class EmbeddedClock(WithoutSlack):
         self.virtual = VirtualClock()
         self._start_ms = self.virtual.now_ms()
         self._taking_part = 0
-        self._sleepers: list[tuple[int, asyncio.Future[None]]] = []  # until when, and who
+        self._sleepers: list[tuple[int, asyncio.Future[None]]] = []  # until when, and the future of the waiting check
         self._passing: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
         return self.virtual.now_ms() - self._start_ms
 
     async def pass_ms(self, ms: int) -> None:
-        """Raises TargetError when the node itself fails on the way: a defect, but no answer to what was asked."""
+        """Raises TargetError when the node itself fails meanwhile: a defect, but not an answer to the check."""
         if not self._taking_part:
             await self._advance(ms)
             return
@@ -65,7 +65,7 @@ class EmbeddedClock(WithoutSlack):
             self._passing = asyncio.create_task(self._pass(), name="virtual time")
 
     async def _pass(self) -> None:
-        """To the first instant that somebody waits for; who waits for it goes on."""
+        """Advance to the first instant that a check waits for, and resume the checks that wait for it."""
         due_ms = min(until_ms for until_ms, _ in self._sleepers)
         failure: TargetError | None = None
         try:
@@ -81,7 +81,7 @@ class EmbeddedClock(WithoutSlack):
                 awake.set_result(None)
             else:
                 awake.set_exception(TargetError(str(failure)))
-        asyncio.get_running_loop().call_soon(self._pass_if_all_wait)  # whoever was due may have given up meanwhile
+        asyncio.get_running_loop().call_soon(self._pass_if_all_wait)  # a due check may have been cancelled meanwhile
 
     async def _advance(self, ms: int) -> None:
         try:
@@ -113,7 +113,7 @@ class EmbeddedTarget:
             raise no_mutant("node", mutant)
         self._sound, self._mutant = profile_named(profile) if isinstance(profile, str) else profile, mutant
         suited = self._sound.acquainted() if acquainted else self._sound
-        self._profile = with_mutant(suited, mutant)  # last: nothing repairs what is broken on purpose
+        self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
@@ -144,7 +144,7 @@ class EmbeddedTarget:
         other_members: Sequence[str],
         on_progress: OnProgress,
         *,
-        until_loaded: bool = True,  # noqa: ARG002 - it loads while it starts, unless a member keeps it waiting
+        until_loaded: bool = True,  # noqa: ARG002 - it loads while it starts, unless a member delays the load
     ) -> None:
         members = (self.address, *other_members) if other_members or self._options is None else ()
         config = NodeConfig(port=self._port, members=members, profile=self._profile, options=self._node_options)
@@ -163,7 +163,7 @@ class EmbeddedTarget:
         await self.clock.virtual.settle()
 
     def shorten_lease(self) -> None:
-        """A lease costs nothing in virtual time."""
+        """Nothing to do: a lease takes no real time here."""
 
     async def suspend(self, ms: int) -> None:
         self.clock.virtual.jump(ms)

@@ -1,7 +1,7 @@
-"""The identity of the clusters that the kit starts: what their members, played ones too, show each other.
+"""The identity of the clusters that the kit starts: the header that members, also played ones, send to each other.
 
-From 3.0 on a node lets nobody in as a member who does not show it, so a cluster without one cannot work; older releases
-ask no member. Source: docs/protocol #member-auth.
+From 3.0 on a node refuses requests of a member without it, so a cluster needs one; older releases do not check it.
+Source: docs/protocol #member-auth.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 def options_for(profile: Profile) -> NodeOptions:
-    """Of a node whose profile has to be satisfied."""
+    """The options of a node with this profile."""
     is_asked = profile.inner_auth is InnerAuth.ALL_MEMBERS_3X
     return NodeOptions(identity=IDENTITY) if is_asked else DEFAULT_OPTIONS
 
 
 def headers_of(options: NodeOptions) -> Mapping[str, str]:
-    """What a member of the cluster of such a node puts into its requests."""
+    """The headers that a member sends in its requests to such a node."""
     return NO_HEADERS if options.identity is None else {options.identity.key: options.identity.value}

@@ -1,8 +1,8 @@
 """Runs a command that dies together with the process that started it: `python leash.py PARENT_PID COMMAND…`.
 
-A server under test must not outlive the kit, even when the kit is killed and no `finally` runs. Linux offers that to
-the child itself, between fork and exec; done here, in a small program of its own, because code that Python runs
-between fork and exec can deadlock in a process with threads (and gRPC has many). Elsewhere the command just runs.
+A server under test must not outlive the kit, even when the kit is killed and no `finally` runs. On Linux the child can
+ask for that between fork and exec. A separate small program does it, because code that Python runs between fork and
+exec can deadlock in a process with threads (and gRPC has many). On other systems the command just runs.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ def main() -> None:
     parent, *command = sys.argv[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != int(parent):  # it died before the line above
+        if os.getppid() != int(parent):  # the parent ended before the line above
             sys.exit(1)
     try:
         os.execvp(command[0], command)

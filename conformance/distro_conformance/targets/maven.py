@@ -16,15 +16,15 @@ from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
 
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the one Maven 3 takes by default
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the default of Maven 3
 _RESOLVE_TIMEOUT_S = 900.0
 _JARS_PER_LINE = 10
 ORDER, CLASSES = "class-path.txt", "classes"
-"""In a directory of jars: the file that names the class path, one entry a line, and the server's classes in no jar."""
+"""In a directory of jars: the file with the class path, one entry a line, and the server's classes outside jars."""
 
 
 async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
-    """The directory with all jars of a release; Maven runs when the cache has none.
+    """The directory with all jars of a release; Maven fetches them when they are not in the cache.
 
     Raises TargetError, in one line, when Maven is missing or cannot resolve them.
     """
@@ -39,7 +39,7 @@ async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
 
 
 async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
-    """One jar without what it needs, `group:name:version`. Raises TargetError as `jars_of` does."""
+    """One jar without its dependencies, `group:name:version`. Raises TargetError as `jars_of` does."""
     group, name, version = coordinates.split(":")
     jar = cache_directory() / "agents" / f"{name}-{version}.jar"
     if jar.is_file():
@@ -54,8 +54,8 @@ async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
 
 
 def class_path(jars: Path) -> str:
-    """In the order that the directory names (of a distribution), else every jar by name, but hessian 4 before
-    hessian 3: both are needed, and they share class names (docs/real-servers.md#starting)."""
+    """In the order of the directory's class path file (of a distribution), else every jar by name, but hessian 4
+    before hessian 3: both are needed, and they share class names (docs/real-servers.md#starting)."""
     if (order := jars / ORDER).is_file():
         ordered = [jars / name for name in order.read_text(encoding="utf-8").splitlines()]
     else:
@@ -64,7 +64,7 @@ def class_path(jars: Path) -> str:
 
 
 async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -> None:
-    """Into `jars`, with Maven's own file beside it."""
+    """Fetch the jars into `jars`, with the pom beside the directory."""
     maven = shutil.which("mvn")
     if maven is None:
         raise TargetError(
@@ -89,7 +89,7 @@ async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -
 
 
 async def _follow(process: asyncio.subprocess.Process, on_progress: OnProgress) -> str:
-    """Tell how far the download is; returns Maven's first complaint."""
+    """Report the progress of the download; returns Maven's first error."""
     assert process.stdout is not None
     complaint, jars = "", 0
     async for raw in process.stdout:

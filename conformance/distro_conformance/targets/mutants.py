@@ -1,6 +1,6 @@
-"""Where a mutant is: built into the model, into the reference node, or read into a real server as rules.
+"""The levels of a mutant: built into the model, into the reference node, or loaded into a real server as rules.
 
-The three share their names, and few names are in all of them; whoever asks at the wrong place is told the right one.
+The levels share their names, and few names exist at all levels; an error for the wrong level names the right one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def mutants_at() -> Mapping[str, Collection[str]]:
 
 
 def no_mutant(level: str, mutant_id: str) -> UsageError:
-    """What is said to who wants a mutant that this level does not have."""
+    """The error for a mutant that this level does not have."""
     levels = [each for each, known in mutants_at().items() if mutant_id in known]
     if levels:
         have = f"{' and '.join(_WHOSE[each] for each in levels)} {'has' if len(levels) == 1 else 'have'} it"
@@ -32,7 +32,7 @@ def no_mutant(level: str, mutant_id: str) -> UsageError:
 
 
 def with_hint(error: Exception) -> Exception:
-    """The same for who has asked a library, which knows of its own mutants only; any other error as it is."""
+    """The same error for a library's look-up error, which knows its own mutants only; other errors unchanged."""
     match error:
         case NotOfModelError():
             return no_mutant("model", error.mutant_id)

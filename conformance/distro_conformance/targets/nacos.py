@@ -1,7 +1,7 @@
-"""A real Nacos server on loopback: started as docs/real-servers.md#starting tells, ready, stopped, cleaned up.
+"""A real Nacos server on loopback: started as described in docs/real-servers.md#starting, stopped and cleaned up.
 
-What it is given is in `nacos_home.py`; here is its life. Everything a server writes goes into a home directory of its
-own, which is removed at the end and kept when the start fails.
+`nacos_home.py` has its configuration; this module has its life cycle. A server writes all its files into its own home
+directory, which is removed at the end and kept when the start fails.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import Connection
 
 NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
-"""Where a server lists its members: up to 2.5 and, as 3.x answers 410 there, from 3.0 on."""
+"""The paths of the member list: up to 2.5, and from 3.0 on (3.x answers 410 on the first)."""
 _EXCEPTION = re.compile(r'(?:Caused by: |Exception in thread "[^"]*" )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b')
 _INTERRUPTED = "java.lang.InterruptedException"
 READY_WITHIN_S = 300.0
-"""A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
+"""A start takes 5 s on an idle machine, and minutes on a busy one."""
 
 
 def _silent(_: str) -> None: ...
@@ -43,7 +43,7 @@ def _silent(_: str) -> None: ...
 async def nacos_servers(
     release: str, ports: Sequence[int], on_progress: OnProgress = _silent, jvm_options: Sequence[str] = ()
 ) -> tuple[NacosServer, ...]:
-    """At these base ports, each other's members, not started yet."""
+    """Servers at these base ports, members of one cluster, not started yet."""
     members = [f"{HOST}:{port}" for port in ports]
     found = nacos_release(release)
     jars = await jars_of(found, on_progress)
@@ -62,7 +62,7 @@ async def nacos_servers(
 
 
 class NacosServer(ServerProcess):
-    """The home directory is kept when a start failed: then the user wants to look at it."""
+    """The home directory is kept when a start failed, so that the user can read its logs."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class NacosServer(ServerProcess):
         self._loads_before = 0
 
     async def start(self, *, until_loaded: bool = True) -> None:
-        """Returns when the server is up and, unless told otherwise, its Distro data are loaded.
+        """Returns when the server is up and, with `until_loaded`, its Distro data are loaded.
 
         Raises TargetError with the last log lines and the home directory, which `close` then keeps.
         """
@@ -112,7 +112,7 @@ class NacosServer(ServerProcess):
         return self.home / "logs" / f"{name}.log"
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        """Into the file that it watches; also for its next start."""
+        """Write the list into the file that the server watches; it also counts for its next start."""
         self._members = tuple(addresses)
         write_home(self.home, self.release, self._members)
 
@@ -131,17 +131,17 @@ class NacosServer(ServerProcess):
         return self._loads() > self._loads_before
 
     async def _is_started(self) -> bool:
-        """It may be up, and have loaded, and refuse every request all the same."""
+        """Whether it accepts requests: a server that is up and loaded may still refuse every request."""
         connection = Connection.bare(self.sdk_address)
         try:
             return (await connection.ask("ServerCheckRequest", {"headers": {}})).type == "ServerCheckResponse"
-        except grpc.aio.AioRpcError:  # nobody listens there yet
+        except grpc.aio.AioRpcError:  # the port is not open yet
             return False
         finally:
             await connection.close()
 
     def _loads(self) -> int:
-        """How often it has loaded, in all its lives: a home keeps its logs over a restart."""
+        """The number of its loads since its first start: a home keeps its logs over a restart."""
         return _read(self.log("protocol-distro")).count(self.release.loaded_line)
 
     def _failed(self, what: str) -> TargetError:
@@ -164,8 +164,8 @@ def listed_members(address: str, headers: Mapping[str, str] = NO_HEADERS) -> Seq
 
 
 def reason_in(log: str) -> str:
-    """The innermost exception of the last stack trace, else the last lines. Threads of a server that gives up are
-    interrupted; why, their own stack traces do not say."""
+    """The innermost exception of the last stack trace, else the last lines. A server that gives up interrupts its
+    threads; their stack traces do not contain the reason."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     exceptions = [line for line in lines if _EXCEPTION.match(line) and not line.startswith(_INTERRUPTED)]
     return (exceptions[-1] if exceptions else " | ".join(lines[-3:]))[:600]
@@ -179,7 +179,7 @@ def _read(path: Path) -> str:
 
 
 def release_and_jars(text: str) -> tuple[Path | None, NacosRelease]:
-    """A directory is known by its slash or by being there; its release by the name of the naming jar."""
+    """A text with a slash, or of an existing path, names a directory; the naming jar's name has its release."""
     named = Path(text)
     if not text or ("/" not in text and not named.is_dir()):
         return None, nacos_release(text)

@@ -1,4 +1,4 @@
-"""What a real Nacos server is given: its configuration files, its system properties, its command line.
+"""The configuration of a real Nacos server: its files, its system properties, its command line.
 
 `NamingApp` alone lacks what the console module does at start, hence the bean file: without it every HTTP API answers
 501. Authentication is off, everything is bound to loopback as far as Nacos allows. Source: docs/real-servers.md
@@ -19,12 +19,12 @@ from distro_conformance.verdict import TargetError
 
 LEASE_KEY = "nacos.naming.client.expired.time"
 LOAD_RETRY_MS = 1000
-"""Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
+"""Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is retried after this time."""
 
 _STARTS_SOON = "-XX:TieredStopAtLevel=1"
-"""Without its optimising compiler a server is up after half the processor time (4.4 s instead of 8.7 s for 2.2.4)."""
+"""Without the optimising compiler a start takes half the processor time (4.4 s instead of 8.7 s for 2.2.4)."""
 ALL_COMPILERS = "-XX:TieredStopAtLevel=4"
-"""For a server that is measured."""
+"""For a server whose performance is measured."""
 
 _NO_SECURITY = (
     "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
@@ -33,7 +33,8 @@ _NO_SECURITY = (
 
 
 def write_home(home: Path, release: NacosRelease, members: Sequence[str]) -> None:
-    """Member list, bean file and whatever the release wants besides. A whole server is alone and has its own beans."""
+    """Write the member list, the bean file and other files of the release. A whole server has no other members and has
+    its own beans."""
     beans = {} if release.auth_configs is None else {"beans.xml": _beans(release)}
     of_naming = {"conf/cluster.conf": "".join(f"{member}\n" for member in members), **beans}
     files = {**({} if release.is_whole else of_naming), **release.home_files}
@@ -71,7 +72,7 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
     common = {
         "nacos.home": str(home),
         "user.home": str(home),
-        "java.io.tmpdir": str(home),  # what a killed server leaves there goes with its home
+        "java.io.tmpdir": str(home),  # files of a killed server are removed with its home
         "nacos.server.ip": HOST,
         "com.alibaba.nacos.client.local.ip": HOST,
         "com.alibaba.nacos.client.naming.local.ip": HOST,
@@ -97,7 +98,7 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
 
 
 def _beans(release: NacosRelease) -> str:
-    """What the console module would have defined (docs/real-servers.md#starting)."""
+    """The beans that the console module would define (docs/real-servers.md#starting)."""
     scanned = "".join(
         f"""
   <bean class="org.springframework.beans.factory.config.MethodInvokingBean">

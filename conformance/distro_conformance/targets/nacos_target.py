@@ -17,7 +17,7 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 
 LEASE_MS = 40_000
-"""Shortened from 180 s, so that a lease can be seen to end; 2.0.x does not read it at start
+"""Shortened from 180 s, so that a check can observe the end of a lease; 2.0.x does not read it at start
 (docs/real-servers.md#starting).
 """
 
@@ -25,10 +25,10 @@ _TAKES_A_LEASE = Span(since="2.2.0")
 
 
 class NacosTarget(ServedTarget):
-    """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there, or those of
-    a distribution.
+    """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` uses the jars of the directory, or of a
+    distribution.
 
-    `mutant`: rules that change what the server does (rules.py); `fired` is known once it has stopped."""
+    `mutant`: rules that change the behaviour of the server (`real_mutants.py`); `fired` is known after its stop."""
 
     kind = "nacos"
 
@@ -52,7 +52,7 @@ class NacosTarget(ServedTarget):
     def fresh(self) -> Self:
         other = type(self)(self.spec.partition(":")[2], self.profile, self._mutant)
         other.fired, other.clock = self.fired, self.clock
-        other._takes_lease = False  # what a snapshot brought has to outlive a start on a busy machine
+        other._takes_lease = False  # copies from a snapshot must outlive a start on a busy machine
         return other
 
     def shorten_lease(self) -> None:

@@ -1,9 +1,9 @@
-"""Base ports whose whole family is free, and which no other process that chooses by this module is given.
+"""Base ports whose whole family is free, and that this module hands out to no other process.
 
 A Nacos member is named after one port and listens on up to four: P (HTTP), P+1000 (SDK), P+1001 (cluster) and
-P-1000 (JRaft). So two members on one host can collide although their base ports differ, and "is P free" is the wrong
-question. A family that is free now may be taken a moment later: so each process chooses from a slice of its
-own (`distro_impl.ports`). Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
+P-1000 (JRaft). So two members on one host can collide although their base ports differ, and a check of P alone is not
+enough. A family that is free now may be taken a moment later: so each process chooses from its own slice
+(`distro_impl.ports`). Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from distro_protos.addresses import parse_address
 SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
 _LOWEST, _HIGHEST = 11_000, 29_000  # the highest of a family stays below the ports that systems give to outgoing calls
-_random = random.SystemRandom()  # whoever seeds the other one, as property tests do, would get the same ports again
+_random = random.SystemRandom()  # tests that seed `random` would get the same ports again
 _handed_out: deque[int] = deque(maxlen=100)
-"""Base ports that were given lately. Who got one binds it only when its process is up, seconds later; clusters that are
-started side by side would else be given overlapping families in the meantime."""
+"""Base ports that were handed out lately. A server binds its ports only when its process is up, seconds later; clusters
+that are started side by side would otherwise get overlapping families in the meantime."""
 
 
 def family(base: int) -> frozenset[int]:
@@ -31,15 +31,15 @@ def family(base: int) -> frozenset[int]:
 
 
 def with_offset(address: str, offset: int) -> str:
-    """`host:P` of a member to the address of another of its servers."""
+    """From `host:P` of a member to the address of another of its ports."""
     return str(parse_address(address).moved(offset))
 
 
 def free_base_ports(count: int = 1, *, beside: Collection[int] = (), above: int = 0) -> tuple[int, ...]:
-    """Base ports whose families are free now and overlap with none that was given lately nor with those of `beside`.
+    """Base ports whose families are free now and do not overlap with recent ones or with those of `beside`.
 
-    All are higher than `above`; whichever port that is of those that are given, there are some.
-    Raises TargetError when none are to be found.
+    All are higher than `above`, which may be any port that this function returns. Raises TargetError when there are not
+    enough free families.
     """
     lowest, highest = (above - above % PERIOD, _HIGHEST + PERIOD) if above else (_LOWEST, _HIGHEST)
     candidates = [
@@ -53,7 +53,7 @@ def free_base_ports(count: int = 1, *, beside: Collection[int] = (), above: int 
             return chosen
         if not _handed_out:
             raise TargetError(f"no {count} free port families above {max(lowest, above)}; stop what listens there")
-        _handed_out.popleft()  # whoever got it has bound it by now, if anybody
+        _handed_out.popleft()  # its server has bound it by now, or was never started
 
 
 def _apart(candidates: Iterable[int], count: int, others: Iterable[int]) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ def _apart(candidates: Iterable[int], count: int, others: Iterable[int]) -> tupl
 
 
 def _remainders() -> range:
-    """Those whose families stay in the slice of this process, beside those of its own nodes; all where it has none."""
+    """The remainders whose families stay in the slice of this process, beside its own nodes; all if it has no slice."""
     owned = owned_slice()
     return range(PERIOD) if owned is None else range(owned + MAIN_PORTS, owned + SLICE - 1)
 
@@ -79,7 +79,7 @@ def first_taken(base: int) -> int | None:
 
 
 def require_free(base: int) -> None:
-    """Raises TargetError that names the port and what it is needed for."""
+    """Raises TargetError with the port and its use."""
     taken = first_taken(base)
     if taken is not None:
         use = _OFFSETS[taken - base]
@@ -87,5 +87,5 @@ def require_free(base: int) -> None:
 
 
 def _is_free(port: int) -> bool:
-    """On the wildcard address and on loopback: real servers bind both."""
+    """Free on the wildcard address and on loopback: real servers bind both."""
     return 0 <= port <= MAX_PORT and all(is_free(host, port) for host in ("0.0.0.0", "127.0.0.1"))

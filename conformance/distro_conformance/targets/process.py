@@ -1,16 +1,16 @@
-"""Any server that takes a member list, started as a process: what its description file or command says.
+"""Any server that takes a member list, started as a process by a description file or a command.
 
 A description is a small TOML file. Its texts may hold `{port}`, `{sdk_port}`, `{cluster_port}`, `{address}`,
-`{members}` (all of them, with commas), `{home}` (a directory of its own, removed at the end) and `{offset}` (what the
-server adds to a peer's port when it connects to it: with it the kit can stand between the members).
+`{members}` (all of them, with commas), `{home}` (its own directory, removed at the end) and `{offset}` (the number that
+the server adds to a peer's port when it connects: with it the kit can put links between the members).
 
     command = ["java", "-jar", "server.jar", "--server.port={port}"]
     member = ["--member", "{member}"]        # added to the command for each other member
-    profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins; default: as it says itself
-    lacks = ["http", "batch"]                # features that it does not have: what needs them does not apply
+    profile = "nacos-2.2.4"                  # the expected behaviour; --profile wins; default: as the server reports
+    lacks = ["http", "batch"]                # missing features: requirements that need them do not apply
     [environment]                            # beside that of the kit
     [files]                                  # path below {home} = content; {member_lines} is one member a line
-    [identity]                               # what its members show each other; --identity wins
+    [identity]                               # header that members send to each other; --identity wins
     key = "cluster"
     value = "is-ours"
     [ready]                                  # until then it counts as starting; default: its SDK port takes a client
@@ -56,7 +56,7 @@ _READY_KEYS = {"line": str, "http": str, "seconds": int}
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """How a server is started. `directory` is where its command runs."""
+    """How a server is started. `directory` is the working directory of its command."""
 
     command: tuple[str, ...]
     directory: Path
@@ -72,22 +72,22 @@ class Description:
 
     @property
     def takes_offset(self) -> bool:
-        """Whether it can be told to look for its peers at our links."""
+        """Whether it can be configured to connect to its peers over the kit's links."""
         texts = (*self.command, *self.member, *self.environment.values(), *self.files.values())
         return any("{offset}" in text for text in texts)
 
     def shown(self, credentials: Credentials) -> Credentials:
-        """With its own identity, where the user names none."""
+        """The credentials with the server's own identity, if the user names none."""
         return credentials if credentials.identity is not None else replace(credentials, identity=self.identity)
 
     @property
     def rereads_members(self) -> bool:
-        """Whether a server that runs can hear of another list: from a file that names the members."""
+        """Whether a running server can read a changed member list: from a file that names the members."""
         return any("{members}" in text or "{member_lines}" in text for text in self.files.values())
 
 
 def description_of(text: str) -> Description:
-    """What stands after `process:`, a description file or a command. Raises UsageError."""
+    """From the text after `process:`, a description file or a command. Raises UsageError."""
     if not text.strip():
         raise UsageError(f"process: needs a description, process:FILE{SUFFIX}, or a command with {{port}} in it")
     if not text.endswith(SUFFIX):
@@ -134,10 +134,10 @@ def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: P
 def _checked(described: Description, name: str) -> Description:
     if not described.command:
         raise UsageError(
-            f"{name}: there is no 'command' to start the server; it (or a file) has to say {{port}}, where to listen"
+            f"{name}: there is no 'command' to start the server; it (or a file) must contain {{port}}, where to listen"
         )
     if not any("{port}" in text for text in (*described.command, *described.files.values())):
-        raise UsageError(f"{name}: the command (or a file) has to say {{port}}, where the server shall listen")
+        raise UsageError(f"{name}: the command (or a file) must contain {{port}}, where the server shall listen")
     texts = (*described.command, *described.environment.values(), *described.files.values(), described.ready_line or "")
     _refuse_misspelt(texts, PLACEHOLDERS, name)
     _refuse_misspelt(described.member, (*PLACEHOLDERS, "member"), name)
@@ -152,8 +152,8 @@ def _checked(described: Description, name: str) -> Description:
 
 
 def _refuse_misspelt(texts: Iterable[str], known: Sequence[str], name: str) -> None:
-    """What looks like a placeholder is one: filled by nobody it would start the server with nonsense. Braces of others
-    follow a `$`, a `%` or a word, are doubled, or hold more than small letters."""
+    """Refuse texts that look like a placeholder and are unknown: they would reach the server unfilled. Other braces
+    follow a `$`, a `%` or a word, are doubled, or contain more than small letters."""
     for found in re.findall(r"(?<![\w$%{])\{([a-z_]+)\}", "\n".join(texts)):
         if found not in known:
             there_are = ", ".join(f"{{{each}}}" for each in known)
@@ -162,12 +162,12 @@ def _refuse_misspelt(texts: Iterable[str], known: Sequence[str], name: str) -> N
 
 @cache
 def profile_of(text: str, credentials: Credentials = NO_CREDENTIALS) -> str:
-    """What the description says, else the release that the server says it is, for which it is started once, alone;
-    `strict` where it does not say. Raises TargetError when it does not start."""
+    """The profile of the description, else the release that the server reports, for which it is started once, alone;
+    `strict` if it reports none. Raises TargetError when it does not start."""
     described = description_of(text)
     if described.profile is not None:
         return described.profile
-    with ThreadPoolExecutor(1) as thread:  # whoever asks may be in an event loop
+    with ThreadPoolExecutor(1) as thread:  # the caller may run in an event loop
         return thread.submit(asyncio.run, _asked(described, described.shown(credentials))).result()
 
 
@@ -185,14 +185,14 @@ async def _asked(described: Description, credentials: Credentials) -> str:
 
 
 class ProcessServer(ServerProcess):
-    """What a description says, at a base port."""
+    """The described server, at a base port."""
 
     def __init__(self, described: Description, port: int, members: Sequence[str], offset: int | None = None) -> None:
         super().__init__("process", port, members)
         self._described, self._offset = described, offset
 
-    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
-        """Returns when it is ready. Raises TargetError with what it wrote last."""
+    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - the kit cannot know it
+        """Returns when it is ready. Raises TargetError with its last output."""
         require_free(self.port)
         self._write_files()
         described = self._described
@@ -206,12 +206,12 @@ class ProcessServer(ServerProcess):
         await self._run(command, described.directory, described.ready_seconds, self._is_ready, environment=environment)
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        """Into the files that name them; whether the server watches them is its own matter."""
+        """Write the files that name the members; the server may watch them or not."""
         self._members = tuple(addresses)
         self._write_files()
 
     async def members(self) -> Mapping[str, str]:
-        """All as UP: only the protocol tells, and a server need not have an API for it."""
+        """All as UP: a server need not have an API for member states."""
         return dict.fromkeys(self._members, "UP")
 
     async def _is_ready(self) -> bool:
@@ -297,5 +297,5 @@ class ProcessTarget(ServedTarget):
 
     async def change_members(self, other_members: Sequence[str]) -> None:
         if not any("{member" in text for text in self._described.files.values()):
-            raise TargetError(f"{self.spec} is given its members once, and in no file")
+            raise TargetError(f"{self.spec} gets its members at its start only, and in no file")
         await super().change_members(other_members)

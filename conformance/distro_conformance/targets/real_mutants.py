@@ -1,9 +1,9 @@
-"""Mutants of a real server: rule files that an agent reads into it at start.
+"""Mutants of a real server: rule files that an agent loads into it at start.
 
-Each file of `byteman/` is one mutant: a comment that says in a sentence what the server does wrong, and rules that make
-it so. The sentences are those of the protocol reference and its defects, turned round. Classes and methods
-are those of 2.2.4. What a rule does begins with a line on the server's console, `fired ID`: a rule that fits nothing is
-passed over without a word, and then whoever lives is no survivor.
+Each file of `byteman/` is one mutant: a comment with one sentence about the wrong behaviour, and the rules that cause
+it. The sentences are negated statements of the protocol reference, and its defects. Classes and methods are those of
+2.2.4. Each rule first writes a line to the server's console, `fired ID`: the agent silently ignores a rule that matches
+nothing, and then a mutant that is not noticed does not count as a survivor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RULES = Path(__file__).with_name("byteman")
 
 @dataclass(frozen=True, slots=True)
 class RealMutant:
-    """`text` says what the server does wrong; `path` holds the rules."""
+    """`text`: the wrong behaviour of the server; `path`: the rules."""
 
     id: str
     text: str
@@ -31,7 +31,7 @@ class RealMutant:
 
 @cache
 def real_mutants() -> dict[str, RealMutant]:
-    """By id, which is the name of the file."""
+    """By id, which is the file name."""
     found = {}
     for path in sorted(_RULES.glob("*.btm")):
         first = path.read_text("utf-8").splitlines()[0]
@@ -40,20 +40,20 @@ def real_mutants() -> dict[str, RealMutant]:
 
 
 async def agent_options(mutant_id: str, on_progress: OnProgress) -> list[str]:
-    """What the server's Java is given besides. Raises TargetError without Maven."""
+    """Additional options of the server's Java. Raises TargetError without Maven."""
     jar = await artifact(AGENT, on_progress)
     return [f"-javaagent:{jar}=script:{real_mutants()[mutant_id].path},boot:{jar}"]
 
 
 @dataclass
 class Fired:
-    """What became of the rules on all servers that were started with them: how often one fired, and why not."""
+    """The rules on all servers that were started with them: how often one fired, or why it did not."""
 
     times: int = 0
     complaint: str = ""
 
     def add(self, console: str) -> None:
-        """Of a server that has been stopped."""
+        """Add the console of a stopped server."""
         self.times += len(re.findall(r"^fired \S+$", console, re.MULTILINE))
         complaint = re.search(
             r"^.*(?:TypeException|ExecuteException|ParseException|ERROR : ).*$", console, re.MULTILINE

@@ -1,4 +1,4 @@
-"""The kinds of target there are: from the text of `--target` to an object, nothing started yet."""
+"""The kinds of target: from the text of `--target` to an object; no node is started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMS: Mapping[str, str] = {
     "process:COMMAND": "the same by a command that holds {port} and {members}",
     "attach:HOST:PORT,…": "what runs already, in a namespace of our own; nothing of it is stopped or cut",
 }
-"""What can be written, and what it is."""
+"""The forms of `--target`, with a description."""
 
 
 def resolve_target(
@@ -32,16 +32,16 @@ def resolve_target(
     allow_disruption: bool = False,
     credentials: Credentials = NO_CREDENTIALS,
 ) -> Target:
-    """The target that a `--target` text names. Nothing is started yet, but for a process that is asked what it is.
+    """The target that a `--target` text names. Only a described process is started, to ask for its release.
 
     `credentials` are for servers that the kit has not configured.
-    `profile` None means the target's own: `strict` for `embedded`, for a real server the release that it says it is.
+    `profile` None means the target's own: `strict` for `embedded`, for a real server the release that it reports.
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
     """
     kind, _, rest = spec.partition(":")
     if mutant is not None and kind in ("process", "attach"):
         raise UsageError(f"the target {spec} has no mutants; they are built into the embedded node only")
-    if profile is not None and kind != NacosTarget.kind:  # that has one release, and knows which
+    if profile is not None and kind != NacosTarget.kind:  # which has one release, and knows it
         listed_profile(profile)
     match kind:
         case "embedded" if rest:
@@ -58,7 +58,7 @@ def resolve_target(
 
 
 def require_own(target: Target) -> Target:
-    """One that can be started with members of the kit. Raises UsageError."""
+    """Require a target that can be started with members of the kit. Raises UsageError."""
     if not target.limits.counts_members:
         raise UsageError(f"{target.spec} was not started by the kit; this needs a node that the kit starts")
     return target

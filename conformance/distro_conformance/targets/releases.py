@@ -1,7 +1,7 @@
-"""The Nacos releases that can be started, and what each needs beside its jars.
+"""The Nacos releases that can be started, and the needs of each beside its jars.
 
-One row per release. The project's own server modules are not in the public Maven repository; these coordinates are
-faithful re-publications, compared class by class. A row without coordinates is for distributions that a user has.
+One row per release. The server modules of Nacos are not in the public Maven repository; these coordinates are
+faithful re-publications, compared class by class. A row without coordinates is for a distribution of the user.
 Source: docs/real-servers.md#where-they-come-from.
 """
 
@@ -22,9 +22,9 @@ _LOAD_RETRY_2_1 = "nacos.naming.clean.loadDataRetryDelayMillis"
 
 @dataclass(frozen=True, slots=True)
 class NacosRelease:
-    """`group` None: it is published nowhere. `auth_configs` None: the main class defines all beans. `proxied_beans`:
-    interfaces of the console module that must exist although nobody calls them with auth off. `ready_text`: in the
-    answer to `ready_path` once the server is up. `member_headers`: what members have to put into their requests."""
+    """`group` None: it is not published. `auth_configs` None: the main class defines all beans. `proxied_beans`:
+    interfaces of the console module that must exist although they are not called with auth off. `ready_text`: in the
+    answer to `ready_path` once the server is up. `member_headers`: headers that members must send."""
 
     version: str
     group: str | None
@@ -39,11 +39,11 @@ class NacosRelease:
     proxied_beans: tuple[str, ...] = ()
     jvm_properties: dict[str, str] = field(default_factory=dict)
     home_files: dict[str, str] = field(default_factory=dict)  # path below the home directory -> content
-    excluded: tuple[str, ...] = ()  # artifacts (group:name) that the server does without
-    managed: tuple[str, ...] = ()  # artifacts (group:name:version) of which Maven would take too old ones
+    excluded: tuple[str, ...] = ()  # artifacts (group:name) that the server does not need
+    managed: tuple[str, ...] = ()  # artifacts (group:name:version) for which Maven would choose a too old version
     artifact_name: str | None = None
     schema: str | None = None
-    """In the jar of the console: what the database of a whole server is made from. None: this is naming alone."""
+    """In the jar of the console: the schema of a whole server's database. None: naming alone."""
 
     @property
     def is_whole(self) -> bool:
@@ -64,7 +64,7 @@ class NacosRelease:
 
     @property
     def directory(self) -> str:
-        """Of its jars, in the cache."""
+        """The directory of its jars in the cache."""
         return f"{self.version}-whole" if self.is_whole else self.version
 
 
@@ -121,7 +121,7 @@ OF_3 = NacosRelease(
     },
     home_files={"conf/derby-schema.sql": _EMPTY_SCHEMA},
 )
-"""Started whole but for the console. Requests of members without the identity get 403 once all members are of 3.x."""
+"""Started whole except for the console. Members' requests without the identity get 403 once all members are 3.x."""
 
 
 _NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "com.mysql:mysql-connector-j", "org.springframework:spring-test")
@@ -138,12 +138,12 @@ WHOLE_RELEASES: dict[str, NacosRelease] = {
     ),
     "2.3.2": NacosRelease("2.3.2", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA),
 }
-"""Servers with console and users, by the release that they stand for. There is no whole 2.2.4; 2.2.3 differs from it in
-three classes, and in none of what such a server is fetched for."""
+"""Servers with console and users, by the release that they represent. There is no whole 2.2.4; 2.2.3 differs from it in
+three classes, none of which matters for the use of such a server."""
 
 
 def nacos_release(version: str) -> NacosRelease:
-    """Raises UsageError that lists the known releases, and says how to get one that Maven has not."""
+    """Raises UsageError that lists the known releases, and says how to build a release that Maven does not have."""
     try:
         return named("Nacos release", RELEASES, version)
     except UsageError as error:
@@ -151,8 +151,8 @@ def nacos_release(version: str) -> NacosRelease:
 
 
 def release_like(version: str) -> NacosRelease:
-    """Of whose jars somebody has a directory: what is not listed needs what the last listed one before it does, of the
-    same generation (2.2) if there is any, be it a later one. Raises UsageError for a text that is no release."""
+    """The row for a directory of jars: an unlisted release has the needs of the last listed release before it, of the
+    same generation (2.2) if there is one, even a later one. Raises UsageError for a text that is no release."""
     asked = release_of(f"nacos-{numbers_of(version)}") or ()
     numbered = {release_of(f"nacos-{each.version}") or (): each for each in (*RELEASES.values(), OF_3)}
     alike = [number for number in numbered if number[:2] == asked[:2]] or list(numbered)

@@ -1,4 +1,4 @@
-"""A node under test that is a server process of ours: what a real Nacos and a described server have in common."""
+"""A node under test in a server process that the kit starts: common code of real Nacos and described servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distro_conformance.waiting import RealClock
 
 
 class ServedTarget:
-    """In real time, at a port that is chosen when this is made."""
+    """A node in real time, at a port that is chosen when this object is made."""
 
     member_headers: Mapping[str, str] = NO_HEADERS
     client_headers: Mapping[str, str] = NO_HEADERS
@@ -44,7 +44,7 @@ class ServedTarget:
         await self._server.change_members(sorted((self.address, *other_members)))
 
     def shorten_lease(self) -> None:
-        """Nobody knows how, in general."""
+        """Nothing to do: there is no general way."""
 
     async def suspend(self, ms: int) -> None:
         assert self._server is not None

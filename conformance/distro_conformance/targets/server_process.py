@@ -1,7 +1,7 @@
-"""A server as a child process, Java or not: started in a process group of its own, watched, and gone when we are gone.
+"""A server as a child process, Java or not: started in its own process group, watched, and ended with the kit.
 
-Its own group, so that Ctrl-C reaches us first and the server is stopped in order; a leash (see `leash.py`), so that it
-does not survive us when there is no order at all. What it writes stays in a home directory of its own.
+It has its own group, so that Ctrl-C reaches the kit first and the server is stopped in order; and a leash (see
+`leash.py`), so that it ends even when the kit is killed. Its files are in its own home directory.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process, None when it is stopped."""
+        """The id of the running process, None when it is stopped."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
     @property
     def said(self) -> str:
-        """All that it wrote since it was started last; empty before the first start."""
+        """Its output since its last start; empty before the first start."""
         return self.console.read_text("utf-8", "replace") if self.console.exists() else ""
 
     async def start(self, *, until_loaded: bool = True) -> None:
-        """Returns when it serves. Raises TargetError with what it wrote last."""
+        """Returns when it serves. Raises TargetError with its last output."""
         raise NotImplementedError
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        """From now on, and for its next start, these are the members."""
+        """Set the members, from now on and for its next start."""
         raise NotImplementedError
 
     async def stop(self) -> None:
-        """End the group at once and wait until it is gone; a throw-away home has nothing to put in order."""
+        """End the group at once and wait until it has ended; a temporary home needs no orderly stop."""
         if self._process is not None:
             end_group(self._process.pid)
             await self._process.wait()
@@ -76,9 +76,9 @@ class ServerProcess:
         *conditions: Callable[[], Awaitable[bool]],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Returns when the conditions hold, one after the other. Raises TargetError, and then nothing runs.
+        """Returns when the conditions hold, one after the other. On TargetError the process has ended.
 
-        `environment` None: ours.
+        `environment` None: that of the kit.
         """
         with self.console.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
@@ -108,17 +108,17 @@ class ServerProcess:
 
     @property
     def _awaited(self) -> str:
-        """What it has not shown, where that can be said."""
+        """The condition that does not hold, if it can be named."""
         return ""
 
     def _failed(self, what: str) -> TargetError:
-        """With what it wrote last."""
+        """The error with its last output."""
         raise NotImplementedError
 
 
 @contextlib.asynccontextmanager
 async def running(servers: Sequence[ServerProcess]) -> AsyncIterator[None]:
-    """While it is entered; they start together, because each is loaded only once another one has answered it."""
+    """Run the servers inside; they start together, because each is loaded only once another one has answered it."""
     try:
         await together(server.start() for server in servers)
         yield
@@ -128,8 +128,7 @@ async def running(servers: Sequence[ServerProcess]) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def child(*command: str, cwd: Path | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A program that does one thing; what it says is to be read from `stdout`. It ends when nobody waits for it any
-    more."""
+    """A program that does one thing; the caller reads its output from `stdout`. It is ended on exit."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,
@@ -147,18 +146,18 @@ async def child(*command: str, cwd: Path | None = None) -> AsyncIterator[asyncio
 
 
 def signal_group(pid: int | None, name: str, number: int) -> None:
-    """To the process group that `pid` leads. Raises TargetError when it is gone."""
+    """Send a signal to the process group that `pid` leads. Raises TargetError when it has ended."""
     if pid is None:
         raise TargetError(f"{name} has ended")
     os.killpg(pid, number)
 
 
 def leashed(*command: str) -> tuple[str, ...]:
-    """The command, which ends when this process does."""
+    """The command, wrapped so that it ends with this process."""
     return (sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command)
 
 
 def end_group(pid: int) -> None:
-    """Kill the process group that `pid` leads; nothing to do when it is gone."""
+    """Kill the process group that `pid` leads, if it exists."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)

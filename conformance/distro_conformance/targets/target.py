@@ -1,7 +1,7 @@
-"""What the kit needs of a node under test, whatever it is.
+"""The interface of a node under test, whatever its kind.
 
-Deliberately little, since everything else is said over the wire: start with a member list, stop, where it listens, and
-whose clock counts. A kind of target is one file with a class and one entry in `registry.py`.
+It is deliberately small, since everything else goes over the wire: start with a member list, stop, the address, and the
+clock. A kind of target is one file with a class and one entry in `registry.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be done to a node: where clients of the kit come to, whether it has the kit's members on its list,
-    whether it may be sent what a member sends, and which FEATURES it lacks."""
+    """Limits of tests on a node: the namespace of the kit's clients, whether the kit's members are on its list, whether
+    the kit may send it a member's requests, and the FEATURES that it lacks."""
 
     namespace: str = "public"
     counts_members: bool = True
@@ -27,14 +27,14 @@ class Limits:
 
 
 FEATURES = ("http", "batch")
-"""What a server may do without: clients of the HTTP API, and several instances of a service from one client."""
+"""Features that a server may lack: clients of the HTTP API, and several instances of a service from one client."""
 
 UNLIMITED = Limits()
-"""Of every node that the kit starts."""
+"""The limits of every node that the kit starts."""
 
 
 class Target(Protocol):
-    """One node. `profile` names the behaviour that is expected of it: `nacos-2.2.4`, `strict`, …"""
+    """One node. `profile` names its expected behaviour: `nacos-2.2.4`, `strict`, …"""
 
     kind: str
     spec: str
@@ -52,45 +52,46 @@ class Target(Protocol):
 
     @property
     def lease_ms(self) -> int | None:
-        """How long a copy lives that nobody verifies, where the node was told another time than its default."""
+        """The lease of an unverified copy, if the node was configured with another time than its default."""
         ...
 
     @property
     def member_headers(self) -> Mapping[str, str]:
-        """What a member of its cluster puts into its requests: the identity, where the node asks for one."""
+        """Headers of a member's requests: the identity, if the node requires one."""
         ...
 
     @property
     def client_headers(self) -> Mapping[str, str]:
-        """What a client puts into its requests, where the node asks clients for something."""
+        """Headers of a client's requests, if the node requires any."""
         ...
 
     @property
     def limits(self) -> Limits: ...
 
     def fresh(self) -> Self:
-        """Another one like this, elsewhere and not started, with its default lease; real time is the same for both."""
+        """Another target of this kind, at another address and not started, with its default lease; real time is the
+        same for both."""
         ...
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
-        """Returns when the node serves, and has loaded unless told otherwise.
+        """Returns when the node serves and, with `until_loaded`, has loaded.
 
         Raises TargetError; `stop` must be called all the same.
         """
         ...
 
     async def change_members(self, other_members: Sequence[str]) -> None:
-        """It runs, and from now on these are the others on its list. Raises TargetError where a list is given once."""
+        """Replace the other members on the list of the running node. Raises TargetError if the list is fixed."""
         ...
 
     def shorten_lease(self) -> None:
-        """From its next start on, where that can be told to it."""
+        """From its next start on, if that can be configured."""
         ...
 
     async def suspend(self, ms: int) -> None:
-        """It does not run for so long, and notices only afterwards. Raises TargetError where that cannot be done."""
+        """Stop the process for this time and let it continue. Raises TargetError if that is not possible."""
         ...
 
     async def stop(self) -> None:
-        """Leaves nothing behind; safe to call twice, and after a start that failed."""
+        """Stop the node and remove its files; safe to call twice, and after a failed start."""
         ...

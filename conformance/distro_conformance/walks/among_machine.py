@@ -1,4 +1,4 @@
-"""The machine of one node among played members: clients connect and leave, members send false data, fail or fall silent.
+"""The machine of one node among played members: clients connect and leave, members send false data, fail or are silent.
 
 As in `machine.py`, a rule draws small numbers, which index what exists at that moment. A played member sends messages
 about its own clients, clients of other members and clients of the node. Most of them fit the state, since a node that
