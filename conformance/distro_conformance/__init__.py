@@ -1,4 +1,4 @@
-"""The conformance kit: everything that stands around a node under test.
+"""The conformance kit: everything around a node under test.
 
 | folder | what lives there |
 |---|---|
@@ -8,15 +8,15 @@
 | `node_mutants` | deliberate bugs of the reference node, which the kit must find |
 | `requirements` | what a node must do, one sentence and one check each |
 | `drivers` | clusters of every kind behind one contract: model, embedded, real, mixed; lockstep |
-| `language` | what a run does and expects: actions, expectations, their text, the one runner |
+| `language` | the actions and expectations of a run, their text form, the one runner |
 | `walks` | random walks, tours of every transition, rare starts, hunting |
-| `recording` | from what happens to trace rows |
+| `recording` | trace rows from events |
 | `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the explorer for the command line; counterexamples as scenarios |
 | `plugin` | the pytest plugin: a cluster for tests, requirements as test items |
 | `waiting` | clocks, and the one way to wait |
-| `interruption` | what Ctrl-C does to the command |
-| `gate`, `report` | the pipeline and what it says |
+| `interruption` | how Ctrl-C ends the command |
+| `gate`, `report` | the pipeline and its report |
 | `cli` | the command, one file a verb |
 
 `distro_interop`, beside this package and not in the wheel, checks the reference node against real servers and SDKs.
@@ -25,8 +25,8 @@
 import os
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-"""gRPC core reports every connection that a fault ends; read when grpc is first imported, hence here."""
+"""Without this, gRPC core logs every connection that a fault ends; it is read at the first import of grpc."""
 
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
-"""Without its event engine gRPC core moves bytes on the thread that waits for them, instead of handing them to a pool
-of threads. With one call at a time, as in lockstep, a call costs a third less."""
+"""Without its event engine gRPC core moves bytes on the waiting thread, instead of on a pool of threads. With one call
+at a time, as in lockstep, a call takes a third less time."""

@@ -28,7 +28,7 @@ from distro_model.rules.rule import RULES, Function, Rule, asked_by, is_own, nam
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing with a name: `text` is its sentence, `details` whatever else its registry says."""
+    """One thing with a name: `text` is its sentence, `details` has the other data of its registry."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ class Entry:
 
     @classmethod
     def of(cls, name: str, text: str, details: Mapping[str, str | None]) -> Entry:
-        """What there is nothing to say of is left out."""
+        """Details without a value are left out."""
         return cls(name, text, {key: value for key, value in details.items() if value})
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _requirements() -> tuple[Entry, ...]:
 
 
 def _invariants() -> tuple[Entry, ...]:
-    """Both kinds under their common name: what the model proves, and what is checked on traces."""
+    """Both kinds under their common name: properties of the model, and invariants over traces."""
     from distro_spark.invariants import INVARIANTS  # noqa: PLC0415  (Polars is an extra; only this list needs it)
 
     entries = []
@@ -117,7 +117,7 @@ def _noticed(mutant: str) -> str:
 
 
 def _profiles() -> tuple[Entry, ...]:
-    """Each release as a diff from the one before, as the model tells it; `strict` last."""
+    """Each release as a diff from the one before, from the model; `strict` last."""
     spans = {release.name: release for release in RELEASES}
     names = sorted((spans.keys() | NODE_PROFILES.keys()) - {STRICT}, key=release_of)  # type: ignore[arg-type]
     entries, before = [], None
@@ -142,7 +142,7 @@ def _profiles() -> tuple[Entry, ...]:
 
 
 def _repaired(last: Profile) -> dict[str, str]:
-    """What `strict` has other than the last release: its own rules, and some parameters."""
+    """The differences of `strict` from the last release: its own rules, and some parameters."""
     strict = MODEL_PROFILES[STRICT]
     rules = dict(_replacement(RULES[name].function) for name, _ in last.rules)
     parameters = {
@@ -156,16 +156,16 @@ def _repaired(last: Profile) -> dict[str, str]:
 
 
 def _replacement(function: Function) -> tuple[str, str]:
-    """The name of a rule, and what it says from now on."""
+    """The name of a rule, and its new sentence."""
     name = name_of(function)
     return name, sentence_of(RULES[name].own if is_own(function) else function)
 
 
 def _rules() -> tuple[Entry, ...]:
-    """What `strict` does, who does otherwise, and what would notice."""
+    """The rules of `strict`, the releases that differ, and the tests that would notice."""
     from distro_conformance.protocol import replacements_of, tests_of  # noqa: PLC0415  (it reads the files of the tests)
 
-    def told(rule: Rule) -> Entry:
+    def entry_of(rule: Rule) -> Entry:
         mutants = (f"{mutant}: {sentence_of(function)}" for mutant, function in replacements_of(rule).items())
         details = {
             "kind": "guard" if rule.is_guard else "rule",
@@ -178,11 +178,11 @@ def _rules() -> tuple[Entry, ...]:
         }
         return Entry.of(rule.name, rule.sentence, details)
 
-    return tuple(map(told, RULES.values()))
+    return tuple(map(entry_of, RULES.values()))
 
 
 def _history(rule: Rule) -> str:
-    """Which releases have what in the place of a rule: neighbours that have the same are told together."""
+    """The replacements of a rule by release: consecutive releases with the same one are grouped."""
     spans: list[tuple[Function, list[str]]] = []
     for release in RELEASES:
         function = MODEL_PROFILES[release.name].replaced.get(rule.name)

@@ -1,4 +1,4 @@
-"""Commands that are printed to be run: as a shell takes them, with options that the command line does not refuse."""
+"""Printed commands that a user can run: quoted for a shell, with options that the command line accepts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from distro_conformance.version import NAME
 
 
 def command(verb: str, *arguments: object, profile: str | None = None, mutant: str | None = None) -> str:
-    """`arguments` come quoted where a shell would take them apart.
+    """`arguments` are quoted where a shell would split them.
 
-    A profile that the command line refuses is left out: nobody named it, the target says it of itself, and will again.
+    A profile that the command line refuses is left out: the target reported it itself, and will report it again.
     """
     named = {"--profile": profile if profile and _can_be_named(profile) else None, "--mutant": mutant}
     options = [word for option, value in named.items() if value for word in (option, value)]

@@ -1,8 +1,8 @@
-"""What this machine has for distrocheck, and what it lacks: one line each, with what to do.
+"""Checks what distrocheck needs of this machine: one line each, with advice.
 
-Nothing is installed or changed; the only thing that leaves the machine is Maven's own look for one small file. A check
-is a function with an entry in `CHECKS`. What is missing costs some verbs only, so it is `lacking`, not an error, and
-says which.
+Nothing is installed or changed; the only network access is Maven's request for one small file. A check is a function
+with an entry in `CHECKS`. A missing part is needed by some verbs only, so it is `lacking` with their names, not an
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CORES_MIN, DISK_MIN_GIB = 2, 4
 MAVEN_TIMEOUT_S = 60
 _GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
 _PROBED = "junit:junit:4.13.2:pom"
-"""Lies in `junit/` of a repository, and no plugin needs it."""
+"""An artifact of each Maven repository that no plugin needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class Check:
     good: bool
     found: str
     advice: str = ""
-    """What to do, and what it is needed for; empty when all is well."""
+    """The advice, and the verbs that need it; empty when the check passes."""
 
 
 def examine() -> Iterator[Check]:
-    """Every check, as it ends."""
+    """Yield every check, as it ends."""
     for name, look in CHECKS.items():
         found, advice = look()
         yield Check(name, not advice, found, advice)
 
 
 Found = tuple[str, str]
-"""What is there, and what to do about it."""
+"""What was found, and the advice."""
 
 
 def _python() -> Found:
@@ -78,7 +78,7 @@ def _maven() -> Found:
 
 
 def _reaches_a_repository(maven: str) -> bool:
-    """Maven's plugins are kept for the next time, what it is asked for is not: else the answer would come from disk."""
+    """Maven's plugins are kept in the cache, the requested file is not: otherwise the answer would come from disk."""
     repository = cache_directory() / "maven-probe"
     shutil.rmtree(
         repository.joinpath(*_PROBED.split(":", maxsplit=1)[0].split("."), _PROBED.split(":")[1]), ignore_errors=True
@@ -111,7 +111,7 @@ def _disk() -> Found:
 
 
 def usable_cores() -> int:
-    """Those that this process may use, where the system tells; macOS does not."""
+    """The cores that this process may use, where the system reports them; macOS does not."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,7 +1,7 @@
-"""Which exit code belongs to which error of the libraries below (docs/reference/commands.md).
+"""The exit code of each error of the libraries below (docs/reference/commands.md).
 
-The libraries know nothing of exit codes, and `main` nothing of the libraries; this table is where they meet. Errors
-stand here by name, so that `--help` does not load what can raise them.
+The libraries do not know exit codes, and `main` does not know the libraries; this table connects them. Errors are
+listed by name, so that `--help` does not load the modules that raise them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
     "distro_spark": ("JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
     "distro_traces": ("TraceError",),
 }
-"""By the package that defines them; what is derived from one of them counts too."""
+"""By the package that defines them; derived classes count too."""
 
 
 def exit_code_of(error: Exception) -> int | None:
-    """None: a defect of the kit; it keeps its traceback."""
+    """None: a defect of the kit, which is printed with its traceback."""
     if isinstance(error, KitError):
         return error.exit_code
-    is_about_a_file = isinstance(error, OSError) and error.filename is not None  # one that the user named
+    is_about_a_file = isinstance(error, OSError) and error.filename is not None  # a file that the user named
     return USAGE_EXIT_CODE if is_about_a_file or any(map(_is_listed, type(error).__mro__)) else None
 
 

@@ -1,7 +1,7 @@
 """The event loop that gRPC runs on: uvloop where the extra `fast` has installed it, else Python's own.
 
-Many small calls are made a quarter faster on uvloop; nothing else depends on it, and it is 14 MB that a cluster in
-somebody's tests can do without (nor is there one for Windows).
+Many small calls are a quarter faster on uvloop; nothing else depends on it. It takes 14 MB, which a cluster in a test
+suite does not need, and it does not exist for Windows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 @cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """That of everything that is driven synchronously: Hypothesis, a replay, a fixture. One for the whole process: gRPC
-    keeps serving every loop that it has ever met, closed ones too."""
+    """The loop for all synchronous callers: Hypothesis, a replay, a fixture. There is one for the whole process: gRPC
+    keeps serving every loop that it has ever used, closed ones too."""
     return new_event_loop()

@@ -1,7 +1,7 @@
-"""Which extra of the package brings what a verb has found missing.
+"""The extra of the package that contains a missing module.
 
-The base install is what a cluster in somebody's tests needs; what is heavy stands in extras (pyproject.toml). The
-modules are imported where they are used, and this table turns the failing import into the command that mends it.
+The base install is enough for a cluster in a test suite; heavy packages are in extras (pyproject.toml). The modules are
+imported where they are used, and this table turns a failing import into the command that installs the extra.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHECKOUT_ONLY = "distro_interop"
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
-    """What to install, as a sentence; None for a module that no extra brings."""
+    """The advice to install, as a sentence; None for a module that is in no extra."""
     package = (error.name or "").partition(".")[0]
     if package == CHECKOUT_ONLY:
         return (
@@ -45,12 +45,12 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
 
 
 def absent_extras() -> frozenset[str]:
-    """Those of which any module is missing."""
+    """The extras with a missing module."""
     return frozenset(extra for module, extra in EXTRAS.items() if not _is_installed(module))
 
 
 def missing_extras(*needed: str) -> str | None:
-    """The same for a verb that needs several, before it begins: all in one command."""
+    """The same before the start of a verb that needs several extras: all in one command."""
     absent = absent_extras()
     if missing := ",".join(extra for extra in needed if extra in absent):
         return f"this needs more than is installed; install it with: pip install 'distrocheck[{missing}]'"

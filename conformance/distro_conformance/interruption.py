@@ -1,12 +1,12 @@
-"""Ctrl-C: one line, exit code 130, and within some seconds nothing is left of the command, whatever it was doing.
+"""Ctrl-C: one line, exit code 130, and within some seconds the command and its children have ended.
 
-The first interrupt unwinds what runs. On its way it may become another error (a node that is not answered any more), or
-wait for what knows nothing of it (a process that ends its run, a JVM its job). What has ended by then was interrupted,
-whatever it says; what has not is ended from outside. So is all at a second interrupt, and each time whatever children
-are left.
+The first interrupt raises KeyboardInterrupt. While it unwinds it may become another error (a node does not answer any
+more), or wait for code that does not know of it (a process ends its run, a JVM its job). If the command ends within
+PATIENCE_S it was interrupted, whatever its error; otherwise it is ended at once, as at a second interrupt. Remaining
+children are ended each time.
 
-A verb that runs until it is interrupted has a handler of its own meanwhile. This file is small, and beside `cli`,
-because it is at work before the command is loaded.
+A verb that runs until it is interrupted has its own handler meanwhile. This file is small, and beside `cli`, because it
+is used before the command is loaded.
 """
 
 from __future__ import annotations
@@ -29,55 +29,55 @@ CHILDREN_END_S = 0.7
 _SHOW_CURSOR = "\x1b[?25h"
 
 _temporary: set[Path] = set()
-"""Directories that are removed at the latest when the command is ended from outside."""
-_heard = threading.Event()
-_said = threading.Lock()
-"""Held by whoever says the last word, for ever."""
+"""Directories that are removed at the latest when the command is ended at once."""
+_interrupted = threading.Event()
+_reported = threading.Lock()
+"""Acquired for ever by the thread that reports the interrupt."""
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """What is done inside can be interrupted so, unless an interrupt handler is already set."""
-    is_ours = threading.current_thread() is threading.main_thread()
-    is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours:
+    """Handle interrupts inside, unless an interrupt handler is already set."""
+    is_outermost = threading.current_thread() is threading.main_thread()
+    is_outermost = is_outermost and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_outermost:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        import psutil  # noqa: F401, PLC0415  (not when an interrupt is heard: see `_end_children`)
+        import psutil  # noqa: F401, PLC0415  (not at the interrupt: see `_end_children`)
 
         yield
     except KeyboardInterrupt:
         end()
     finally:
-        if is_ours and not is_interrupted():
+        if is_outermost and not is_interrupted():
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_interrupted() -> bool:
     """Whether the command was interrupted: then every error is a consequence of that."""
-    return _heard.is_set()
+    return _interrupted.is_set()
 
 
 def removes(directory: Path) -> None:
-    """Whoever made it removes it, unless an interrupt leaves no time for that."""
+    """Register a directory: its maker removes it, unless an interrupt leaves no time for that."""
     _temporary.add(directory)
 
 
 def keeps(directory: Path) -> None:
-    """It has been removed, or is to stay."""
+    """Unregister a directory that has been removed, or must stay."""
     _temporary.discard(directory)
 
 
 def end() -> NoReturn:
-    """Say so, and leave."""
-    _say_it()
+    """Report the interrupt, and exit."""
+    _report()
     _end_children()
     sys.exit(EXIT_CODE)
 
 
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
-    """Processes that are started inside never hear of an interrupt: it is for us to end them."""
+    """Processes that are started inside receive no interrupt: the kit ends them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -88,7 +88,7 @@ def kept_from_children() -> Iterator[None]:
 def _interrupt(*_: object) -> None:
     if is_interrupted():
         _end_at_once()
-    _heard.set()
+    _interrupted.set()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
@@ -100,14 +100,14 @@ def _interrupt(*_: object) -> None:
 
 
 def _end_at_once() -> NoReturn:
-    _say_it()
+    _report()
     _end_children()
     os._exit(EXIT_CODE)
 
 
 def _end_children() -> None:
-    """The import only looks the module up. A first import would hold the lock of the module while it runs, and the
-    main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait for it.
+    """`interruptible` has imported psutil before. A first import here would hold the lock of the module while it runs, and
+    the main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait.
     """
     import psutil  # noqa: PLC0415
 
@@ -121,9 +121,9 @@ def _end_children() -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _say_it() -> None:
-    """Once. As a document too, unless the command was not even loaded."""
-    if not _said.acquire(blocking=False):
+def _report() -> None:
+    """Print the line once, and a JSON document if requested, unless the command was not loaded yet."""
+    if not _reported.acquire(blocking=False):
         return
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}distrocheck: interrupted\n")

@@ -1,6 +1,6 @@
-"""A value of ours as JSON writes it: a dataclass under the names of its fields, down to what JSON has itself.
+"""A value of the kit as JSON: a dataclass becomes an object with the names of its fields, down to JSON's own types.
 
-`tools/json_schema.py` reads the same names off the types, so that a document and its schema are said once, by the type.
+`tools/json_schema.py` reads the same names from the types, so that a type defines both a document and its schema.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _LEAVES = (str, bool, int, float, type(None))
 
 
 def fields_of(value: Any, *without: str, **otherwise: object) -> Json:
-    """Of a dataclass, but for those that are not printed; `otherwise`: what is printed in another way, or besides.
+    """The fields of a dataclass except those `without`; `otherwise`: replaced or additional fields.
 
-    Seconds are told to the millisecond.
+    Seconds are rounded to the millisecond.
     """
     names = [each.name for each in fields(value) if each.name not in without]
     found: Json = {name: otherwise.pop(name) if name in otherwise else plain(getattr(value, name)) for name in names}
@@ -27,7 +27,7 @@ def fields_of(value: Any, *without: str, **otherwise: object) -> Json:
 
 
 def plain(value: object) -> Any:
-    """What has no form in JSON is told in words."""
+    """A value without a form in JSON becomes its text."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, _LEAVES):

@@ -1,6 +1,6 @@
-"""Who cites the protocol reference: `#anchor` in a text that speaks of docs/protocol, and the `source` of a rule.
+"""Citations of the protocol reference: `#anchor` in a text that mentions docs/protocol, and the `source` of a rule.
 
-Only a checkout has the tests; an installed package has none, and says nothing about them.
+Only a checkout has the tests; an installed package has none, and reports none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CITATION = re.compile(r"(?<!\.md)#([a-z0-9]+(?:-[a-z0-9]+)+)")
 
 
 def cited_in(text: str) -> frozenset[str]:
-    """The anchors that a text cites, known or not: `#anchor` where it speaks of docs/protocol."""
+    """The anchors that a text cites, known or not: `#anchor` where it mentions docs/protocol."""
     return frozenset(_CITATION.findall(text)) if "docs/protocol" in text else frozenset()
 
 
@@ -37,7 +37,7 @@ def texts(*folders: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _test_words() -> Mapping[str, frozenset[str]]:
-    """File of tests that speaks of rules -> the words in it."""
+    """Test file that mentions rules -> its words."""
     return {
         path: frozenset(re.findall(r"\w+", text)) for path, text in texts("model/tests") if "distro_model.rules" in text
     }
@@ -52,7 +52,7 @@ def tests_of(rule: Rule) -> tuple[str, ...]:
 
 
 def replacements_of(rule: Rule) -> Mapping[str, Function]:
-    """What takes the place of this rule in mutants: id -> function."""
+    """The replacements of this rule in mutants: id -> function."""
     return {
         mutant.id: function
         for mutant in MUTANTS.values()

@@ -1,4 +1,4 @@
-"""Profiles as users and servers name them. What a name stands for is in `distro_model.release`."""
+"""Profiles as users and servers name them. `distro_model.release` has the meaning of a name."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def numbers_of(version: str) -> str:
 def listed_profile(name: str) -> str:
     """The listed profile that `name` behaves as: a release between two listed ones is as the one before it.
 
-    Raises UsageError for releases that were never read. It is asked about what a user named; what a server says of
-    itself is taken as it is.
+    Raises UsageError for releases that were never read. It is for names given by a user; the release that a server
+    reports is not checked here.
     """
     from distro_impl.profiles import UnknownProfileError, listed  # noqa: PLC0415 - findings are light
 
@@ -49,9 +49,9 @@ def listed_profile(name: str) -> str:
 
 
 def judged_as(profile: str) -> str | None:
-    """As which release a profile is judged, by the node and the model alike, where that is not the one of its name.
+    """The release that a profile is judged as, by the node and the model, if it differs from the one of its name.
 
-    None for a listed one, and for what cannot be judged, which is refused where it is looked up.
+    None for a listed release, and for one that cannot be judged, which the look-up refuses.
     """
     from distro_impl.profiles import PROFILES  # noqa: PLC0415
 
@@ -67,10 +67,10 @@ def judged_as(profile: str) -> str | None:
 
 
 def disagreements(node: Sequence[str], model: Iterable[str]) -> list[str]:
-    """Where the two lists of releases would judge one release as two. `node`: the versions that it lists, in order;
-    `model`: the spans that the model lists, as `2.2.1 to 2.2.4`.
+    """The releases that node and model would judge differently. `node`: the listed versions of the node, in order;
+    `model`: the listed spans of the model, as `2.2.1 to 2.2.4`.
 
-    The model has fewer entries, as it leaves out what differs elsewhere: each of its spans says up to where it was
+    The model has fewer entries, as some releases differ only outside of it: a span ends at the last release that was
     read. So both must end at the same release, and each release of the node must be in a span.
     """
     spans = [tuple(map(parsed, (text.split(" to ") * 2)[:2])) for text in model]

@@ -1,21 +1,21 @@
-"""Slack: how much time the machine took from the kit and from the servers that it starts, measured outside of them.
+"""Slack: the time that the machine took from the kit and from the servers that it starts, measured outside of them.
 
-Nothing that a node under test answers, or how long it takes to answer, is part of it. Two things are measured:
+The answers of a node under test, and the time that it takes to answer, have no part in it. Two figures are measured:
 
-* the *lag* of the kit: how much later than planned its own event loop runs again. What the kit observes late may have
-  happened in time;
-* the *run delay* of the servers that the kit has started on this machine: for how long the kernel let the one of their
-  threads that waited longest wait for a processor (`/proc/PID/task/*/schedstat`). Where the kernel does not count
-  that, how long some task of the machine waited (`/proc/pressure/cpu`). Of a node that the kit did not start
-  (`attach:`) nothing is read: there the lag of the kit is all.
+* the *lag* of the kit: how much later than planned its own event loop runs again. An event that the kit observes late
+  may have happened in time;
+* the *run delay* of the servers that the kit has started on this machine: the time that the thread with the longest
+  wait waited for a processor (`/proc/PID/task/*/schedstat`). If the kernel does not count that: the time that some task
+  of the machine waited (`/proc/pressure/cpu`). For a node that the kit did not start (`attach:`) nothing is read: there
+  only the lag of the kit counts.
 
-A node cannot make itself slack. Its threads may wait for each other, and the kit may wait for them; so both figures are
-limited, in each reading, to the processor time that the servers under test did *not* use: run delay to what other
-programs (and the kit) used, lag to that and to what was idle. A node that keeps all processors busy by itself thus
-measures as no slack at all, however many threads it has. A server that hides its work outside of its process tree
-counts as another program; all that can come of it is a question that stays open (`waiting.py`), never a pass.
+A node cannot create slack for itself. Its threads may wait for each other, and the kit may wait for them; so both
+figures are limited, in each reading, by the processor time that the servers under test did *not* use: run delay by the
+time that other programs (and the kit) used, lag by that and the idle time. A node that keeps all processors busy thus
+has no slack, however many threads it has. A server that hides its work outside of its process tree counts as another
+program; the only possible effect is a question that stays open (`waiting.py`), never a pass.
 
-Up to `ORDINARY_MS` in each reading is what a machine at leisure takes too, and counts as nothing.
+Up to `ORDINARY_MS` in each reading also occurs on an idle machine, and does not count.
 """
 
 from __future__ import annotations
@@ -34,46 +34,45 @@ from typing import Protocol
 from distro_conformance.verdict import KitError
 
 TURN_S = 0.1
-"""So often the event loop of the kit is expected to run."""
+"""The interval at which the event loop of the kit is expected to run."""
 READING_S = 1.0
 ORDINARY_MS = 20
 KEPT_S = 600.0
 PATIENCE_S = 3.0
-"""Of a member that waits for an answer. Who is kept waiting so long is given up, and what is missing then is no longer
-a matter of being late."""
+"""How long a member waits for an answer. After that it gives up the request, and an effect is missing, not late."""
 
 PROGRAMS_PER_CORE = 4
-"""That want to run, in every look for `LOOKS * LOOK_S` seconds: there real time is no place for verdicts."""
+"""The limit of runnable programs, in every look for `LOOKS * LOOK_S` seconds: above it real time is not judged."""
 LOOKS, LOOK_S = 20, 0.25
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 _IDLE_FIELDS = (3, 4)  # idle, iowait
-_COUNTED_FIELDS = 8  # what follows, time of guests, is in the first two
+_COUNTED_FIELDS = 8  # the fields after these, time of guests, are included in the first two
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Since the machine was started, in ms of processor time: of all processors, and what of it nobody used."""
+    """Processor time in ms since the machine was started: of all processors, and the idle part of it."""
 
     total_ms: float
     idle_ms: float
 
 
 class Kernel(Protocol):
-    """What an operating system counts. None, or nothing: it does not count that."""
+    """The counters of an operating system. None, or empty: it does not count that."""
 
     def usage(self) -> Usage | None: ...
 
     def used_ms(self, pid: int) -> float | None:
-        """By that process, with those that it started; None: it has ended."""
+        """The processor time of that process, with its children; None: it has ended."""
         ...
 
     def run_delays_ms(self, pid: int) -> Mapping[int, float] | None:
-        """Of each thread, in the same processes; None: they are not counted."""
+        """The run delay of each thread, in the same processes; None: it is not counted."""
         ...
 
     def pressure_ms(self) -> float | None:
-        """For how long some task of the machine waited for a processor."""
+        """The time that some task of the machine waited for a processor."""
         ...
 
 
@@ -108,7 +107,7 @@ class Proc:
         return float(text.splitlines()[0].rpartition("total=")[2]) / 1000
 
     def _tree(self, pid: int) -> Iterator[int]:
-        """What its first thread has started, as a script does that starts a server."""
+        """The process and its children, such as the server that a script starts."""
         yield pid
         for child in (self._read(f"{pid}/task/{pid}/children") or "").split():
             yield from self._tree(int(child))
@@ -150,8 +149,8 @@ class Slack:
         self._begin()
 
     def watch(self, pid: int | None) -> None:
-        """A server of the kit on this machine, from when it serves until it has ended. While it starts it is one of the
-        programs that take time from others: the kit decides when that is."""
+        """Measure a server of the kit on this machine, from when it serves until it has ended. While it starts it
+        counts as another program: the kit decides when it starts."""
         if pid is not None:
             self.read()
             self._servers.add(pid)
@@ -159,7 +158,7 @@ class Slack:
 
     @asynccontextmanager
     async def measured(self) -> AsyncIterator[None]:
-        """While it is entered; more than once at a time is as good as once."""
+        """Measure while this is entered; nested use has no further effect."""
         self._entered += 1
         if self._entered == 1:
             self._begin()
@@ -181,21 +180,22 @@ class Slack:
             if self.now_s() - self._at_s >= READING_S:
                 self.read()
 
-    # What was measured
+    # Results
 
     def since(self, at_s: float) -> int:
-        """In ms, from then until now; never more than has passed. Of a reading that had begun before, all of it."""
+        """The slack in ms, from then until now; at most the time that has passed. A reading that had begun before
+        counts whole."""
         self._read_if_due()
         taken = (each.slack_ms for each in self._readings if each.to_s > at_s)
         return round(min(sum(taken), 1000 * max(0.0, self.now_s() - at_s)))
 
     def peak_since(self, at_s: float) -> int:
-        """In ms, the most in one reading: what was under way then may have been observed so much later."""
+        """The largest slack of one reading in ms: an event of that time may have been observed that much later."""
         self._read_if_due()
         return round(max((each.slack_ms for each in self._readings if each.to_s > at_s), default=0.0))
 
     def is_starved_since(self, at_s: float) -> bool:
-        """Whether since then, for as long as a member waits for an answer, the machine took more than half."""
+        """Whether since then the machine took more than half of the time that a member waits for an answer."""
         self._read_if_due()
         window: deque[_Reading] = deque()
         for each in (each for each in self._readings if each.to_s > at_s):
@@ -209,7 +209,7 @@ class Slack:
     # Readings
 
     def read(self) -> None:
-        """What has been taken since the last reading."""
+        """Add the slack since the last reading."""
         self._count_lag()
         from_s, lag_ms, usage = self._at_s, self._lag_ms, self._usage
         used_ms, delays, pressure_ms = self._used_ms, self._delays, self._pressure_ms
@@ -246,7 +246,7 @@ class Slack:
             self.read()
 
     def _count_lag(self) -> None:
-        """Also while the event loop still waits for its turn."""
+        """Add the lag, also while the event loop still waits to run."""
         now_s = self.now_s()
         if self._due_s is not None and now_s > self._due_s:
             self._lag_ms += 1000 * (now_s - self._due_s)
@@ -254,13 +254,13 @@ class Slack:
 
 
 class BusyMachineError(KitError):
-    """Nothing in real time can be judged here."""
+    """The machine is too busy to judge anything in real time."""
 
     exit_code = 3
 
 
 def running_programs() -> int | None:
-    """Tasks that run or wait for a processor, without this one."""
+    """Tasks that run or wait for a processor, without this program."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1
     return None
@@ -269,8 +269,8 @@ def running_programs() -> int | None:
 def require_free_machine(
     running: Callable[[], int | None] = running_programs, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Before anything is started in real time. Raises BusyMachineError where, for some seconds in a row, more programs
-    want to run than verdicts in real time can bear; a machine that is not so busy is seen at the first look."""
+    """Call this before anything is started in real time. Raises BusyMachineError if, for some seconds in a row, too
+    many programs want to run for verdicts in real time; on a less busy machine the first look is enough."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     least: int | None = None
     for _ in range(LOOKS):
@@ -281,5 +281,5 @@ def require_free_machine(
         sleep(LOOK_S)
     raise BusyMachineError(
         f"{least} programs want to run on {cores} processors of this machine: more than {PROGRAMS_PER_CORE} for each, "
-        "and what a server does in real time says nothing then; try again when it is less busy"
+        "so a server cannot be judged in real time; try again when it is less busy"
     )

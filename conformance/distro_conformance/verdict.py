@@ -1,7 +1,7 @@
 """The three verdicts and the exit codes that go with them (docs/reference/commands.md), and the errors that end a
 run early.
 
-They are one small file because every verb needs them and scripts of others rely on the numbers.
+They are in one small file because every verb needs them and users' scripts rely on the numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """A violation outweighs a missing answer, a missing answer outweighs a pass; nothing at all is no answer."""
+    """A violation outweighs an inconclusive verdict, which outweighs a pass; no verdicts at all are inconclusive."""
     found = set(verdicts)
     for verdict in (Verdict.VIOLATES, Verdict.INCONCLUSIVE, Verdict.CONFORMS):
         if verdict in found:
@@ -34,7 +34,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 class KitError(Exception):
-    """Ends a run with one line on stderr. The message says what was wrong, where, and what to do."""
+    """Ends a run with one line on stderr. The message has the error, its place, and the advice."""
 
     exit_code = 2
 
@@ -52,44 +52,44 @@ class TargetError(KitError):
 
 
 LISTED = ("requirement", "mutant")
-"""So many that a verb lists them; an error names what is like the one that was asked for."""
+"""Kinds with so many names that a verb lists them; an error only shows similar names."""
 GROUP_MAX = 24
-"""Names that one line can hold."""
+"""The largest number of names in one line."""
 
 
 class UnreadableError(TargetError):
-    """It answers, and not what has to be known of it: nothing can be judged."""
+    """The target answers, but without a necessary piece of information: nothing can be judged."""
 
     exit_code = 3
 
 
 def without_twins(texts: Sequence[str], where: str) -> Sequence[str]:
-    """Raises UsageError when one of them stands there twice."""
+    """Raises UsageError for a duplicate."""
     if twice := next((text for text in texts if texts.count(text) > 1), None):
         raise UsageError(f"{where} names {twice} twice; name each once")
     return texts
 
 
 def named(what: str, known: Mapping[str, T], name: str) -> T:
-    """The entry of that name. Raises UsageError, which lists what there is, or of very many what is like it."""
+    """The entry of that name. Raises UsageError, which lists the known names, or of very many the similar ones."""
     if name not in known:
         raise UsageError(f"no {what} '{name}'; {alike(what, known, name)}")
     return known[name]
 
 
 def alike(what: str, known: Collection[str], name: str) -> str:
-    """What may have been meant: all where no verb lists them, else those that begin so, or are nearly the same."""
+    """The possible names: all if no verb lists them, else those with this beginning, or similar ones."""
     if what not in LISTED:
         return f"known: {', '.join(known)}"
     begin_so = [each for each in known if each.startswith(name)]
     is_group = 0 < len(begin_so) <= GROUP_MAX
     near = begin_so if is_group else get_close_matches(name, known)
-    told = f"{'those that begin so' if is_group else 'most like it'}: {', '.join(near)}; " if near else ""
-    return f"{told}'distrocheck list {what}s' says all"
+    similar = f"{'those that begin so' if is_group else 'most like it'}: {', '.join(near)}; " if near else ""
+    return f"{similar}'distrocheck list {what}s' shows all"
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """Of KEY=VALUE. Raises UsageError."""
+    """Key and value of KEY=VALUE. Raises UsageError."""
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{option} takes KEY=VALUE, not '{text}'")
@@ -97,5 +97,5 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 def all_named(what: str, known: Mapping[str, T], names: Sequence[str] | None) -> tuple[T, ...]:
-    """The same for several; every entry where none is named."""
+    """The same for several names; every entry if none is named."""
     return tuple(named(what, known, name) for name in names or known)

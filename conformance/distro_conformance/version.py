@@ -1,4 +1,4 @@
-"""Which distrocheck this is, how it was called and when: what every document says of its own origin."""
+"""The version of distrocheck, its command line and the date: the origin data of every document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tool_version() -> str:
 
 
 def command_line() -> str:
-    """As it was typed, the program by its name alone, and nothing that is secret."""
+    """As typed, with the name of the program only, and without secrets."""
     program = Path(sys.argv[0]).name
     words = [NAME if program in ("", "-c", "__main__.py") else program, *sys.argv[1:]]
     return shlex.join(_without_secret(word, before) for before, word in zip(("", *words), words, strict=False))

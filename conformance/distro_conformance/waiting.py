@@ -1,18 +1,18 @@
-"""Waiting: whose time counts, what being late means, and the one loop that looks until something is there.
+"""Waiting: the clocks, the meaning of being late, and the one loop that looks until an event is observed.
 
-Whoever waits for a node (a check, a scenario, a walk, the start of a server) waits here. Where a verdict hangs on the
-wait, this is the policy, for all of them:
+All waits for a node (of a check, a scenario, a walk, the start of a server) are here. Where a verdict depends on the
+wait, this policy applies:
 
-* What is there within the bound is in time. In real time `TOLERANCE_MS` is part of each bound: so much later do events
-  of a server come on a machine at leisure, and the kit looks every 100 ms.
-* What comes later than that, by no more than the slack that was measured meanwhile (`slack.py`), leaves the question
-  open: nobody knows whether the node or the machine was late. It is never a pass.
-* What comes still later, or not by then, is missed: a violation. But where the machine took more than half of as much
-  time as a member waits for an answer, the question stays open: who was not answered in time is given up by the other
-  side, and what follows from that is missing, not late. So it does where the machine took more than half of the wait:
-  slack is what the thread that waited longest was kept waiting, and a message passes several threads, one by one.
+* An event within the bound is in time. In real time `TOLERANCE_MS` is part of each bound: events of a server are that
+  late on an idle machine, and the kit looks every 100 ms.
+* An event that is later than that, by no more than the slack measured meanwhile (`slack.py`), leaves the question open:
+  the node or the machine may have been late. It is never a pass.
+* An event that is still later, or does not come by then, is missed: a violation. But if the machine took more than half
+  of the time, for as long as a member waits for an answer, the question stays open: a node that is not answered in time
+  gives up the request, so the effect is missing, not late. The question also stays open if the machine took more than
+  half of the wait: slack counts one thread, the one that waited longest, and a message passes several threads in turn.
 
-Slack is measured outside of the node: no answer of it has a part in it. Where time is virtual there is none.
+Slack is measured outside of the node: no answer of the node affects it. In virtual time there is no slack.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from distro_conformance.slack import Slack
 
 T = TypeVar("T")
 Look = Callable[[], Awaitable[T | None]]
-"""Finds what is waited for, else None or False; asking the node is part of looking, hence async."""
+"""Returns the awaited value, else None or False; it may send a request to the node, hence async."""
 
 TOLERANCE_MS = 500
-"""Part of each bound in real time: events of a server at leisure come 50 to 150 ms late, and the kit looks for them
-every 100."""
+"""Part of each bound in real time: events of an idle server come 50 to 150 ms late, and the kit looks for them every
+100 ms."""
 MAX_SLACK_MS = 60_000
-"""So long is waited for what is late at most."""
+"""The longest additional wait for a late event."""
 
 STEP_MS = 50
 
 
 class Clock(Protocol):
-    """Protocol time. On a real server it passes by itself, on an embedded node when somebody lets it pass."""
+    """Protocol time. On a real server it passes by itself, on an embedded node only when a caller advances it."""
 
     @property
     def is_real(self) -> bool: ...
@@ -54,36 +54,36 @@ class Clock(Protocol):
     def now_ms(self) -> int: ...
 
     async def pass_ms(self, ms: int) -> None:
-        """Returns when that much time has passed and, where the target can tell, the node has done what was due."""
+        """Returns when that much time has passed and, if the target can report it, the node has done all due work."""
         ...
 
     def slack_since(self, at_ms: int) -> int:
-        """What the machine took since then, in ms. 0 where time is virtual."""
+        """The time that the machine took since then, in ms. 0 where time is virtual."""
         ...
 
     def peak_since(self, at_ms: int) -> int:
-        """The most that it took at a time."""
+        """The most that it took in one reading."""
         ...
 
     def is_starved_since(self, at_ms: int) -> bool:
-        """Whether it took so much of it that somebody may have been given up for want of an answer."""
+        """Whether it took so much time that a node may have given up a request without an answer."""
         ...
 
     def measured(self) -> AbstractAsyncContextManager[None]:
-        """While it is entered slack is measured, where time is real."""
+        """Measure slack while this is entered, if time is real."""
         ...
 
 
 class SharedClock(Clock, Protocol):
-    """A clock that many checks wait on at once."""
+    """A clock on which many checks wait at once."""
 
     def taking_part(self) -> AbstractContextManager[None]:
-        """While it is entered virtual time passes only when this one waits too. Real time asks nobody."""
+        """While this is entered, virtual time passes only when this check waits too. Real time passes anyway."""
         ...
 
 
 class WithoutSlack:
-    """Of a clock in virtual time: nothing in it depends on the machine."""
+    """The slack of a clock in virtual time: nothing in it depends on the machine."""
 
     is_real = False
     tolerance_ms = 0
@@ -102,7 +102,7 @@ class WithoutSlack:
 
 
 class RealClock:
-    """Milliseconds since it was made."""
+    """Milliseconds since its creation."""
 
     is_real = True
 
@@ -139,13 +139,13 @@ class RealClock:
 class Came(Enum):
     IN_TIME = auto()
     OPEN = auto()
-    """Late, or not at all, and the machine may be why."""
+    """Late, or missing, and the machine may be the reason."""
     MISSED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Waited(Generic[T]):
-    """How a wait ended: `found` may be there although it came too late."""
+    """The end of a wait: `found` may be present although it came too late."""
 
     found: T | None
     came: Came
@@ -159,7 +159,7 @@ class Waited(Generic[T]):
 
 
 def came(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Came:
-    """What it means that something took so long from then on."""
+    """Classify an event that took `took_ms` since `since_ms`."""
     late_ms = took_ms - within_ms - clock.tolerance_ms
     if late_ms <= 0:
         return Came.IN_TIME
@@ -172,7 +172,7 @@ def _is_starved(took_ms: int, clock: Clock, since_ms: int) -> bool:
 
 
 def known(find: Callable[[], T | None]) -> Look[T]:
-    """A look at what is known here already: nobody has to be asked."""
+    """A look at data that the kit already has, without a request."""
 
     async def look() -> T | None:
         return find()
@@ -181,7 +181,7 @@ def known(find: Callable[[], T | None]) -> Look[T]:
 
 
 async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> Waited[T]:
-    """Look until it is there, or missed; at least once."""
+    """Look until the value is found, or missed; at least once."""
     began_ms = clock.now_ms()
     while True:
         found = await look()
@@ -199,15 +199,15 @@ async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = 
 
 
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
-    """What `look` finds by then, in time or late, or None. For what no verdict hangs on: a server that starts, a
-    message that is under way."""
+    """The value that `look` finds by then, in time or late, or None. For waits without a verdict: the start of a
+    server, a message under way."""
     return (await waited(look, clock, within_ms, step_ms=step_ms)).found
 
 
 async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
-    """Watch for the whole time: what `look` found, None when it never found anything.
+    """Watch for the whole time: the value that `look` found, None when it never found one.
 
-    What a look brings after that time may have begun after it, too, and counts for nothing.
+    A value found after that time may have begun after it, too, and is ignored.
     """
     if for_ms <= 0:
         return None
@@ -222,7 +222,7 @@ async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP
 
 
 async def settled(clock: Clock, ms: int) -> None:
-    """So long, and as much longer as the machine took meanwhile: what a node has to have done by then it could do."""
+    """Wait this long, and additionally the time that the machine took meanwhile: the node could do all due work."""
     began_ms = clock.now_ms()
     await clock.pass_ms(ms + clock.tolerance_ms)
     while (left_ms := began_ms + ms + clock.tolerance_ms + _most(clock, began_ms) - clock.now_ms()) > 0:
@@ -234,7 +234,7 @@ def _most(clock: Clock, since_ms: int) -> int:
 
 
 async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all of them come to, in order. The first that fails ends the others, and is raised."""
+    """The results of all, in order. The first failure cancels the others, and is raised."""
     tasks = [asyncio.create_task(each) for each in awaited]
     try:
         return await asyncio.gather(*tasks)
@@ -245,9 +245,9 @@ async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def in_order(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all of them come to, in order. All are awaited; of those that fail the first in order is raised.
+    """The results of all, in order. All are awaited; the first failure in order is raised.
 
-    So the same run names the same node, whichever was faster.
+    So the same run names the same node, whichever is faster.
     """
     come_to = await asyncio.gather(*awaited, return_exceptions=True)
     if failed := next((each for each in come_to if isinstance(each, BaseException)), None):

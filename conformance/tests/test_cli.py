@@ -63,7 +63,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("test", "cluster", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (("test", "node", "--target", "process:x {port}", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (("test", "node", "--requirement", "DISTRO-SYN"), "those that begin so: DISTRO-SYNC-001, DISTRO-SYNC-002, "),
-        (("test", "node", "--requirement", "NOPE"), "no requirement 'NOPE'; 'distrocheck list requirements' says all"),
+        (("test", "node", "--requirement", "NOPE"), "no requirement 'NOPE'; 'distrocheck list requirements' shows all"),
         (("import", "nacos-logs", "/nope", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (
             ("test", "cluster", "--target", "nacos:2.2.4", "--tours"),
@@ -71,7 +71,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         ),
         (("explore", "--mutant", "B99"), "the model has no mutant 'B99'; "),
         (("explore", "--mutant", "B02-sender"), "the reference node and a real server have it (level node and real)"),
-        (("explore", "--mutant", "NOPE"), "the model has no mutant 'NOPE'; 'distrocheck list mutants' says all"),
+        (("explore", "--mutant", "NOPE"), "the model has no mutant 'NOPE'; 'distrocheck list mutants' shows all"),
         (("test", "cluster", "--mutant", "B43"), "the model has it (level model)"),
         (("explore", "--max-seconds", "-1"), "Invalid value for '--max-seconds'"),
         (("explore", "--max-memory-gib", "-1"), "Invalid value for '--max-memory-gib'"),

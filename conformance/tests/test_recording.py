@@ -153,7 +153,7 @@ async def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Rec
         real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (FIRST,)
 
-    with pytest.raises(TargetError, match=f"b cannot be read: what it holds changed during each of {READINGS_MAX}"):
+    with pytest.raises(TargetError, match=f"b cannot be read: its state changed during each of {READINGS_MAX}"):
         await real.journal.probe("b", always_overtaken)
     assert FIRST.digest not in [digest for *_, digest in real.states]
 

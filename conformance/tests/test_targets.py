@@ -120,7 +120,7 @@ def test_a_suffix_of_the_number_of_a_release_is_ignored(version: str, numbers: s
         ("nacos:", None, None, "no Nacos release ''"),
         ("nacos:/dev", None, None, "no directory with the jars"),
         ("nacos:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
-        ("nacos:2.2.4", None, "B99", "a real server has no mutant 'B99'; 'distrocheck list mutants' says all"),
+        ("nacos:2.2.4", None, "B99", "a real server has no mutant 'B99'; 'distrocheck list mutants' shows all"),
         ("nacos:2.2.4", None, "B43", r"a real server has no mutant 'B43'; the model has it \(level model\)"),
         ("embedded", None, "m-no-verify", r"a real server has it \(level real\)"),
         ("process:x {port}", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),

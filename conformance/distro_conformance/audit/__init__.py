@@ -1,4 +1,4 @@
-"""What live members hold, compared: which client diverged, where, and since when that is seen.
+"""Comparison of live members: which client diverged, where, and since when that is observed.
 
-`member` asks one member, read-only and paced; `compare` knows when a difference is more than a message on its way.
+`member` reads one member, read-only and paced; `compare` distinguishes a divergence from a message under way.
 """

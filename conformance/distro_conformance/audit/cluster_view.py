@@ -1,7 +1,7 @@
-"""What members say of each other: who is listed, in which state, of which release. It is often the cause of the rest.
+"""The member list of each member, with states and releases. A difference there is often the cause of the others.
 
-A member that a list lacks is sent nothing; one that is taken for DOWN is sent nothing either, and its clients of the
-HTTP API get another owner. Members know each other by the addresses in their lists, so lists are compared with each
+A member that is missing on a list is sent no requests, and neither is a member that is marked DOWN, whose clients of
+the HTTP API get another owner. Members know each other by the addresses in their lists, so lists are compared with each
 other and not with the names on the command line.
 """
 
@@ -29,12 +29,12 @@ LISTED, MISSING = "lists it", "does not list it"
 
 class About(NamedTuple):
     matter: Matter
-    member: str  # the one that they differ about; of RELEASE empty: each says its own
+    member: str  # the member that they differ about; empty for RELEASE, which each member reports of itself
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """`views`: by member what it says. Different releases are no violation: a cluster may be in an upgrade."""
+    """`views`: the view of each member. Different releases are no violation: a cluster may be in an upgrade."""
 
     matter: Matter
     about: str
@@ -65,7 +65,7 @@ def _verb(matter: Matter, count: int) -> str:
 
 
 def views_of_each_other(readings: Iterable[Reading]) -> Mapping[About, Views]:
-    """Of the members that say whom they list; those that do not are left out."""
+    """The views of the members that report their list; the others are left out."""
     listing = {reading.member: _by_name(reading.peers) for reading in readings if reading.peers}
     listed = sorted(set().union(*listing.values())) if listing else []
     views: dict[About, Views] = {}

@@ -1,8 +1,8 @@
-"""Readings of all members, some seconds apart, compared: what members say of each other, their lists, their clients.
+"""Comparison of readings of all members, some seconds apart: member lists, lists of services, clients.
 
-In this order, since it is the order of causes: a member that a list lacks is sent nothing. What counts as diverged and
-not as on its way is said in `differing.py`. Revisions are shown and not compared: up to 2.2.x a copy does not take the
-revision of a CHANGE (B10).
+This is the order of causes: a member that is missing on a list is sent no requests. `differing.py` defines when a
+difference counts as diverged and not as a message under way. Revisions are shown and not compared: up to 2.2.x a copy
+does not take the revision of a CHANGE (B10).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distro_conformance.waiting import Clock
 
 Now = Callable[[], datetime]
 LISTS_PER_LOOK = 200
-"""Of so many services the lists are read in one look, in turn; those that differed are read in each."""
+"""The number of services whose lists are read in one look, in turn; lists that differed are read in each look."""
 
 
 def _now() -> datetime:
@@ -30,7 +30,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one member holds of a diverged client; `holding` is None when it does not have it."""
+    """The state of a diverged client on one member; `holding` is None when the member does not have it."""
 
     member: str
     holding: Holding | None
@@ -39,7 +39,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
-    """A client about which members differ. `since` is when that was seen first; it may have begun before."""
+    """A client about which members differ. `since`: first observed then; the difference may be older."""
 
     client: str
     since: datetime
@@ -54,7 +54,7 @@ class Diverged:
 
 @dataclass(frozen=True, slots=True)
 class DivergedList:
-    """A service whose list members show differently. `members`: by member the instances that not all of them show."""
+    """A service with different lists on the members. `members`: for each member the instances that not all show."""
 
     service: str
     since: datetime
@@ -69,8 +69,8 @@ class DivergedList:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The state of affairs after a reading. `lists`: how many services were compared by what members show of them, of
-    `services` in which clients publish something."""
+    """The result of a reading. `lists`: the number of services whose lists were compared, of `services` in which
+    clients publish instances."""
 
     readings: tuple[Reading, ...]
     clients: int
@@ -83,7 +83,7 @@ class Audited:
 
     @property
     def violations(self) -> tuple[Disagreement | DivergedList | Diverged, ...]:
-        """What is wrong, causes first."""
+        """All violations, causes first."""
         wrong = tuple(each for each in self.disagreements if each.is_violation)
         return (*wrong, *self.diverged_lists, *self.diverged)
 
@@ -92,12 +92,12 @@ class Audited:
         if self.violations:
             return Verdict.VIOLATES
         if self.rounds < 2 or not self.clients or any(reading.error for reading in self.readings):
-            return Verdict.INCONCLUSIVE  # of members that hold nothing nothing was compared
+            return Verdict.INCONCLUSIVE  # nothing was compared, since no member holds a client
         return Verdict.CONFORMS
 
 
 class Audit:
-    """Reads `members` round by round; `look` may be called as often as one likes."""
+    """Reads `members` round by round; `look` may be called any number of times."""
 
     def __init__(self, members: Sequence[Member], clock: Clock, now: Now = _now) -> None:
         self._members, self._clock, self._now = members, clock, now
@@ -108,7 +108,7 @@ class Audit:
         self.rounds = 0
 
     async def look(self) -> Audited:
-        """One reading of all members at a time, compared with the one before. Raises TargetError."""
+        """Read all members at the same time, and compare with the reading before. Raises TargetError."""
         readings = await asyncio.gather(*(member.read() for member in self._members))
         answering = [reading for reading in readings if reading.error is None]
         if len(answering) < 2:
@@ -133,11 +133,11 @@ class Audit:
         )
 
     def _chosen(self, services: Sequence[ServiceName]) -> list[ServiceName]:
-        """Those that differed last time, and the next ones in turn."""
+        """The services that differed last time, and the next ones in turn."""
         turn, self._turn = self._turn, self._turn + LISTS_PER_LOOK
         if len(services) <= LISTS_PER_LOOK:
             return sorted({*services, *self._lists.open})
-        start = turn // 2 % len(services)  # each is read in two looks that follow each other
+        start = turn // 2 % len(services)  # each is read in two consecutive looks
         return sorted({*self._lists.open, *(*services[start:], *services[:start])[:LISTS_PER_LOOK]})
 
     async def _with_lists(self, readings: Sequence[Reading], services: Sequence[ServiceName]) -> list[Reading]:
@@ -171,7 +171,7 @@ class Audit:
 
 
 def _views_of_clients(readings: Sequence[Reading]) -> dict[str, Views]:
-    """What a subscriber could see of each, as finely as all members that answered show it."""
+    """A subscriber's view of each client, in the detail that all answering members show."""
     is_whole = all(reading.source == "snapshot" for reading in readings)
 
     def view(holding: Holding) -> str:
@@ -197,7 +197,7 @@ def _since(since: datetime, seen_for_s: float) -> str:
 
 
 def _sides(said: Iterable[tuple[str, str]]) -> str:
-    """Who says what, those that say the same together."""
+    """The text of each member; members with the same text are grouped."""
     groups: dict[str, list[str]] = {}
     for member, text in said:
         groups.setdefault(text, []).append(member)

@@ -1,9 +1,9 @@
-"""What members say about one thing, look by look: since when they differ, and which of them does not move.
+"""The views of the members about one subject, look by look: since when they differ, and which view does not change.
 
-A change needs a second or two to every other member, and a verify five. So members have diverged about something when
-they differ in two looks and one of them still says in the second what it said in the first, although another one said
-something else even then: it had the whole time to hear of that. A member that moves is catching up, or the thing is
-busy. The same rule holds for clients, for lists, and for what members say of each other.
+A change takes a second or two to every other member, and a verify round five. So members have diverged about a subject
+when they differ in two looks and one of them has the same view in both, although another member already had a different
+view in the first: the change had the whole time to arrive. A member whose view changes is catching up, or the subject
+itself changes often. The same rule holds for clients, for lists, and for member lists.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Views = Mapping[str, str]
-"""Member -> what it says, as a text that is equal where it agrees."""
+"""Member -> its view, as a text that is equal where members agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference(Generic[Key]):
-    """`stuck`: the members that say what they said, while another one said something else already."""
+    """`stuck`: the members with an unchanged view, although another member already had a different one."""
 
     key: Key
     seen_for_ms: int
@@ -29,8 +29,8 @@ class Difference(Generic[Key]):
 
 @dataclass(slots=True)
 class Differing(Generic[Key]):
-    """Things of one kind. `look` is given all that were looked at. `is_whole`: one that is missing is there no more;
-    otherwise it was not looked at."""
+    """Subjects of one kind. `look` takes all subjects that were read. `is_whole`: a missing subject no longer exists;
+    otherwise it was not read."""
 
     is_whole: bool = True
     _before: dict[Key, Views] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Differing(Generic[Key]):
 
     @property
     def open(self) -> tuple[Key, ...]:
-        """Those about which members differed when they were looked at last."""
+        """The subjects about which members differed in the last look."""
         return tuple(self._since_ms)
 
     def look(self, now: Mapping[Key, Views], now_ms: int) -> list[Difference[Key]]:

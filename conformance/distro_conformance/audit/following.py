@@ -1,7 +1,7 @@
-"""An audit that goes on: what has changed between two looks, one line each, and the present state for Prometheus.
+"""A continuous audit: one line for each change between two looks, and the present state for Prometheus.
 
-Both say the same as one audit does. The lines are for a log; the text file is for an alert: it is replaced whole after
-each look, and its time stamp says when the members were read last.
+Both have the same content as a single audit. The lines are for a log; the text file is for an alert: it is replaced
+whole after each look, and its time stamp is that of the last reading.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ METRICS: Mapping[str, str] = {
 
 
 def changes(before: Audited | None, now: Audited) -> Iterator[dict[str, Any]]:
-    """What began, changed or ended since the look before, causes first."""
+    """The findings that began, changed or ended since the look before, causes first."""
     earlier = _findings(before) if before is not None else {}
     found = _findings(now)
     for key, finding in found.items():
@@ -50,7 +50,7 @@ def changes(before: Audited | None, now: Audited) -> Iterator[dict[str, Any]]:
 
 
 def _findings(audited: Audited) -> dict[tuple[str, str], Finding]:
-    """By what it is and whom it is about."""
+    """By kind and subject."""
     return {
         **{(f"member {each.matter}", each.about): each for each in audited.disagreements},
         **{("service list", each.service): each for each in audited.diverged_lists},
@@ -92,7 +92,7 @@ def _line(change: str, key: tuple[str, str], finding: Finding) -> dict[str, Any]
 
 def metrics(audited: Audited | None, exit_code: int, at: datetime) -> str:
     """The text format of Prometheus. Before the second look, and while nothing can be compared, the counts are left
-    out: an alert must not take them for zero."""
+    out: an alert must not read them as zero."""
     rows: dict[str, list[tuple[str, float]]] = {
         "distrocheck_audit_exit_code": [("", exit_code)],
         "distrocheck_audit_last_look_timestamp_seconds": [("", round(at.timestamp(), 3))],
@@ -121,7 +121,7 @@ def metrics(audited: Audited | None, exit_code: int, at: datetime) -> str:
 
 
 def write_metrics(path: Path, text: str) -> None:
-    """A reader sees the old file or the new one, never half of it. Raises OSError."""
+    """Replace the file atomically: a reader sees the old file or the new one. Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The list of a service as a member shows it: over gRPC what a subscriber is sent, else over HTTP.
+"""The list of a service as a member shows it: over gRPC the list that a subscriber is sent, else over HTTP.
 
-With health, weight, metadata and `enabled` of each instance, since these differ too: a list that was not built anew is
-wrong although the member holds the right clients. Reading subscribes to nothing and creates nothing.
+It includes health, weight, metadata and `enabled` of each instance, since these differ too: a list that was not rebuilt
+is wrong although the member holds the right clients. Reading subscribes to nothing and creates nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 PUBLIC, DEFAULT_GROUP, DEFAULT_CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 LIST_PATHS = ("/nacos/v1/ns/instance/list", "/nacos/v2/ns/instance/list", "/nacos/v3/client/ns/instance/list")
 NOT_NAMED = "is not in the list of services"
-"""Of a service with instances; one without is kept for a while by each member as it likes."""
+"""For a service with instances; members keep a service without instances for different times."""
 PAGE = 500
 
 
@@ -52,7 +52,7 @@ def _of_group(namespace: str, group: str) -> dict[str, Any]:
 
 
 def shown_instances(hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """One text an instance, sorted: what a consumer of the list can tell apart. The id is the server's own."""
+    """One text for each instance, sorted, with all that a consumer can distinguish, except the server's own id."""
     return tuple(sorted(map(_instance, hosts)))
 
 

@@ -1,9 +1,9 @@
-"""One live member, asked what it holds; nothing is changed by asking.
+"""A reader of one live member; reading changes nothing there.
 
 A SNAPSHOT over the cluster port shows every client with revision and full content, on all releases; from 3.x on it may
-need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows which clients
-there are and the addresses that they publish, one call a client, paced. The lists of services are asked for besides, as
-a consumer asks (`lists.py`). Source: docs/protocol #member-auth, #distro-envelope, #http-admin.
+need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows the clients and
+their published addresses, one call a client, paced. The lists of services are also requested, as by a consumer
+(`lists.py`). Source: docs/protocol #member-auth, #distro-envelope, #http-admin.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from distro_traces.content import Published, canonical
 
 HTTP_TIMEOUT_S = 5.0
 CALLS_PER_SECOND = 50
-"""At most so many calls about single clients or services go to one member in a second; it has thousands of them."""
+"""The largest number of calls a second to one member about single clients or services, of which it has thousands."""
 
 _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a member holds of a client. `addresses` is all that HTTP shows, `content` is everything, both as canonical
-    text; `digest` is of `content`."""
+    """A client on a member. `addresses` has all that HTTP shows, `content` the full state, both as canonical text;
+    `digest` is of `content`."""
 
     addresses: str
     content: str | None = None
@@ -57,7 +57,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a member answered. `error` says why there is nothing."""
+    """The answer of a member. `error`: why there is none."""
 
     member: str
     source: str = ""  # snapshot, http
@@ -66,11 +66,11 @@ class Reading:
     peers: Mapping[str, str] = field(default_factory=dict)  # address to state, as this member sees it
     error: str | None = None
     lists: Mapping[ServiceName, tuple[str, ...]] = field(default_factory=dict)
-    """Of the services that were asked for, as a consumer is shown them."""
+    """The lists of the requested services, as a consumer sees them."""
 
     @property
     def services(self) -> frozenset[ServiceName]:
-        """Those in which its clients publish something."""
+        """The services in which its clients publish instances."""
         return frozenset().union(*(holding.services for holding in self.clients.values()))
 
 
@@ -78,7 +78,7 @@ class Member:
     """A member by its address host:P. Use as an async context manager."""
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
-        """Raises UsageError when it is no address."""
+        """Raises UsageError for a text that is no address."""
         try:
             self.address = str(parse_address(address))
         except AddressError as error:
@@ -99,7 +99,7 @@ class Member:
             await self._session.close()
 
     async def read(self) -> Reading:
-        """What it holds now. Never raises: a member that does not answer is a finding of its own."""
+        """Read its present state. Never raises: a member that does not answer is a finding."""
         release, peers = await self._nodes()
         try:
             clients = await self._snapshot()
@@ -111,8 +111,8 @@ class Member:
             return Reading(self.address, release=release, peers=peers, error=str(refused))
 
     async def read_lists(self, services: Sequence[ServiceName]) -> dict[ServiceName, tuple[str, ...]]:
-        """The lists of these services, over gRPC or, where that is refused, over HTTP; without those that it does not
-        show at all."""
+        """The lists of these services, over gRPC or, where that is refused, over HTTP; without the services that it
+        does not show."""
         found = {}
         named = {group: await self._names(*group) for group in {(each.namespace, each.group) for each in services}}
         for service in services:
@@ -126,7 +126,7 @@ class Member:
         return found
 
     async def _names(self, namespace: str, group: str) -> frozenset[str] | None:
-        """All services that it lists there; None where it does not say."""
+        """All services that it lists there; None if it does not answer."""
         names: set[str] = set()
         for page in count(1):
             reply = await self._queried("ServiceListRequest", names_query(namespace, group, page))
@@ -150,7 +150,7 @@ class Member:
         return None
 
     async def _queried(self, type_name: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Over gRPC; None where that is refused or not to be had."""
+        """The answer over gRPC; None if that is refused or not available."""
         if self._connection is None:
             return None
         try:
@@ -184,7 +184,7 @@ class Member:
             await connection.close()
 
     async def _client_list(self) -> dict[str, Holding]:
-        """Raises TargetError when this release has none, or does not show it to us."""
+        """Raises TargetError when this release has no such list, or does not show it to the kit."""
         for path in _CLIENT_PATHS:
             listed = await self._get(f"{path}/list")
             if isinstance(listed, list):
@@ -198,7 +198,7 @@ class Member:
         return Holding(_addresses(published), published=_shown(published), services=_services(published))
 
     async def _nodes(self) -> tuple[str | None, dict[str, str]]:
-        """The release of this member and the states in which it sees all of them, as far as it says so."""
+        """The release of this member and its view of all members' states, as far as it reports them."""
         for path in NODES_PATHS:
             listed = await self._get(path)
             if isinstance(listed, list):
@@ -216,7 +216,7 @@ class Member:
         return body.get("data") if isinstance(body, Mapping) and "data" in body else body
 
     async def _asked(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
-        """The status, and the body of a good answer; 0 where there is none that can be read."""
+        """The status, and the body of a good answer; 0 without a readable answer."""
         assert self._session is not None
         try:
             async with self._session.request(method, f"http://{self.address}{path}", **options) as response:
@@ -226,7 +226,7 @@ class Member:
 
 
 def _published_row(row: Mapping[str, Any]) -> Published:
-    """2.x and 3.x name the same fields differently."""
+    """From a row of 2.x or 3.x, which name the same fields differently."""
     instance = row.get("registeredInstance") or row.get("publisherInfo") or {}
     return Published(
         str(row.get("namespace") or row.get("namespaceId") or "public"),
@@ -243,7 +243,7 @@ def _services(published: tuple[Published, ...]) -> frozenset[ServiceName]:
 
 
 def _addresses(published: tuple[Published, ...]) -> str:
-    """What HTTP shows too: no health, no metadata."""
+    """The part that HTTP shows too: no health, no metadata."""
     return canonical(Published(p.namespace, p.group, p.service, p.ip, p.port, p.cluster) for p in published)
 
 
@@ -254,4 +254,4 @@ def _shown(published: tuple[Published, ...]) -> tuple[str, ...]:
 
 
 NOTHING = Holding(canonical(()), canonical(()), NOTHING_PUBLISHED)
-"""A client that publishes nothing is in no subscriber's view, as one that is not there."""
+"""A client that publishes nothing is in no subscriber's view, like a client that does not exist."""

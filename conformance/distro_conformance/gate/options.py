@@ -1,4 +1,4 @@
-"""The settings of a gate run, and the budgets: how much each stage may do."""
+"""The settings of a gate run, and the budgets of its stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distro_model.bounded.bounds import Bounds
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`explore`: the bounded clusters that are searched whole, each within `explore_seconds`."""
+    """`explore`: the bounded clusters that are searched completely, each within `explore_seconds`."""
 
     name: str
     explore: tuple[Bounds, ...]
@@ -57,9 +57,9 @@ class GateOptions:
     mutant: str | None = None
     expectations: Expectations = field(default_factory=Expectations)
     transport: Carrier | None = None
-    """What the nodes of the lockstep speak over; None: most of it in memory, some over gRPC."""
+    """The transport of the lockstep nodes; None: most runs in memory, some over gRPC."""
     stages: Sequence[str] | None = None
-    """By name, see `gate.run`; None: all that say something about a target of this kind."""
+    """By name, see `gate.run`; None: all that judge a target of this kind."""
     credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
     jobs: int = 1
-    """The lockstep walks on so many processes."""
+    """The number of processes of the lockstep."""

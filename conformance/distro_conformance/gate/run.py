@@ -34,16 +34,16 @@ PLAYED = {
     "lockstep": lockstep_stage,
     "cluster": real_cluster_stage,
 }
-"""The stages that come before `check`, by the name that `--stages` takes."""
+"""The stages before `check`, by their names in `--stages`."""
 CHECK = "check"
 _REPORTED = {"cluster": "real cluster"}
 """Names in reports, where they differ."""
 TRACES = "traces"
-"""Where the recordings go, in the directory of the report."""
+"""The directory of the recordings, in the directory of the report."""
 
 
 class Gate:
-    """One run of all stages. Raises UsageError for what cannot be run, before anything starts."""
+    """One run of all stages. Raises UsageError before anything starts if the options cannot be run."""
 
     def __init__(self, options: GateOptions) -> None:
         self._options = options
@@ -59,7 +59,7 @@ class Gate:
         on_progress: OnProgress = lambda _: None,
         on_stage: OnStage = lambda _: None,
     ) -> Report:
-        """All stages in order; a stage that finds a violation does not keep the others from running.
+        """Run all stages in order; a violation in one stage does not stop the others.
 
         `on_stage` is called for each stage as it ends. Raises TargetError when the target cannot be started.
         """
@@ -99,8 +99,8 @@ class Gate:
 
     @property
     def scope(self) -> str:
-        """As which release the target is judged, where it is not listed; which stages run on the target itself, and
-        which on the model and on reference nodes that behave as it should: the first line of a run."""
+        """The first line of a run: the release that an unlisted target is judged as, the stages that run on the target
+        itself, and those that run on the model and on reference nodes with its expected behaviour."""
         return "; ".join(filter(None, (judged_as(self._profile), self._stages_on())))
 
     def _stages_on(self) -> str:
@@ -117,7 +117,7 @@ class Gate:
         return f"{text}; nothing on a real server" if is_embedded else text
 
     def expected_seconds(self) -> dict[str, float]:
-        """Each stage, and how long it may take: as in the last report of this directory, if that was the same run."""
+        """The estimated time of each stage: as in the last report of this directory, if that was the same run."""
         options = self._options
         seconds = {
             "explore": 10.0,
@@ -137,9 +137,9 @@ class Gate:
 
 
 def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...]:
-    """In the order in which they run. Several nodes are recorded where the kit starts them and can stand between them,
-    and what was recorded is checked. By default those that judge the target: the search and the lockstep are about this
-    project's model and nodes, so a foreign server is not judged by them. Raises UsageError."""
+    """The stages in the order in which they run. Several nodes are recorded if the kit starts them and can put links
+    between them; recordings are checked. The default are the stages that judge the target: the search and the lockstep
+    test this project's model and nodes, so they do not judge a foreign server. Raises UsageError."""
     has_cluster = target.kind == "nacos" or (isinstance(target, ProcessTarget) and target.takes_offset)
     possible = tuple(name for name in (*PLAYED, CHECK) if has_cluster or name != "cluster")
     if named is None and target.kind == "embedded":
@@ -157,7 +157,7 @@ def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...
 
 
 def _require_recordings_only(traces: Path) -> None:
-    """Those of the last run will go. Raises UsageError when anything else is in there."""
+    """The recordings of the last run will be removed. Raises UsageError when the directory has other files."""
     if traces.exists() and not traces.is_dir():
         raise UsageError(f"{traces} is no directory; choose another --out")
     foreign = [entry for entry in sorted(traces.glob("*")) if not _is_recording(entry)]

@@ -37,7 +37,7 @@ REAL_CLUSTER_RUN = "real-cluster"
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """A stage, and what it adds to the report."""
+    """A stage, and its part of the report."""
 
     stage: Stage
     findings: tuple[Finding, ...] = ()
@@ -48,7 +48,7 @@ class StageResult:
 
 
 def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
-    """Every reachable state of small clusters; what the release is known to break is listed with its bug."""
+    """Search every reachable state of small clusters; known violations of the release are listed with their bugs."""
     began, searches = time.monotonic(), []
     for bounds in options.budget.explore:
         on_progress(f"explore: {bounds.nodes} nodes, {bounds.clients} clients, {bounds.changes} changes")
@@ -77,7 +77,7 @@ def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -
 
 
 def _coverage(searches: Iterable[Explored]) -> Mapping[str, Mapping[str, int]]:
-    """How often each kind of transition was taken, and how often each of its guards forbade one."""
+    """How often each kind of transition was taken, and how often each of its guards blocked one."""
     taken: Counter[str] = Counter()
     guards: Counter[str] = Counter()
     for search in searches:
@@ -101,7 +101,7 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
 
 
 def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
-    """One node of the target, every requirement."""
+    """Check one node of the target against every requirement."""
     report = run_node_conformance(
         options.target,
         profile,
@@ -118,7 +118,7 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
 
 
 def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
-    """Three embedded nodes with the behaviour of the profile, under random faults, beside the model; recorded."""
+    """Run and record three embedded nodes with the behaviour of the profile, under random faults, beside the model."""
     result = hunt_on(
         options.jobs,
         HuntOptions(
@@ -150,7 +150,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
 
 
 def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
-    """Three real servers with a recording forwarder on each link; what the recording is worth, `check` says."""
+    """Run three real servers with a recording forwarder on each link; `check` judges the recording."""
     began = time.monotonic()
     scenario = scenario_named(RECORDED_LIFE)
     try:
@@ -191,7 +191,7 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
 
 
 def check_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
-    """The invariants on everything that was recorded."""
+    """Check the invariants on all recordings."""
     began = time.monotonic()
     on_progress("check: invariants over everything recorded")
     _put_at_rest(options.out / "traces")
@@ -213,7 +213,7 @@ def check_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
 
 
 def _put_at_rest(traces: Path) -> None:
-    """From the recordings, one line an event, to Parquet by run; a recording goes when its run is whole."""
+    """Convert the recordings, one line an event, to Parquet by run; a recording is removed when its run is complete."""
     for recordings in by_run(sorted(traces.glob("*.ndjson"))):
         compact(recordings, traces)
         for recording in recordings:
@@ -233,7 +233,7 @@ def _convergence(result: CheckResult) -> Mapping[str, Any]:
 
 
 def _changes(result: CheckResult) -> tuple[Mapping[str, Any], ...]:
-    """Those of the real cluster in their order, else the slowest of all embedded runs."""
+    """The changes of the real cluster in their order, else the slowest of all embedded runs."""
     of_real = sorted((c for c in result.changes if c.run == REAL_CLUSTER_RUN), key=lambda c: c.event.at_ms)
     changes = of_real or result.changes
     return tuple(

@@ -1,5 +1,5 @@
-"""The kit, judged: each mutant is switched on, and must be noticed.
+"""Tests of the kit: each mutant is switched on, and the kit must notice it.
 
-`kill` is a row of the kill matrix and `matrix` runs it; `levels` says how a mutant is put to the test at each level:
+`kill` is a row of the kill matrix and `matrix` runs it; `levels` defines the test of a mutant at each level:
 explored in the model, hunted on the reference node, or, in `traces`, looked for in what a simulation wrote.
 """

@@ -1,5 +1,5 @@
-"""What came of one mutant at one level, a row of the kill matrix: a finding about the kit, which conforms when it
-notices the mutant."""
+"""The result for one mutant at one level, a row of the kill matrix: a finding about the kit, which conforms when the
+kit notices the mutant."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def kill(
     reason: str = "",
     evidence: Sequence[str] = (),
 ) -> Finding:
-    """`killed_by` names properties, invariants, requirements, or `lockstep`; `reason` says why it lives, if it does.
+    """`killed_by` names properties, invariants, requirements, or `lockstep`; `reason` is why a mutant survives.
 
-    `steps`: actions of the shortest run that shows it; of traces, the events that were made until one did; None where
-    no run was needed. `evidence`: what each of them had to say.
+    `steps`: actions of the shortest run that shows it; for traces, the events until one shows it; None where no run was
+    needed. `evidence`: the message of each.
     """
     unit = "events" if level == "trace" else "steps"
     dead = ", ".join(killed_by) + ("" if steps is None else f" in {steps} {unit}")

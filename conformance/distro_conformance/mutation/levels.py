@@ -1,4 +1,4 @@
-"""How a mutant is put to the test at each level. One function a level, in one registry."""
+"""The test of a mutant at each level: one function a level, in one registry."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
 
 REAL = "nacos:2.2.4"
-"""Whose classes and methods the rule files name."""
+"""The release whose classes and methods the rule files name."""
 
 Judge = Callable[[str, float], Finding]
-"""Puts the mutant of that id to the test, for about so many seconds."""
+"""Tests the mutant with that id, for about that many seconds."""
 
 
 def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
-    """Explore `strict` with the mutant within the mutant's own bounds; what `strict` alone breaks there is no kill."""
+    """Explore `strict` with the mutant within the mutant's own bounds; properties that `strict` breaks do not count."""
     bounds = MODEL_MUTANTS[mutant_id].bounds
     began = time.monotonic()
     broken = _broken(explore(bounds, with_mutant(STRICT, mutant_id), watch=stop_after(seconds_max)))
@@ -53,7 +53,7 @@ def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
 
 @cache
 def _broken_by_strict(bounds: Bounds, seconds_max: float) -> frozenset[str] | None:
-    """None when the search had to stop before it knew all."""
+    """None when the search stopped before it was complete."""
     found = explore(bounds, STRICT, watch=stop_after(seconds_max))
     return frozenset(_broken(found)) if found.complete else None
 
@@ -65,7 +65,7 @@ def _broken(found: Exploration) -> dict[str, int]:
 
 
 def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
-    """Hold one reference node that has the mutant against the requirements; only where none of them fails, drive three
+    """Check one reference node with the mutant against the requirements; only if none of them fails, drive three nodes
     in lockstep with `strict`, for `seconds_max`."""
     began = time.monotonic()
     report = run_node_conformance("embedded", "strict", mutant=mutant_id)
@@ -79,10 +79,10 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
 
 
 def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) -> Finding:  # noqa: ARG001
-    """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
-    is no kill. Only where none of them fails are those asked that start a server of their own.
+    """Check a real server with the mutant's rules against the requirements: known failures of the release are no kill.
+    Only if none of them fails, the requirements that start their own server are checked.
 
-    Rules that never fired leave the question open, and so do requirements that were not judged. Time is not limited.
+    The result is inconclusive if the rules never fired or requirements were not judged. Time is not limited.
     Raises UsageError for other targets.
     """
     began = time.monotonic()
@@ -113,7 +113,7 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
 
 
 def _kill_by(mutant_id: str, level: str, failed: Sequence[Finding], seconds: float, reason: str = "") -> Finding:
-    """By requirements; a SHOULD that fails has noticed the mutant too."""
+    """A kill by requirements; a SHOULD that fails has noticed the mutant too."""
     names, messages = [each.about for each in failed], [f"{each.about}: {each.message}" for each in failed]
     return kill(mutant_id, level, names, seconds, reason=reason, evidence=messages)
 
@@ -122,9 +122,9 @@ def _kill_by(mutant_id: str, level: str, failed: Sequence[Finding], seconds: flo
 class Level:
     mutants: Callable[[], tuple[str, ...]]
     judge: Callable[[], AbstractContextManager[Judge]]
-    """What it needs is there while this is entered."""
+    """The context manager provides the needs of the level."""
     seconds_max: float
-    """For one mutant, unless the caller says otherwise."""
+    """The default time for one mutant."""
 
 
 LEVELS: Mapping[str, Level] = {

@@ -17,9 +17,9 @@ def run_mutants(
     on_finding: Callable[[Finding], None] = lambda _: None,
     target: str | None = None,
 ) -> Judged:
-    """Put the mutants to the test, all of the level if none is named. Raises UsageError for unknown names.
+    """Test the mutants, all of the level if none is named. Raises UsageError for unknown names.
 
-    `target`: the server that the level real reads the rules into, unless it is the one that they were written for.
+    `target`: the server for the rules of the level real; None: the release that they were written for.
     """
     known, chosen = mutants_of(level), LEVELS[level]
     unknown = [name for name in mutants if name not in known]
@@ -37,7 +37,7 @@ def run_mutants(
 
 
 def mutants_of(level: str) -> Sequence[str]:
-    """All that are put to the test there. Raises UsageError."""
+    """All mutants of that level. Raises UsageError."""
     return named("level", LEVELS, level).mutants()
 
 

@@ -1,8 +1,8 @@
-"""Which mutants of the reference node each requirement notices, those that break least besides first: `noticed.txt`.
+"""The mutants of the reference node that each requirement notices, the most specific first: `noticed.txt`.
 
 A line is a requirement and its mutants, from a run of every mutant against every requirement, `distrocheck mutants run
---level node --json`; a new mutant or requirement is added with what such a run says of it. That each still notices its
-first is a test.
+--level node --json`; a new mutant or requirement is added with the result of such a run. A test asserts that each
+requirement still notices its first mutant.
 """
 
 from __future__ import annotations

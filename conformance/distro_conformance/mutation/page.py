@@ -1,4 +1,4 @@
-"""The kill matrix as a page: which property kills which mutant, as a heat map, and who lives."""
+"""The kill matrix as a page: which property kills which mutant, as a heat map, and the survivors."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _JUDGE = {
 
 
 def report_of(judged: Judged) -> Report:
-    """Of one level: its name is the target of the findings."""
+    """The report of one level, whose name is the target of the findings."""
     killed = sum(not finding.violates for finding in judged.findings)
     summary = f"{killed} of {len(judged.findings)} killed"
     return Report(
         target=f"the kit, at the level {judged.target}",
         profile=STRICT,
-        scope=f"each mutant put to the test by {_JUDGE[judged.target]}",
+        scope=f"each mutant tested by {_JUDGE[judged.target]}",
         verdict=judged.verdict,
         seconds=judged.seconds,
         stages=(Stage("mutants", judged.verdict, judged.seconds, summary),),
         findings=tuple(replace(finding, by="mutant") for finding in judged.findings),
         charts=(
             Chart(
-                "Who kills whom",
+                "Kills by mutant and check",
                 _heat_map({finding.about: finding for finding in judged.findings}, summary),
-                "A row is a mutant, a column what notices it; the stronger the colour, the shorter the run.",
+                "A row is a mutant, a column a check that notices it; the stronger the colour, the shorter the run.",
             ),
         ),
     )

@@ -1,12 +1,12 @@
-"""The level of traces: a mutant is at work somewhere, and the invariants on Spark judge what that leaves behind.
+"""The level of traces: a mutant runs in a simulation or on nodes, and the invariants over traces judge the recording.
 
 A mutant shows only in circumstances that provoke it. For most there is a scenario (`scenarios/provoking`), which the
-simulation runs with the model's mutant, and reference nodes with theirs. The others show by chance in random
-simulations: `SHOWN_BY` says in which. `strict` runs through the same, with the same seed, and a violation there does
-not count.
+simulation runs with the model's mutant, and reference nodes with the node's mutant. The others show by chance in the
+random simulations of `SHOWN_BY`. `strict` runs in the same circumstances, with the same seed, and a violation there
+does not count.
 
-Where the two runs of a scenario part is where the mutant first did wrong. The finding says whether the first violation
-points there: whether that event lies between its first and its last one.
+The first difference between the two runs of a scenario is the first wrong event of the mutant. The finding reports
+whether the first violation points there: whether that event lies between its first and its last one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What happens in each simulation of a mutant; the seed varies."""
+    """The settings of each simulation of a mutant; the seed varies."""
 
     faults: str = "none"
     duration_s: float = 300
@@ -74,7 +74,7 @@ def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float) -> Findin
 
 
 def kill_by_scenario(judged: Judged, mutant_id: str) -> Finding:
-    """In the simulation, on nodes, or both: wherever there is such a mutant."""
+    """In the simulation, on nodes, or both, where the mutant exists."""
     began = time.monotonic()
     with TemporaryDirectory() as directory:
         live(mutant_id, Path(directory))
@@ -107,7 +107,7 @@ def _live(scenario: Scenario, source: str, directory: Path, run: str) -> None:
 
 
 def kill_seen(mutant_id: str, directory: Path, violations: Sequence[Violation]) -> Finding:
-    """What the check of those recordings says of the mutant."""
+    """The result of the check of those recordings for the mutant."""
     broken: dict[str, list[str]] = {}
     pointed: dict[str, bool] = {}
     events = 0
@@ -126,8 +126,8 @@ def kill_seen(mutant_id: str, directory: Path, violations: Sequence[Violation]) 
 
 
 def first_wrong(without: TraceFile, with_it: TraceFile) -> list[Event]:
-    """The first rows in which a run differs from another one of the same circumstances: in what nodes hold, and in
-    whatever happens. When a row came does not matter. Where one is missing, it is the row of `without` that is."""
+    """The first rows in which a run differs from another run in the same circumstances: in the states of nodes, and in
+    all events. The time of a row is ignored. If a row is missing, the result has the row of `without`."""
     found = []
     for is_judged in (lambda event: event.kind in STATE_KINDS, lambda _: True):
         parted = [
@@ -152,11 +152,11 @@ def _parted(without: Sequence[Event], with_it: Sequence[Event]) -> Event | None:
 
 
 _what = attrgetter("kind", "peer", "operation", "client", "owned", "revision", "digest", "outcome")
-"""Of an event, whenever it happened."""
+"""The fields of an event that are compared, without its time."""
 
 
 def points_at(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:
-    """Whether the violation that shows first is about one of the events, and begins no later."""
+    """Whether the first violation is about one of the events, and begins no later."""
     first = min(violations, key=lambda each: (each.last_event.at_ms, each.first_event.at_ms))
     return any(
         first.first_event.at_ms <= event.at_ms <= first.last_event.at_ms
@@ -171,7 +171,7 @@ def points_at(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:
 def kill_by_chance(judged: Judged, mutant_id: str, seconds_max: float, at: Circumstances) -> Finding:
     """One simulation after the other, each with the next seed, until an invariant breaks or the time is over.
 
-    A simulation that has begun is checked to its end.
+    A simulation that has started is checked to its end.
     """
     began = time.monotonic()
     events = 0
@@ -187,7 +187,8 @@ def kill_by_chance(judged: Judged, mutant_id: str, seconds_max: float, at: Circu
 
 
 def _simulated(judged: Judged, mutant_id: str, at: Circumstances, seed: int) -> tuple[int, tuple[str, ...]]:
-    """How many events the mutant made, and what it breaks and `strict` does not. Both are checked at once."""
+    """The number of events of the mutant's run, and the invariants that it breaks and `strict` does not. Both runs are
+    checked at once."""
     with TemporaryDirectory() as directory:
         place = {mutant: Path(directory, mutant or "strict") for mutant in (mutant_id, None)}
         made = {

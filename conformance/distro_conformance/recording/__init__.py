@@ -1,1 +1,1 @@
-"""From what links carry and nodes say to trace rows."""
+"""Trace rows from the messages on links and the reports of nodes."""

@@ -1,9 +1,9 @@
-"""Trace rows from what links carry and probes read: the one place that knows which row records what.
+"""Trace rows from the calls on links and the readings of probes: the one place that maps events to rows.
 
-A `TraceJournal` observes every Distro call on every link and every fault. What a node *holds* comes from one of
-two sources. A reference node says so itself, through its observer. A real server says nothing, so its state is
-inferred (`infer_state=True`) from what it acknowledged and corrected by probes, which read it: INV-ACK, "success
-implies applied", is thereby assumed for the moment of the change and tested by the next probe.
+A `TraceJournal` observes every Distro call on every link and every fault. The state of a node comes from one of two
+sources. A reference node reports it through its observer. A real server reports nothing, so its state is inferred
+(`infer_state=True`) from acknowledged requests and corrected by probes, which read it: INV-ACK, "success implies
+applied", is thereby assumed at the moment of the change and tested by the next probe.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import EventFields, Recorder
 
 NOTHING_PUBLISHED = digest(())
-"""The digest of a client that is connected and publishes nothing: in no view of any service."""
+"""The digest of a connected client that publishes nothing: it is in no view of any service."""
 
 UNOWNED = ""
-"""The owner of a client that has disconnected, or whose node has stopped: every node that holds it holds a copy."""
+"""The owner of a client that has disconnected, or whose node has stopped: every node that holds it has a copy."""
 
 READINGS_MAX = 5
-"""Sync messages come seconds apart and a reading takes milliseconds; five in a row do not all meet one."""
+"""Sync messages are seconds apart and a reading takes milliseconds: of five readings one is undisturbed."""
 
 Read = Callable[[], Awaitable[Sequence[Replica]]]
-"""Asks a node for all that it holds. Raises TargetError."""
+"""Asks a node for all its clients. Raises TargetError."""
 
 
 class TraceJournal:
@@ -45,9 +45,9 @@ class TraceJournal:
         self._clock_ms = clock_ms
         self.infers_state = infer_state
         self.client_name: Callable[[str | None], str | None] = lambda client_id: client_id
-        """From the id that a node gave to a connection to the name that the run gave to it."""
+        """From the connection id of a node to the client name of the run."""
         self._held: defaultdict[str, set[str]] = defaultdict(set)
-        """By node the clients that it holds, as the trace said last."""
+        """For each node its clients, as in its last trace row."""
         self._owner: dict[str, str] = {}
         self._state_rows: defaultdict[str, int] = defaultdict(int)
         self._asked_snapshots: dict[str, tuple[Replica, ...]] = {}
@@ -78,11 +78,11 @@ class TraceJournal:
         self._row(source, Kind.LINK_FAULT, peer=target, detail=what)
 
     def silence(self, node: str, client: str, *, ends: bool = False) -> None:
-        """The client says nothing from now on, or answers again."""
+        """The client sends nothing from now on, or answers again."""
         self._row(node, Kind.LINK_FAULT, client=client, detail="answers" if ends else "silent")
 
     def pause(self, node: str, *, ends: bool = False) -> None:
-        """The process does nothing from now on, or goes on."""
+        """The process is stopped from now on, or continues."""
         self._row(node, Kind.LINK_FAULT, detail="resumed" if ends else "paused")
 
     # The run and its nodes
@@ -104,11 +104,11 @@ class TraceJournal:
         self._row(node, Kind.MEMBERS_CHANGED, detail=",".join(sorted(members)))
 
     def checkpoint(self, number: int, nodes: Iterable[str]) -> None:
-        """Faults are healed and time enough has passed: from here on the live `nodes` are held to agree."""
+        """Faults are healed and enough time has passed: from here on the live `nodes` must agree."""
         for node in nodes:
             self._row(node, Kind.CHECKPOINT, detail=str(number))
 
-    # What nodes hold
+    # State of nodes
 
     def client_connected(self, node: str, client: str, revision: int, content: str) -> None:
         self._owner[client] = node
@@ -125,7 +125,7 @@ class TraceJournal:
     def replica_applied(
         self, node: str, client: str, revision: int | None, content: str, *, message: str | None = None
     ) -> None:
-        """`revision` is None when unknown: whether the receiver took it over is not visible on the wire (B10)."""
+        """`revision` is None when unknown: the wire does not show whether the receiver took it over (B10)."""
         owned = self._owns(node, client)
         self._state(node, Kind.REPLICA_APPLIED, client, owned=owned, revision=revision, digest=content, message=message)
 
@@ -133,7 +133,7 @@ class TraceJournal:
         self._state(node, Kind.REPLICA_REMOVED, client, message=message, detail=reason)
 
     def observed(self, node: str, replicas: Sequence[Replica]) -> None:
-        """What a probe read: a row for each client there, and one without digest for each that is only elsewhere."""
+        """A probe's reading: a row for each client there, and one without digest for each that is missing there."""
         replicas = self._named(replicas)
         for each in replicas:
             owned = self._owns(node, each.client)
@@ -143,9 +143,9 @@ class TraceJournal:
             self._state(node, Kind.OBSERVED, client)
 
     async def probe(self, node: str, read: Read) -> None:
-        """`read` a node and write what it holds. A reading during which its state moved may be older: not written.
+        """`read` a node and write its state. A reading during which the state changed may be older: it is not written.
 
-        Raises TargetError after so many of those: what the node holds here was not found out.
+        Raises TargetError after READINGS_MAX of those: the state of the node is unknown.
         """
         for _ in range(READINGS_MAX):
             before = self._state_rows[node]
@@ -154,7 +154,7 @@ class TraceJournal:
                 self.observed(node, replicas)
                 return
         raise TargetError(
-            f"{node} cannot be read: what it holds changed during each of {READINGS_MAX} readings; let it come to rest"
+            f"{node} cannot be read: its state changed during each of {READINGS_MAX} readings; let it come to rest"
         )
 
     def _named(self, replicas: Sequence[Replica]) -> tuple[Replica, ...]:
@@ -196,7 +196,7 @@ class TraceJournal:
         )
 
     def _state(self, node: str, kind: Kind, about: str, **fields: Unpack[EventFields]) -> None:
-        """What a node holds of a client from now on; without a digest nothing."""
+        """The state of a client on a node from now on; without a digest the node does not hold it."""
         self._state_rows[node] += 1
         is_there = fields.get("digest") is not None
         (self._held[node].add if is_there else self._held[node].discard)(about)
@@ -207,7 +207,7 @@ class TraceJournal:
 
 
 async def read_state(connection: Connection, *, headers: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
-    """All clients of a node, native and synced, as it would hand them to a joining member.
+    """All clients of a node, native and synced, as it would send them to a joining member.
 
     `connection` is a cluster-labelled one to the node's cluster port. Raises TargetError when there is no snapshot.
     """

@@ -1,4 +1,4 @@
-"""What travels on the links of a run, by the names that the run gave to its clients.
+"""The messages on the links of a run, with the client names of the run.
 
 Links know connection ids, a run knows names. The log keeps the Distro calls that have ended, to be compared with the
 model, and passes everything on to the recording, where there is one.
@@ -20,20 +20,20 @@ from distro_traces.event import Outcome
 
 @dataclass
 class TrafficLog:
-    """A `links.Journal`. `client_name` translates an id; one that the run never gave out stays as it is."""
+    """A `links.Journal`. `client_name` translates an id; an id that is unknown to the run stays unchanged."""
 
     client_name: Callable[[str | None], str | None]
     now_ms: Callable[[], int]
     recording: TraceJournal | None = None
     givers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """By node the members that have given it a snapshot since this was emptied."""
+    """For each node the members that have sent it a snapshot since the last clear."""
     last_event: str | None = None
-    """The last call about a client that ended, or what a node reported last of its clients, with the time."""
+    """The last ended call about a client, or the last report of a node about its clients, with the time."""
     _ended: list[Ended] = field(default_factory=list)
     _ids: int = 0
 
     def take(self, since_ms: int) -> tuple[Ended, ...]:
-        """The calls that have ended since the last look, each with how long after `since_ms`."""
+        """The calls that have ended since the last look, each with its time after `since_ms`."""
         ended, self._ended = self._ended, []
         return tuple(Ended(each.after_ms - since_ms, each.call) for each in ended)
 
