@@ -106,8 +106,8 @@ def _end_at_once() -> NoReturn:
 
 
 def _end_children() -> None:
-    """`interruptible` has imported psutil before. A first import here would hold the lock of the module while it runs, and
-    the main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait.
+    """Use psutil, which `interruptible` has imported. A first import here would hold the module's lock meanwhile,
+    and the main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait.
     """
     import psutil  # noqa: PLC0415
 
