@@ -139,13 +139,13 @@ def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path:
     assert section.held == (), "the node stands alone: members that are played hold nothing"
 
 
-def test_the_header_says_who_is_played() -> None:
+def test_the_header_names_the_played_members() -> None:
     scenario = parse(LIFE)
     assert scenario.played == ("b", "c", "d")
     assert parse(scenario.render()).steps == scenario.steps
 
 
-def test_what_members_and_clients_say_at_one_instant_is_in_order() -> None:
+def test_messages_of_members_and_clients_at_one_instant_are_in_order() -> None:
     with SingleNode(("a", "b"), "strict") as stage:
         stage.perform(Connect("c1", "a"))
         stage.perform(Register("c1", "web", "10.0.0.1:80"))
@@ -211,7 +211,7 @@ def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
     assert runs.steps > 24
 
 
-def test_what_failed_in_real_time_is_played_again_there_and_goes_by_the_profile_of_the_node(
+def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(runs: SideBySide) -> Failed:

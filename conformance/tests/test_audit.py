@@ -193,7 +193,7 @@ def test_an_address_without_a_port_is_refused() -> None:
         Member("localhost")
 
 
-async def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:
+async def test_following_ends_with_the_last_observation_when_it_is_interrupted() -> None:
     async with audited_cluster() as lab:
         following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
         assert await eventually(known(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
@@ -201,7 +201,7 @@ async def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -
         assert (await following).rounds >= 3
 
 
-def test_the_live_table_fits_its_screen_with_what_differs_longest_first() -> None:
+def test_the_live_table_fits_its_screen_with_the_oldest_differences_first() -> None:
     def held(member: str) -> Held:
         return Held(member, None, is_stuck=True)
 
@@ -378,7 +378,7 @@ def test_before_the_second_look_no_count_is_written() -> None:
     assert "distrocheck_audit_exit_code 4" in metrics(None, 4, THEN)
 
 
-async def test_following_in_lines_writes_metrics_and_ends_with_what_was_seen_last(
+async def test_following_in_lines_writes_metrics_and_ends_with_the_last_observation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with audited_cluster() as lab:

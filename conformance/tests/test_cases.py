@@ -164,7 +164,7 @@ def test_a_beat_that_repeats_keeps_its_instance_until_it_is_stopped(target: str)
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_repeated_beat_is_what_as_many_single_beats_are(target: str) -> None:
+def test_a_repeated_beat_equals_as_many_single_beats(target: str) -> None:
     head = "profile nacos-2.2.4\nnodes a b\nhttp register web 10.0.0.1:80 at a\n"
     end = "expect query web everywhere shows 10.0.0.1:80\n"
     beat = "http beat web 10.0.0.1:80 at b\nadvance 5s\n"
@@ -250,7 +250,7 @@ def test_a_rolling_upgrade_has_nodes_of_two_releases_at_once() -> None:
 
 
 @pytest.mark.wire
-def test_what_has_one_release_for_all_nodes_says_so() -> None:
+def test_a_target_with_one_release_for_all_nodes_is_inconclusive() -> None:
     result = replay(parse(UPGRADE), target="model")
     assert result.verdict is INCONCLUSIVE
     assert "the model has one release for all nodes" in result.steps[-1].outcome

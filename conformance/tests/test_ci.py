@@ -72,7 +72,7 @@ def test_a_current_release_is_judged_where_there_is_a_distribution(tmp_path: Pat
     assert judged(named, set_to="/opt/nacos") == ["/opt/nacos"]
 
 
-def test_what_a_current_release_is_asked_are_requirements(call: Call) -> None:
+def test_the_sample_for_current_releases_has_requirement_ids(call: Call) -> None:
     """The command of the script, with reference nodes in the place of the distribution."""
     script = (ROOT / ".ci" / "run").read_text("utf-8")
     [sample] = re.findall(r"sample=\((.*)\)", script)

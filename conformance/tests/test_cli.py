@@ -756,7 +756,7 @@ def test_findings_that_fit_on_the_last_screen_are_shown_there_with_their_reasons
         (["gate", "--password", "v", "--out=v"], f"distrocheck gate --password '{HIDDEN}' --out=v"),
     ],
 )
-def test_a_report_names_its_command_without_what_is_secret(
+def test_a_report_names_its_command_without_secrets(
     typed: list[str], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/bin/distrocheck", *typed])

@@ -52,7 +52,7 @@ def test_a_requirement_is_judged_again_of_the_same_node(profile: str, named: str
 
 
 @pytest.mark.wire
-def test_a_scenario_in_whatever_file_is_played_again(tmp_path: Path, call: Call, document: Document) -> None:
+def test_a_scenario_in_any_file_is_played_again(tmp_path: Path, call: Call, document: Document) -> None:
     file = tmp_path / "my $HOME" / "it's.scenario"
     file.parent.mkdir()
     file.write_text("nodes a b\nprofile nacos-2.2.3\nexpect within 1s: all agree\n")

@@ -48,7 +48,7 @@ def test_the_end_of_a_message_is_read_from_both_sides() -> None:
     assert drawn[-1].reply == "no answer"
 
 
-def test_a_verify_that_succeeded_is_left_out_unless_it_is_what_went_wrong() -> None:
+def test_a_verify_that_succeeded_is_left_out_unless_it_is_the_violation() -> None:
     events = call("m1", Outcome.SUCCESS, arrives=True, operation="VERIFY")
     assert sequence_of_client(events, "c1").items == ()
     (bad,) = sequence_of_client(events, "c1", ("a", 1)).items

@@ -42,7 +42,7 @@ def words(answer: Any, **names: str) -> Any:
     return exchange.answer
 
 
-def test_what_no_two_runs_share_is_replaced_and_nothing_else() -> None:
+def test_only_values_of_one_run_are_replaced() -> None:
     names = {"127.0.0.1:18848": "{node}", "18848": "{port of node}", "17_127.0.0.1_5": "{client}"}
     log = ScriptLog("a script", names)
     log.note("a step", {"at": "127.0.0.1:18848", "port": 18848, "id": "17_127.0.0.1_5", "other": 118848, "x": "118848"})
@@ -134,7 +134,7 @@ def test_a_row_explains_what_both_sides_said_and_must_be_needed(
     assert verdict_of(judged([found], [SCRIPTS["query"]], "t")) is expected
 
 
-def test_what_varies_from_run_to_run_may_be_anything_and_its_surroundings_may_not() -> None:
+def test_a_varying_value_may_be_anything_and_its_surroundings_may_not() -> None:
     row = Listed("DEV-MESSAGE", Difference("query", "s1", "", {"status": 200, "body": {"total": VARIES}}, 501))
     assert row.explains(replace(row.difference, real={"status": 200, "body": {"total": 7}}))
     assert not row.explains(replace(row.difference, real={"status": 201, "body": {"total": 7}}))

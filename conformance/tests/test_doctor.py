@@ -15,7 +15,7 @@ def look(name: str) -> tuple[str, str]:
     return doctor.CHECKS[name]()
 
 
-def test_every_check_says_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_check_states_its_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_reaches_a_repository", lambda _: True)  # Maven has tests of its own
     checks = list(doctor.examine())
     assert [check.name for check in checks] == list(doctor.CHECKS)

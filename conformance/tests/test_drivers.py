@@ -77,7 +77,7 @@ def test_observations_without_expectations_are_recorded(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["model", "embedded"])
-def test_what_lasts_must_last_and_says_what_came_instead(target: str) -> None:
+def test_a_lasting_expectation_that_ends_names_the_observed_state(target: str) -> None:
     text = "nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect for 5s: b has no c1"
     played = replay(parse(text), target=target)
     assert played.reproduced
@@ -138,7 +138,7 @@ async def test_a_reader_of_a_node_connects_anew_when_the_node_has_ended_the_conn
     assert first["a"]
 
 
-async def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:
+async def test_a_run_beyond_the_driver_is_inconclusive_with_the_reason() -> None:
     embedded = Resolved(EmbeddedCluster(), "strict")
     (step,) = await runner._run(parse("pause a"), embedded, lambda _: None, to_the_end=False)
     assert (step.verdict, step.outcome) == (
@@ -246,7 +246,7 @@ def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
             replay(parse("connect c1 a"), target=f"attach:{addresses}")
 
 
-def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_node_is_checked_by_external_observations(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {
         "DISTRO-REGISTER-002": Judgement.CONFORMS,
         "DISTRO-LIST-001": Judgement.CONFORMS,

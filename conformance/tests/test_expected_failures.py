@@ -134,7 +134,7 @@ def test_where_the_kit_knows_the_release_no_file_is_taken(
     assert f"are for process: and attach:, not for {target}" in str(done.exception)
 
 
-def test_what_is_written_expects_what_failed(tmp_path: Path) -> None:
+def test_the_written_file_expects_the_failures(tmp_path: Path) -> None:
     path = tmp_path / "expected.toml"
     path.write_text("[DISTRO-LOAD-008]\nseen = 'kept: it is not asked this time'\n[DISTRO-BATCH-002]\n")
     judged = found(

@@ -61,7 +61,7 @@ OF_TASKS = ("INV-RETRY", "EVENTUALLY-QUIET")
 @pytest.mark.parametrize(
     ("profile", "broken"), [("nacos-2.0.0", OF_TASKS[:1]), ("nacos-2.0.4", OF_TASKS[:1]), ("nacos-3.0.3", OF_TASKS)]
 )
-def test_what_waits_for_a_node_that_has_left_is_listed_where_nodes_leave(profile, broken):
+def test_tasks_for_a_node_that_has_left_are_listed_where_nodes_leave(profile, broken):
     judged = against_the_list(explore_profile(profile, LEFT, search=SearchOptions(properties=OF_TASKS)))
     known = {finding.about: finding.known for finding in judged.findings if finding.judgement is Judgement.KNOWN}
     assert known == dict.fromkeys(broken, "B37")

@@ -222,7 +222,7 @@ def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(
 
 
 @pytest.mark.wire
-def test_a_divergence_names_what_differed_after_which_action() -> None:
+def test_a_divergence_names_the_difference_and_the_action() -> None:
     with Lockstep(("a", "b", "c"), "strict", mutant="B02") as lockstep:
         for action in (Connect("c1", "b"), Register("c1", "web", "10.0.0.1:80"), Advance(1100)):
             lockstep.perform(action)
@@ -323,21 +323,21 @@ def test_nodes_that_wait_for_a_third_for_ever_part_from_the_model(
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(("method", "told"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
+@pytest.mark.parametrize(("method", "pushed"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
 def test_a_subscriber_that_is_not_notified_is_a_divergence(
-    method: str, told: str, monkeypatch: pytest.MonkeyPatch
+    method: str, pushed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PushService, method, lambda *_: None)
     with Lockstep(("a", "b", "c"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Connect("c2", "b"), Register("c2", "web", "10.0.0.2:80")):
             lockstep.perform(action)
         lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
-        with pytest.raises(DivergedError, match=rf"a told c1 last that web is {told} and holds .* and .*"):
+        with pytest.raises(DivergedError, match=rf"a last pushed web to c1 as {pushed} and holds .* and .*"):
             lockstep.perform(Advance(3_000))
 
 
 @pytest.mark.wire
-def test_a_query_that_shows_what_the_node_does_not_hold_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_differs_from_the_content_of_the_node_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClientManager, "publishers_of", lambda *_: iter(()))
     with Lockstep(("a", "b"), "strict") as lockstep:
         lockstep.perform(Connect("c1", "a"))
@@ -359,7 +359,7 @@ def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.wire
-def test_a_node_is_asked_what_it_holds_when_it_says_that_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_is_read_when_it_reports_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
     held_by = EmbeddedCluster.held_by
 

@@ -91,7 +91,7 @@ def test_validate_of_a_release_that_is_not_named_proves_nothing(
     assert ("does not name its release" in named.stdout, named.returncode) == (False, 3)
 
 
-def test_the_page_of_a_check_draws_the_nodes_and_who_held_the_clients_that_matter(call: Call, tmp_path: Path) -> None:
+def test_the_page_of_a_check_draws_the_nodes_and_the_holders_of_its_clients(call: Call, tmp_path: Path) -> None:
     story(call, CASES / "23", tmp_path)
     page = tmp_path / "check.html"
     assert call("check", str(tmp_path), "--html", str(page)).returncode == 3

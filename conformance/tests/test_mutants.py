@@ -66,7 +66,7 @@ def test_a_search_that_did_not_end_says_nothing_about_a_mutant(monkeypatch: pyte
     assert (found.findings[0].judgement, found.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
 
 
-def test_what_traces_are_searched_for_is_a_mutant_and_found_one_way() -> None:
+def test_each_defect_searched_in_traces_is_a_mutant_and_found_one_way() -> None:
     assert SHOWN_BY.keys() <= MUTANTS.keys()
     assert PROVOKED.keys() <= MUTANTS.keys() | NODE_MUTANTS.keys()
     assert not SHOWN_BY.keys() & PROVOKED.keys()

@@ -189,7 +189,7 @@ def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
     assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
 
 
-def test_what_is_not_known_and_what_the_model_rejects_is_news() -> None:
+def test_unknown_findings_and_those_that_the_model_rejects_are_news() -> None:
     violations = [
         SimpleNamespace(run="r", invariant="INV-REV", message="two contents", known=known) for known in (None, "B10")
     ]
@@ -210,7 +210,7 @@ def test_missing_recordings_are_made_release_by_release_in_turn(
     assert wanted == [("2.0.4", 0), ("2.0.4", 1), ("2.0.4", 2), ("2.2.4", 2)]
 
 
-def test_what_servers_live_through_is_drawn_from_the_seed_and_only_some_wait_for_leases() -> None:
+def test_the_actions_on_servers_are_drawn_from_the_seed_and_only_some_wait_for_leases() -> None:
     one, other = recordings.drawn("2.2.4", 1), recordings.drawn("2.2.4", 2)
     assert one == recordings.drawn("2.2.4", 1) != other
     assert any(isinstance(action, Connect) for _, action in one.actions)

@@ -56,7 +56,7 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
         ),
     ],
 )
-def test_a_finding_says_what_node_and_members_have_of_its_client(
+def test_a_finding_lists_the_copies_of_its_client_at_node_and_members(
     requirement: str, mutant: str, contents: list[str], differing: list[bool]
 ) -> None:
     """Its owner is a played member in the one case, which alone sends its state, and the node in the other."""
@@ -77,7 +77,7 @@ def test_a_finding_says_what_node_and_members_have_of_its_client(
         (1_000, True, Judgement.NOT_JUDGED),
     ],
 )
-def test_a_starved_machine_leaves_open_what_depends_on_time_and_nothing_else(
+def test_a_starved_machine_leaves_only_checks_of_time_open(
     monkeypatch: pytest.MonkeyPatch, taken_ms: int, timed: Judgement, *, is_starved: bool
 ) -> None:
     """The node sends no CHANGE, and takes every VERIFY for a success: the second can be judged at any time."""

@@ -118,7 +118,7 @@ def test_every_file_that_a_page_shows_is_used_by_a_command_below_it() -> None:
     assert {page: files for page, files in found.items() if files} == {}
 
 
-def test_what_tests_take_is_there() -> None:
+def test_blocks_that_tests_take_exist() -> None:
     for page, begins in {**taken_by_tests(), **EXECUTED_BY_TESTS}:
         assert any(each.text.startswith(begins) for each in found_in(ROOT / page)), (page, begins)
 

@@ -61,7 +61,7 @@ async def test_a_member_report_is_answered_with_a_node_since_only_that_keeps_it_
         assert reply.body["node"]["extendInfo"]["version"] == "2.2.4"
 
 
-async def test_it_acknowledges_by_default_and_remembers_what_came_and_when() -> None:
+async def test_it_acknowledges_by_default_and_records_arrivals_with_their_time() -> None:
     async with a_peer_and_a_node() as (peer, node):
         content = sync_data("c", 3, [("web", "10.0.0.1", 80)])
         reply = await node.ask(DISTRO_REQUEST, distro_request("CHANGE", "c", target="x", content=content))

@@ -58,7 +58,7 @@ def test_an_error_is_raised_unchanged_after_the_others_have_ended_the_search() -
         hunt(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)
 
 
-def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
+def test_processes_end_with_their_starter(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("distrocheck"), "test", "cluster", "--jobs", "2", "--seconds", "60"]
     begun = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     walkers: list[psutil.Process] = []

@@ -39,7 +39,7 @@ def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> Non
 
 
 @pytest.mark.wire
-def test_what_a_scenario_asks_by_v2_is_asked_by_v3_of_a_release_that_no_longer_takes_it() -> None:
+def test_a_v2_request_of_a_scenario_is_sent_by_v3_to_a_release_without_v2() -> None:
     (path,) = (each for each in SCENARIOS if each.stem.startswith("d7"))
     on_model, on_nodes = (replay(read(path), target=target, profile="nacos-3.0.3") for target in TARGETS)
     assert on_model.steps == on_nodes.steps
@@ -94,7 +94,7 @@ def test_every_line_has_its_time_and_outcome(target: str) -> None:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_expectation_that_fails_says_what_is_there(target: str) -> None:
+def test_an_expectation_that_fails_names_the_observed_state(target: str) -> None:
     result = replay(parse("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect b has c1"), target=target)
     assert result.reproduced
     assert result.steps[-1].outcome == "b does not have c1"

@@ -265,7 +265,7 @@ def test_open_findings_with_one_reason_are_listed_once(tmp_path: Path) -> None:
     assert all(f"<code>{name}</code>" in shown for name in names)
 
 
-def test_what_a_check_did_is_drawn_up_to_what_it_found(tmp_path: Path) -> None:
+def test_the_events_of_a_check_are_drawn_up_to_its_finding(tmp_path: Path) -> None:
     node, member, client = "127.0.0.1:8848", "127.0.0.1:9100", "1700000000008_127.0.0.1_25587"
     lines = (
         f"100 ms: client {client} connects to the node",
@@ -309,7 +309,7 @@ def unknown(value: object) -> Iterator[tuple[str, object]]:
             yield from unknown(each)
 
 
-def test_a_sentence_says_once_what_was_expected() -> None:
+def test_a_sentence_names_the_expectation_once() -> None:
     found = replace(diverged(), message="expected both show web 10.0.0.1:80; seen: nothing")
     assert sentence(found).count("both show web 10.0.0.1:80") == 1
 

@@ -81,7 +81,7 @@ def test_a_lost_change_that_verify_does_not_see_takes_five_steps_on_the_model() 
     assert on_model(small) == small
 
 
-def test_what_a_held_link_does_in_five_actions_one_lost_change_does_too() -> None:
+def test_five_actions_on_a_held_link_shrink_to_one_lost_change() -> None:
     """As random walks come upon it, and as none of the actions can be left out."""
     held: Sequence[Action] = (
         Hold("a", "b", True),
@@ -117,7 +117,7 @@ def test_what_has_to_come_at_its_time_keeps_the_waits_before_it() -> None:
     assert len(tried) < 50
 
 
-def test_what_makes_no_sense_is_left_out() -> None:
+def test_impossible_actions_are_left_out() -> None:
     stray = Register("c9", "web", "10.0.0.9:80")
     assert OnModel("strict", "B02")(Run(NODES, (stray,))) is None
     failed = OnModel("strict", "B02")(Run(NODES, (stray, *LONG)))
@@ -132,7 +132,7 @@ def test_a_mutant_that_the_model_does_not_have_is_left_to_the_nodes() -> None:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("wire", [IN_MEMORY, OVER_GRPC])
-def test_what_the_model_made_small_fails_on_the_nodes_too_and_in_memory_where_it_can(wire: Wire) -> None:
+def test_a_run_that_the_model_shrank_fails_on_the_nodes_too_and_in_memory_where_it_can(wire: Wire) -> None:
     on_nodes = OnNodes("strict", "B02", wire)
     small = shrink(Run(NODES, tuple(LONG)), on_nodes, seconds=20)
     assert small is not None

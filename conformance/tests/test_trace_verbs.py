@@ -29,7 +29,7 @@ def imported(document: Document, tmp_path_factory: pytest.TempPathFactory) -> tu
     return out, answer
 
 
-def test_import_counts_events_and_what_it_skipped(imported: tuple[Path, dict[str, Any]]) -> None:
+def test_import_counts_events_and_skipped_lines(imported: tuple[Path, dict[str, Any]]) -> None:
     _, answer = imported
     assert answer["schema"] == "distrocheck/import-nacos-logs/1"
     assert answer["events"] == 96
@@ -82,7 +82,9 @@ def test_a_scenario_calls_servers_and_clients_by_names_that_it_can_say(
     assert "#true" not in text
 
 
-def test_validate_leaves_open_what_logs_do_not_show(document: Document, imported: tuple[Path, dict[str, Any]]) -> None:
+def test_validate_leaves_events_open_that_logs_do_not_show(
+    document: Document, imported: tuple[Path, dict[str, Any]]
+) -> None:
     code, judged = document("validate", str(imported[0]))
     assert (code, judged["accepted"], judged["events"], judged["rejection"]) == (3, True, 96, None)
     assert judged["undecided"] > 0

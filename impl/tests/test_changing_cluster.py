@@ -113,7 +113,7 @@ async def test_the_first_member_of_a_cluster_loads_when_it_gets_company(lab: Lab
     assert await ports_at(lab, run.cluster.nodes[0]) == [8001]
 
 
-async def test_a_strict_member_without_others_gives_what_it_has_to_the_first_that_joins(lab: Lab) -> None:
+async def test_a_strict_member_without_others_sends_its_clients_to_the_first_that_joins(lab: Lab) -> None:
     run = await lab.cluster(STRICT, size=2)
     members = run.cluster.addresses
     await run.cluster.crash(0)

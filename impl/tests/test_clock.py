@@ -107,7 +107,7 @@ async def test_who_waits_for_something_from_outside_does_not_count_until_it_is_g
     assert await reply.taken() == "here"
 
 
-async def test_what_is_counted_is_work_as_long_as_it_is_set_to_be() -> None:
+async def test_a_counter_is_work_while_it_is_set() -> None:
     clock = VirtualClock()
     messages = clock.counted("messages to c1")
     messages.set(True)

@@ -18,7 +18,7 @@ UNUSED = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("kind", ["memory", "grpc"])
-async def test_a_channel_that_was_closed_is_one_whose_server_is_gone(kind: str) -> None:
+async def test_a_closed_channel_counts_as_a_server_that_is_gone(kind: str) -> None:
     clock = VirtualClock()
     transport: Transport = GrpcTransport() if kind == "grpc" else MemoryTransport(clock, 0)
     channel = transport.channel(UNUSED)

@@ -174,7 +174,7 @@ async def test_from_2_3_0_on_a_failure_over_http_leads_back_to_grpc() -> None:
         (NACOS_2_2_0, True, True, False),
     ],
 )
-async def test_what_a_member_says_of_itself_decides_how_it_is_reported_to(
+async def test_the_description_of_a_member_decides_the_transport_of_reports_to_it(
     profile: Profile, own_flag: bool, ability: bool, over_grpc: bool
 ) -> None:
     async with reporting(profile) as (a, peer):

@@ -339,7 +339,7 @@ async def sends_replaced_content(lab: Lab, run: Run, sender: str | None) -> tupl
     return before, (await peer.distro("CHANGE", client, old)).succeeded, between
 
 
-async def test_what_a_change_has_replaced_is_refused_from_a_member_until_that_acknowledges_the_change(lab: Lab) -> None:
+async def test_replaced_content_is_refused_from_a_member_until_it_acknowledges_the_change(lab: Lab) -> None:
     run = await lab.cluster(STRICT, size=2)
     assert await sends_replaced_content(lab, run, run.cluster.addresses[1]) == (False, True, [True])
 

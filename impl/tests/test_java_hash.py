@@ -41,7 +41,7 @@ def test_the_hash_code_of_what_json_can_hold(value: object, expected: int) -> No
     assert java_hash(value) == expected
 
 
-def test_what_json_cannot_hold_has_none() -> None:
+def test_a_value_outside_of_json_has_no_hash() -> None:
     with pytest.raises(TypeError, match="bytes"):
         java_hash(b"")
 

@@ -179,7 +179,7 @@ async def test_two_that_restart_do_not_wait_for_a_third_that_stays_down(lab: Lab
     assert "VERIFY" in run.links.operations(client.id)
 
 
-async def test_a_third_that_was_only_cut_off_spreads_what_it_has(lab: Lab) -> None:
+async def test_a_third_node_that_was_only_cut_off_replicates_its_clients(lab: Lab) -> None:
     run = await lab.cluster()
     client = await lab.naming(run.cluster.nodes[2])
     await client.register("web", 80)

@@ -105,7 +105,7 @@ def test_a_node_keeps_its_place_by_a_list_without_it(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("member", [A, C, None, B, "127.0.0.1:1"], ids=str)
-def test_who_stands_behind_a_node_in_the_ring_of_a_client(member: str | None) -> None:
+def test_a_node_is_followed_by_later_members_in_the_ring_of_a_client(member: str | None) -> None:
     """The ring is B, C, A. A member that is not named may be the first; one that is on no list stands nowhere."""
     views = {own: View(own, profile=STRICT).mapper for own in (B, C, A)}
     behind = [own for own, mapper in views.items() if mapper.is_followed_by("192.168.1.5:8080", member)]

@@ -21,7 +21,7 @@ A, B, C = "10.0.0.1:8848", "10.0.0.2:8848", "10.0.0.3:8858"
     ],
     ids=["one in a line", "commas, comments, repetition", "our own port where there is none"],
 )
-def test_what_a_list_may_look_like(text: str) -> None:
+def test_a_member_list_may_have_several_forms(text: str) -> None:
     assert parse_member_list(text, 8848) == (A, B, C)
 
 

@@ -99,7 +99,9 @@ async def test_each_change_of_state_is_announced_with_the_members_that_count_as_
     ],
     ids=["success", "typed failure", "unreachable", "failed call", "time-out", "ErrorResponse", "success without node"],
 )
-async def test_what_a_report_makes_of_a_member_that_was_up(outcome: Message | Exception, state: MemberState) -> None:
+async def test_the_outcome_of_a_report_sets_the_state_of_a_member_that_was_up(
+    outcome: Message | Exception, state: MemberState
+) -> None:
     a = Reporting(outcome, B)
     await a.report()
     assert a.state(B) is state

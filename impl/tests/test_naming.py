@@ -324,7 +324,7 @@ async def test_persistent_instances_have_no_handler_before_2_3_and_are_refused_b
     assert await client.services() == (0, [])
 
 
-async def test_up_to_2_1_0_an_impossible_instance_is_taken_and_shown_with_what_makes_sense(lab: Lab) -> None:
+async def test_up_to_2_1_0_an_impossible_instance_is_taken_and_shown_with_valid_values(lab: Lab) -> None:
     run = await lab.cluster(PROFILES["nacos-2.1.0"], size=1)
     client = await lab.naming(run.cluster.nodes[0])
     metadata = {"preserved.heart.beat.timeout": "4999", "preserved.ip.delete.timeout": "late"}

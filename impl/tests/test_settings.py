@@ -155,7 +155,7 @@ def test_authentication_is_configured_whole():
         ({**AUTH, "nacos.core.auth.plugin.nacos.token.secret.key": "YWJj"}, "holds 3 bytes; a secret needs 32"),
     ],
 )
-def test_what_cannot_be_used_is_named(settings: dict[str, str], complaint: str):
+def test_an_unusable_setting_is_named(settings: dict[str, str], complaint: str):
     with pytest.raises(SettingError) as refused:
         configured(STRICT, settings)
     assert complaint in str(refused.value)

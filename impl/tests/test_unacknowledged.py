@@ -15,7 +15,7 @@ def after(*revisions: int) -> UnacknowledgedChanges:
     return changes
 
 
-def test_what_was_replaced_is_known_of_each_member_until_it_acknowledges_what_came_after() -> None:
+def test_replaced_content_is_known_for_each_member_until_it_acknowledges_a_later_change() -> None:
     changes = after(1, 2)
     changes.acknowledged(CLIENT, A, 2)
     assert [changes.is_replaced(CLIENT, member, 1) for member in (A, B)] == [False, True]

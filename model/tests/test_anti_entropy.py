@@ -46,7 +46,7 @@ class TestVerify:
         assert lab.calls("a->b", since_ms=4000)[0] == (4000, "VERIFY a->b c1 revision 2: fail")
         assert lab.instance("b", "c1") == WEB_2
 
-    def test_the_repair_goes_to_the_one_that_failed(self, cluster):
+    def test_the_repair_goes_to_the_peer_that_failed(self, cluster):
         lab = changed_unnoticed(cluster()).run(2100)
         assert [text for _, text in lab.calls("CHANGE", since_ms=3000)] == ["CHANGE a->b c1 revision 2: success"]
 
@@ -77,7 +77,7 @@ class TestRevisions:
     @pytest.mark.parametrize(
         ("profile", "revision", "owners"), [("nacos-2.0.4", 0, 0), ("nacos-2.2.4", 1, 2), ("strict", 2, 2)]
     )
-    def test_what_a_copy_is_stamped_with_after_a_second_change(self, cluster, profile, revision, owners):
+    def test_a_copy_after_a_second_change_has_the_revision_of_its_release(self, cluster, profile, revision, owners):
         """2.2.4 takes a revision over at creation only (B10); before 2.1.2 none travels."""
         lab = cluster(profile).run(3000).do(Connect("c1", "a"), Register("c1", "web", WEB_1)).run(2000)
         lab.do(Register("c1", "web", WEB_2)).run(2000)

@@ -146,7 +146,7 @@ class TestSilence:
         assert cluster.do(Advance(19_000)).shown("c1", "b") == {ONE}
         assert cluster.do(Advance(11_000)).shown("c1", "b") == {None}
 
-    def test_one_that_was_asked_stays_if_it_answers_before_the_wait_is_over(self):
+    def test_a_client_that_was_asked_stays_if_it_answers_before_the_wait_is_over(self):
         for answers, left in ((True, {ONE}), (False, {None})):
             cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(24_000))
             cluster.do(*([AnswerAgain("c1")] if answers else []), Advance(2_000))
@@ -158,7 +158,7 @@ class TestSilence:
         assert cluster.do(Advance(3_500)).shown("c2", "a") == {""}
         assert cluster.do(Advance(500)).shown("c2", "a") == {None}
 
-    def test_one_that_answers_again_in_time_stays(self):
+    def test_a_client_that_answers_again_in_time_stays(self):
         cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(15_000))
         assert cluster.do(AnswerAgain("c1"), Advance(30_000)).shown("c1", "b") == {ONE}
 
@@ -175,7 +175,7 @@ class TestOneRequest:
     def held(self):
         return Cluster().do(Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", ONE), Advance(1000))
 
-    def test_one_that_is_held_arrives_alone(self):
+    def test_a_held_request_arrives_alone(self):
         cluster = self.held().do(
             Connect("c2", "a"), Register("c2", "web", OTHER), Advance(1000), Deliver("a", "b", "CHANGE", "c2")
         )
@@ -205,7 +205,7 @@ class TestOneRequest:
         assert held(distro=True).state.node("a").member("b").state is MemberState.UP
         assert held().state.node("a").member("b").state is not MemberState.UP
 
-    def test_what_is_not_held_cannot_be_decided(self):
+    def test_a_request_that_is_not_held_cannot_be_decided(self):
         assert Cluster().possible.guard(Deliver("a", "b")) == "no such request waits"
         assert self.held().possible.guard(Reply("a", "b")) == "no such reply waits"
 
@@ -289,7 +289,7 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()
     TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
     TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()
-    TestSilence().test_one_that_was_asked_stays_if_it_answers_before_the_wait_is_over()
+    TestSilence().test_a_client_that_was_asked_stays_if_it_answers_before_the_wait_is_over()
     TestMemberLists().test_a_member_that_left_the_list_is_sent_nothing_and_one_that_is_back_everything()
     TestPartsOfWhatANodeDoes().test_a_change_that_is_made_and_applied_in_parts_arrives()
     TestPartsOfWhatANodeDoes().test_local_events_are_handled_in_the_instant_in_which_they_are_published()

@@ -58,7 +58,7 @@ def test_a_defect_without_an_end_is_expected_of_later_releases(
         assert DEFECT.is_expected_only(profile) is only_expected
 
 
-def test_what_was_never_released_and_strict_have_no_defect() -> None:
+def test_an_unreleased_defect_is_of_no_profile_and_strict_has_none() -> None:
     assert not any(defect.is_of("strict") for defect in DEFECTS.values())
     unreleased = [name for name, defect in DEFECTS.items() if defect.releases is None]
     assert unreleased == ["B07"]

@@ -83,7 +83,7 @@ def broken(profile, **bounds):
     return {result.name for result in searched(Bounds(**bounds), profile).results if result.holds is False}
 
 
-def test_what_a_release_does_not_satisfy():
+def test_a_release_breaks_the_listed_properties():
     for_ever = {"EVENTUALLY-CONV", "EVENTUALLY-DELETE"}
     assert broken(PROFILES["nacos-2.0.4"]) == {"INV-CONV", "INV-VERIFY", "INV-DELETE", *for_ever}  # B02, B24
     for_ever = {"EVENTUALLY-QUIET", "EVENTUALLY-DELETE"}
@@ -124,7 +124,7 @@ class TestCounterexample:
         shown = {tuple(held["c1"].content for held in observe(state).values()) for state in possible.states}
         assert shown == {((("web", "10.0.0.1:80 v=2"),), (("web", "10.0.0.1:80 v=1"),))}
 
-    def test_only_what_decides_something_is_held(self):
+    def test_only_requests_that_decide_something_are_held(self):
         """The whole run of times has a hold on each link, and an action for each call."""
         timed = as_timed(self.found(), PROFILES["nacos-2.0.4"])
         assert [type(action).__name__ for action in timed.actions] == [

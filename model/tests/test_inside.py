@@ -217,7 +217,7 @@ class TestIndex:
         node = after(profile, LocalEventDue(0, IndexEntryDue("c1", "web")), node=node)
         assert drained(profile, node).local.pushed == (("web", "c1", "one"),)
 
-    def test_what_comes_after_in_the_queue_waits_until_the_entry_is_made(self):
+    def test_later_events_of_the_queue_wait_until_the_entry_is_made(self):
         profile = QUEUED.with_rules(notify.registered_after_push)
         node = after(profile, CONNECTS, REGISTERS, DEREGISTERS, LocalEventDue(0, ServiceRegistered("c1", "web")))
         assert first_events(node, profile)[1] == IndexEntryDue("c1", "web")
@@ -313,7 +313,7 @@ class TestCounterexamples:
         assert "+ a: index: c1 under web" in text
         assert text.endswith("INV-INDEX: the index of a has c1 under web, which it does not publish")
 
-    def test_a_client_that_was_sent_success_is_sent_what_is_missing(self):
+    def test_a_client_whose_acknowledged_instance_is_missing_is_a_finding(self):
         found = self.found("B12", "INV-CLIENTACK")
         assert found.found == "c1 has the acknowledged content web 10.0.0.1:80 v=1 early, a has nothing"
 
@@ -325,7 +325,7 @@ class TestCounterexamples:
         with pytest.raises(NoTimesError, match="no action controls events inside a node: a finds the transport"):
             as_timed(self.found("B40", "INV-DELETE"), with_mutant(STRICT, "B40"))
 
-    def test_what_lists_show_is_not_in_any_view(self):
+    def test_a_finding_about_lists_has_no_timed_run(self):
         with pytest.raises(NoTimesError, match="the index of queries and pushes does not show in any view"):
             as_timed(self.found("B44", "INV-INDEX"), with_mutant(STRICT, "B44"))
 

@@ -142,7 +142,7 @@ class TestTogether:
         assert loaded(lab.state) == ready
         assert lab.view("b", "c1") == (View(1, WEB) if ready else None), "without verifies the copy ends with its lease"
 
-    def test_a_third_that_was_only_cut_off_spreads_what_it_has(self, cluster):
+    def test_a_third_node_that_was_only_cut_off_replicates_its_clients(self, cluster):
         """The two have taken it for DOWN and are loaded with nothing."""
         lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
         far = [link for near in "ab" for link in ((near, "c"), ("c", near))]
@@ -153,7 +153,7 @@ class TestTogether:
         assert [lab.view(node, "c1") for node in "ab"] == [View(1, WEB)] * 2
         assert lab.view("c", "c2") == lab.view("a", "c2")
 
-    def test_one_that_starts_late_takes_the_third_for_down_too(self, cluster):
+    def test_a_node_that_starts_late_takes_the_third_for_down_too(self, cluster):
         """A snapshot of a node that loaded without a member is incomplete, and unmarked: the verify repairs it."""
         lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
         lab.do(Crash("a"), Crash("b"), Cut("a", "c"), Cut("c", "a"), Cut("b", "c"), Restart("a"), Restart("b"))
@@ -174,7 +174,7 @@ class TestTogether:
         assert {loaded(state) for state in possible.states} == {"abc", "bc"}
 
 
-def test_two_that_lose_whom_they_asked_ask_each_other_in_either_order_or_at_once():
+def test_two_nodes_that_lose_their_source_ask_each_other_in_either_order_or_at_once():
     """The copy at b is older than what c1 has said since; a release writes that over it (B01)."""
     possible = PossibleStates.of(start("abc", NACOS_2_2_4))
     old, new = "10.0.0.1:80", "10.0.0.1:81"

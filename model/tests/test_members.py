@@ -104,7 +104,7 @@ class TestRequests:
     def test_a_beat_of_an_unknown_client_registers_it(self):
         assert step(node("b", "a"), beats(OF_B, 0), STRICT).node.client(OF_B).content == WEB
 
-    def test_what_was_replaced_is_refused_until_the_peer_has_acknowledged_what_came_after(self):
+    def test_replaced_content_is_refused_until_the_peer_has_acknowledged_a_later_change(self):
         owner = step(node("b", "a"), registers(OF_B), STRICT).node
         old = owner.client(OF_B)
         owner = step(owner, registers(OF_B, instance="10.0.0.2:80 v=2"), STRICT).node
@@ -158,7 +158,7 @@ class TestBeats:
 
 
 class TestMembers:
-    def test_one_that_left_is_forgotten_and_its_task_ends_silently(self):
+    def test_a_member_that_left_is_forgotten_and_its_task_ends_silently(self):
         left = step(node("a", "bc"), MembersListed(0, ("c",)), STRICT).node.with_task(
             Task("c1", "b", Action.DELETE, 0, 0)
         )

@@ -162,7 +162,7 @@ def away_for(ms: int, slack: Slack) -> NodeOutside:
     return outside
 
 
-def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_away() -> None:
+def test_a_server_that_waits_for_other_members_notices_a_lost_member_later() -> None:
     """Three seconds each, before the turn of the one that left: 13.5 s from one report to it to the next were seen."""
     verify = Verify("c1", 0)
     away_for(16_000, at_leisure()).sent("v", "d", verify, 36_100)
@@ -171,7 +171,7 @@ def test_a_server_that_its_other_members_keep_waiting_finds_out_later_who_is_awa
             away_for(ms, slack).sent("v", "d", verify, 20_100 + ms)
 
 
-def test_what_was_sent_before_a_report_failed_may_arrive_after_it() -> None:
+def test_a_request_sent_before_a_report_failed_may_arrive_after_it() -> None:
     """The member answers the report while another request is on its way, and the server has no answer yet."""
     verify = Verify("c1", 0)
     for slack, later_ms in ((Slack(), 0), (at_leisure(), 400)):

@@ -97,7 +97,7 @@ def test_an_instance_without_beats_is_removed_forgotten_and_deleted() -> None:
     hear(outside, Delete(f"{OWN}#true"), 37_000)
 
 
-def test_who_is_known_to_be_gone_leaves_its_clients_to_others_and_until_then_either_may_be_so() -> None:
+def test_clients_of_a_member_known_to_be_gone_belong_to_others_and_until_then_to_either() -> None:
     """No observer sees which reports have failed."""
     gone, unsure = node(), node()
     for each in (gone, unsure):
@@ -146,7 +146,7 @@ def test_a_check_that_goes_from_service_to_service_may_be_seen_on_its_way(*, is_
         show(outside, one_of_two, 18_500)
 
 
-def test_what_may_have_been_shown_before_a_change_says_nothing_of_the_time_after_it() -> None:
+def test_an_observation_from_before_a_change_is_no_evidence_for_the_time_after_it() -> None:
     """Seen on a 2.3.2 beside many programs: windows so wide that the end of the client explained the look."""
     slack = Slack(2_500, 300)
     outside = node(slack=slack)

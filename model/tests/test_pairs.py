@@ -70,7 +70,7 @@ def test_a_search_that_is_over_is_not_searched_again(searches, tmp_path):
     assert "38 states" in searches(*ONE)[2]
 
 
-def test_what_was_cut_short_or_left_is_named(searches):
+def test_searches_cut_short_or_left_are_named(searches):
     code, said, _ = searches(*ONE, "--pair-states", "10", "--json")
     assert code == 3
     document = json.loads(said)

@@ -41,7 +41,7 @@ def broken(profile, mutant_id):
     [(release.name, bug) for release in RELEASES for bug in release.broke if bug not in NOT_SHOWN],
 )
 @pytest.mark.slow
-def test_what_a_release_brought_shows_in_it(release, bug):
+def test_a_bug_of_a_release_shows_in_it(release, bug):
     assert any(broken(release, mutant.id) for mutant in of(bug))
 
 
@@ -56,5 +56,5 @@ def test_what_a_release_brought_shows_in_it(release, bug):
     ],
 )
 @pytest.mark.slow
-def test_what_a_release_repaired_shows_no_longer(release, bug):
+def test_a_bug_that_a_release_repaired_shows_no_longer(release, bug):
     assert any(broken(release, mutant.id) < broken(BEFORE[release].name, mutant.id) for mutant in of(bug))

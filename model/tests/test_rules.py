@@ -127,7 +127,7 @@ class TestGuards:
 
         assert "merge-tasks" in {each.name for each in asked_by(queues)}
 
-    def test_what_is_refused_says_which_guard_was_false(self):
+    def test_a_refusal_names_the_false_guard(self):
         assert refused(COPY, VERIFY) == ["b may not confirm: revision_matches was false (3, 2) for c1"]
         native = fresh_node("b", ["a"], 0).with_client(Client("c1", True, 1, (), 0))
         assert refused(native, RequestReceived(0, "a", Delete("c1"))) == [

@@ -351,7 +351,7 @@ def test_a_search_that_is_stopped_has_checked_every_state_that_it_found():
 
 
 @pytest.mark.parametrize("chunk", [1, engine.CHUNK])
-def test_what_a_row_shows_comes_before_what_a_transition_of_its_level_shows(chunk, monkeypatch):
+def test_a_finding_of_a_row_comes_before_those_of_the_transitions_of_its_level(chunk, monkeypatch):
     """One of the two rows of the first level leads to a transition that rings, and the other one is RED itself."""
 
     def ways(n):
@@ -471,7 +471,7 @@ def test_threads_are_counted_from_one():
         search(token_ring(2), threads=0)
 
 
-def test_what_a_search_takes_is_counted_with_the_values_in_its_tables():
+def test_the_memory_of_a_search_is_counted_with_the_values_in_its_tables():
     system = bounded_cluster(Bounds(changes=3, crashes=1), STRICT)
     search(system)  # what is made once for all searches is not meant
     tracemalloc.start()

@@ -112,7 +112,7 @@ def test_beats_renew_the_lease_of_a_node_that_stops_being_the_owner():
     assert step(back, LeaseCheckDue(2 * STRICT.lease_ms + 1), STRICT).node.client(CLIENT) is None
 
 
-def test_what_was_replaced_is_refused_even_after_its_client_was_gone():
+def test_replaced_content_is_refused_even_after_its_client_was_gone():
     """The owner removes a client that is empty for 30 s; a peer may still send what the client published before."""
     b = after_requests(node("b"), HttpAction.REGISTER)
     revision = b.client(CLIENT).revision

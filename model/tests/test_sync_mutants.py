@@ -151,7 +151,7 @@ def test_a_fresh_change_does_not_wait_for_the_retry_that_it_meets(cluster, profi
     assert [at_ms for at_ms, _ in lab.calls("CHANGE a->b c1 revision 2")] == [sent_ms]
 
 
-def test_only_what_has_crashed_can_stay_down():
+def test_only_a_crashed_node_can_stay_down():
     with pytest.raises(ValueError, match="only a node that has crashed can stay down; raise crashes"):
         Bounds(stays_down=1)
 

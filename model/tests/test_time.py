@@ -126,7 +126,9 @@ class TestNodesThatStartedTogether:
         assert after(begun, Advance(7000)).states == grouped.states
 
     @pytest.mark.parametrize("profile", [STRICT, NACOS_2_2_4], ids=lambda profile: profile.name)
-    def test_nor_would_it_where_a_client_comes_to_its_owner_who_verifies_just_then(self, monkeypatch, profile: Profile):
+    def test_another_order_gives_no_other_state_where_a_client_reaches_its_owner_at_a_verify_round(
+        self, monkeypatch, profile: Profile
+    ):
         """b owns the client by its hash, and receives it when a repeats its CHANGE, in the instant of a round of b."""
         possible = after(PossibleStates.of(start("ab", profile)), *map(Restart, "ab"), Advance(20_000))
         possible = after(possible, Cut("a", "b"), Cut("b", "a"), Advance(18_000), HttpRegister("web", WEBS[0], "a"))
@@ -286,7 +288,7 @@ class TestPossibleStates:
             "  nearest 1: a does not send CHANGE a->b c1 revision 1: success; the model expects it",
         ]
 
-    def test_a_call_that_ended_otherwise_is_a_difference_at_who_answered_it(self):
+    def test_a_call_with_another_end_is_a_difference_at_its_receiver(self):
         possible = after(running(), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(1500))
         (outcome,) = possible.outcomes
         failed = [call._replace(outcome=CallResult.FAIL) for call in outcome.traffic]

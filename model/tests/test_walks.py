@@ -123,7 +123,7 @@ def test_a_client_waits_so_that_its_task_comes_after_the_verify_round() -> None:
     assert 3_000 < waited_ms < 4_000, "the round is after 4 s, the task is executed a second after the registration"
 
 
-def test_what_no_clock_does_next_ends_the_walk_there() -> None:
+def test_a_step_that_no_clock_can_take_ends_the_walk() -> None:
     """A verify round comes every five seconds; a request that is lost has timed out long before the second one."""
     run = walk(
         BUSY,
