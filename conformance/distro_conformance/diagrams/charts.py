@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Shade = Callable[[str, str], float | None]
 BARS = 12
 INK, LINE, BAD, GOOD, PAGE, ACCENT = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
-"""Stand for custom properties while matplotlib draws."""
+"""Placeholders for custom properties while matplotlib draws."""
 _PROPERTIES: Mapping[str, str] = {
     INK: "var(--ink,#1b1f24)",
     LINE: "var(--line,#9aa4b0)",
@@ -46,7 +46,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def histogram(values: Sequence[int], *, title: str) -> str:
-    """Of milliseconds. Empty text for no values."""
+    """A chart of milliseconds. Empty text for no values."""
     if not values:
         return ""
     p50, p95 = _percentiles(values)
@@ -84,7 +84,7 @@ def bars(values: Mapping[str, float], *, title: str, bad: Sequence[str] = ()) ->
 
 
 def busy(when: tuple[int, int], counts: Mapping[str, Sequence[int]], marks_ms: Sequence[int], *, title: str) -> str:
-    """How many rows each node recorded over time, as a map; `marks_ms` are where something was found."""
+    """How many rows each node recorded over time, as a map; `marks_ms` are the times of findings."""
     if not counts:
         return ""
     first, last = when[0] / 1000, when[1] / 1000
@@ -111,7 +111,7 @@ def busy(when: tuple[int, int], counts: Mapping[str, Sequence[int]], marks_ms: S
 
 
 def matrix(rows: Sequence[str], columns: Sequence[str], shade: Shade, *, title: str) -> str:
-    """A heat map; `shade` is from 0 to 1, None where there is nothing."""
+    """A heat map; `shade` is from 0 to 1, None for an empty cell."""
     if not rows or not columns:
         return ""
 
@@ -158,7 +158,7 @@ def drawn(draw: Callable[[Axes], None], said: str, *, width: float, height: floa
 def _element(text: str, said: str) -> str:
     element = text[text.index("<svg") :].rstrip()
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-    element = re.sub(r"<style.*?</style>", "", element, flags=re.DOTALL)  # it would be that of the page
+    element = re.sub(r"<style.*?</style>", "", element, flags=re.DOTALL)  # the title would become that of the page
     element = re.sub(r"<!--.*?-->", "", element, flags=re.DOTALL)
     used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", element))
     element = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", element)

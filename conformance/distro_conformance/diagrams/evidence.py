@@ -1,8 +1,7 @@
-"""What a check of one node did and saw, line by line (`node/kit.py`), as a sequence diagram.
+"""The lines that a check of one node noted (`node/kit.py`), as a sequence diagram.
 
 A line is `7000 ms: 127.0.0.1:8848 -> 127.0.0.1:9848: CHANGE of …, answered with success`, or `… sends CHANGE of …:` and
-how it was answered; whatever else a check notes, its client did. Ids of clients are long and say nothing: they are
-numbered.
+the answer; every other note is an action of the client. Ids of clients are long, so the clients are numbered.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Not
 
 CLIENT, NO_BREAK = "client", "\N{NO-BREAK SPACE}"
 CLIENT_ID = re.compile(r"\d{13}_[\d.]+_\d+|[\d.]+:\d+#(?:true|false)")
-"""In a text: of a client with a connection, or of one of the HTTP API."""
+"""An id in a text: of a client with a connection, or of one of the HTTP API."""
 _LINE = re.compile(r"(-?\d+) ms: (.*)", re.DOTALL)
 _OF_NODE = re.compile(r"(\S+:\d+) -> (\S+:\d+): (.*), answered with (success|failure)", re.DOTALL)
 _TO_NODE = re.compile(r"(\S+:\d+) sends (.*): ((success|failure) \(.*\))", re.DOTALL)
 
 
 def sequence_of_evidence(lines: Iterable[str], node: str, bad: str, client: str | None = None) -> Sequence:
-    """`node`: the address of the one under test; `bad`: what was found in the end, about `client`, which is c1."""
+    """`node`: the address of the one under test; `bad`: the finding at the end, about `client`, which is c1."""
     numbers: dict[str, str] = {} if client is None else {client: "c1"}
 
     def named(text: str) -> str:
@@ -43,7 +42,7 @@ def _item(line: str, node: str) -> Item | None:
         fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
         return Message(node, sent[2], sent[3], fate, f"{at}, answered with {sent[4]}")
     if said := _TO_NODE.fullmatch(text):
-        is_success = said[4] == "success"  # then the type of the answer says no more
+        is_success = said[4] == "success"  # then the type of the answer adds nothing
         fate = Fate.ARRIVED if is_success else Fate.FAILED
         return Message(said[1], node, said[2], fate, f"{at}, answered with {said[4] if is_success else said[3]}")
     return Note(CLIENT, f"{text}, {at.replace(' ', NO_BREAK)}")

@@ -1,7 +1,7 @@
-"""What a sequence diagram shows, apart from how it is drawn.
+"""The content of a sequence diagram, independent of how it is drawn.
 
 Lifelines are clients and nodes by name; items are in the order in which they happened. An item that is `bad` is the
-first event that should not have been: it is what a reader looks for.
+first wrong event, which a reader looks for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Fate(StrEnum):
-    """How a message ends, which is how its arrow is drawn."""
+    """How a message ends, which decides how its arrow is drawn."""
 
     ARRIVED = "arrived"
     LOST = "lost"
@@ -22,7 +22,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An arrow. `reply`: the answer that the sender gets, shown under the arrow; empty where it gets none now."""
+    """An arrow. `reply`: the answer that the sender gets, shown under the arrow; empty if it gets none at that time."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class Sequence:
     title: str = "The run as a sequence of messages"
     before: int = 0
     after: int = 0
-    """So many items of the run are not in this window."""
+    """The number of items of the run that are not in this window."""
 
     def window(self, first: int, count: int) -> Sequence:
         """Part of a long run: `count` items from `first` on."""

@@ -1,7 +1,7 @@
 """A sequence diagram as SVG: text and lines, no script, readable in both themes and on paper.
 
-Colours are the custom properties of the page that it stands in, with fallbacks; every arrow says its fate in words and
-in its form too, since colour alone is not seen by everybody and not printed.
+Colours are the custom properties of the page that it stands in, with fallbacks; every arrow shows its fate in words and
+in its form too, since some readers do not see colours and a print has none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Drawing:
 
     @cached_property
     def column(self) -> int:
-        """As wide as the longest label of a message, where the lifelines leave room for it."""
+        """The width of the longest label of a message, if the lifelines leave room for it."""
         widest = min(WIDEST, ALL_WIDEST // max(1, len(self.sequence.lifelines) - 1))
         texts = [text for each in self.sequence.items if isinstance(each, Message) for text in (each.text, each.reply)]
         return max(COLUMN, min(widest, int((max(map(len, texts), default=0) + 2) * LETTER)))
@@ -80,7 +80,7 @@ class _Drawing:
         )
 
     def _more(self, item: Item) -> int:
-        """What the item needs beside a row."""
+        """The height that the item needs in addition to a row."""
         match item:
             case Message():
                 return REPLY if item.reply else 0
@@ -138,7 +138,7 @@ class _Drawing:
 
     @staticmethod
     def _box(x: int, room: int, y: int, text: str, style: str, *, fills: bool = False) -> str:
-        """A text around `x`, on as many lines as it needs; its first line is the row's."""
+        """A text around `x`, on as many lines as it needs; the first line is at the height of the row."""
         lines = _wrapped(text, room)
         half = room // 2 if fills else min(int(max(map(len, lines)) * LETTER / 2) + 8, room // 2)
         rows = "".join(
@@ -155,7 +155,8 @@ class _Drawing:
 
     @staticmethod
     def _fitting(text: str, width: int) -> str:
-        """Cut to what there is room for; the whole text is in the title, which a pointer and a reader show."""
+        """The text, cut to the room for it; the whole text is in the title, which a pointer and a screen reader
+        show."""
         letters = max(4, int(width / LETTER) - 1)
         return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
 

@@ -1,8 +1,8 @@
-"""A recorded run as a sequence diagram: one client's story around the event that should not have been.
+"""A recorded run as a sequence diagram: the events of one client around the first wrong event.
 
-A run has thousands of rows about other clients; what a reader needs are those of one client, the faults, and the nodes
-that came and went, from a little before the first bad event to a little after it. Rows are in causal order. A VERIFY
-that succeeded says that nothing changed and is left out.
+A run has thousands of rows about other clients; a reader needs those of one client, the faults, and the starts and
+stops of nodes, from a little before the first bad event to a little after it. Rows are in causal order. A VERIFY that
+succeeded shows no change and is left out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
 from distro_traces.exports.causal import causal_order, describe
 
 BEFORE, AFTER = 14, 8
-"""So many items around the bad event."""
+"""The number of items around the bad event."""
 FAULTS_BEFORE = 3
-"""Of what befell links and nodes before anything happened to the client: the last ones."""
+"""The number of faults and node events, the last ones, before the first event of the client."""
 DIGEST_LETTERS, NAME_LETTERS = 8, 14
 
 _ENVIRONMENT = frozenset({Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT})
 _OF_CLIENT = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})
-"""What a client does at its node."""
+"""The actions of a client at its node."""
 Reference = tuple[str, int]
 """Node and sequence number: they name a row of a run."""
 
@@ -33,7 +33,7 @@ def sequence_of_client(
     *,
     before: int = BEFORE,
 ) -> Sequence:
-    """`client` None: of all clients. `bad` None: the last items, at most `before`."""
+    """`client` None: all clients. `bad` None: the last items, at most `before`."""
     rows = causal_order(event for event in events if event.client == client or _is_for_all(event, client))
     ends: dict[str | None, Event] = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED}
     arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
@@ -96,7 +96,7 @@ def _environment(event: Event) -> str:
 
 
 def _short(client: str) -> str:
-    """Ids of connections are long, and differ at their end."""
+    """A short form of the id: ids of connections are long and differ at their end."""
     return client if len(client) <= NAME_LETTERS else f"…{client.rpartition('_')[2]}"
 
 

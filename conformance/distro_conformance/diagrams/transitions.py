@@ -1,7 +1,7 @@
 """The transitions of a model's run as the items of a sequence diagram.
 
-What happens on a link becomes an arrow, what a client does an arrow from it to its node, all else a note where it
-happens.
+An event on a link becomes an arrow, an action of a client an arrow from it to its node, and any other event a note at
+its node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from distro_model.transitions import (
 
 
 def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_is_bad: bool) -> Sequence:
-    """`last_is_bad`: the last transition is the first event that should not have been."""
+    """`last_is_bad`: the last transition is the first wrong event."""
     homes: dict[str, str] = {}
     items = [_item(transition, homes, nodes) for transition in transitions]
     if items and last_is_bad:
@@ -36,7 +36,7 @@ def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_
 
 
 def sequence_of_actions(nodes: Several[str], actions: Iterable[Action]) -> Sequence:
-    """The actions alone, of a run without a recording. `nodes`: the one under test first."""
+    """Only the actions, for a run without a recording. `nodes`: the one under test first."""
     homes: dict[str, str] = {}
     items = [_done(action, homes, nodes) for action in actions]
     return Sequence((*homes, *nodes), tuple(items), "What was done")

@@ -1,7 +1,7 @@
-"""A running cluster that the kit did not start: it is read, and the kit's clients use a namespace of their own.
+"""A running cluster that the kit did not start: the kit reads it, and its clients use a namespace of their own.
 
 Nothing is started, stopped, paused or cut. What a node holds is read as any member may read it, and only the kit's own
-clients are judged. With `allow_disruption` the clients come to the public namespace, where applications are.
+clients are judged. With `allow_disruption` the clients use the public namespace, like applications.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class AttachedServer:
         self.address, self._headers = address, headers
 
     async def start(self, *, until_loaded: bool = True) -> None:
-        """It runs, or the first look at it says that it does not."""
+        """Does nothing: the first reading shows whether the node runs."""
 
     async def stop(self) -> None:
         raise CannotError(f"{self.address} was not started by the kit, which does not stop it")
 
     async def close(self) -> None:
-        """It keeps running."""
+        """Does nothing: the node keeps running."""
 
     async def change_members(self, addresses: Sequence[str]) -> None:
         raise CannotError(f"the kit does not change the member list of {self.address}: {', '.join(addresses)}")
@@ -81,4 +81,4 @@ class AttachCluster(RealTimeCluster):
         await self._begin(profile)
 
     async def _until_all_up(self) -> None:
-        """In which state it is, is what one wants to see."""
+        """Does not wait: the state of the cluster is to be observed as found."""

@@ -1,7 +1,7 @@
-"""The clients that a run has connected to the nodes, by the names that it gave them: what they ask, what they are sent.
+"""The clients that a run has connected to the nodes, by the names that it gave them: their requests and pushes.
 
 Every client subscribes to each service in which it registers, so that pushes can be held against what its node holds.
-The names of clients that are gone stay known, since nodes go on to speak of them.
+The names of clients that are gone stay known, since nodes still send requests about them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from distro_protos import Json, Message
 from distro_protos.addresses import split_address
 
 ANY_INSTANCE = "10.0.0.1:80"
-"""A deregistration names an instance, and servers ignore which."""
+"""A deregistration names an instance, which servers ignore."""
 SIGN_OF_LIFE_S = 5.0
-"""Every SDK sends one so often; a server asks silent clients after 20 s, and 2.3.2 was seen to expel one that answered
+"""The interval of SDKs; a server sends detections to silent clients after 20 s, and 2.3.2 was seen to expel one that
+answered
 (docs/real-servers.md#a-played-member)."""
 
 
 @dataclass
 class ConnectedClient:
-    """`pushed` is what it was sent last of each service that it subscribes to."""
+    """`pushed` holds the last push of each service that it subscribes to."""
 
     name: str
     node: str
@@ -46,16 +47,16 @@ class ConnectedClients:
         self.transport: Transport = TRANSPORT
         self.namespace = NAMESPACE
         self.headers: Mapping[str, str] = NO_HEADERS
-        """What they put into their requests."""
+        """The headers of their requests."""
         self.now: dict[str, ConnectedClient] = {}
-        """Those that are connected."""
+        """The connected clients."""
         self.names: dict[str, str] = {}
-        """Connection id -> name, of all that ever were. One of the HTTP API has its id for a name."""
+        """Connection id -> name, of all clients so far. The name of a client of the HTTP API is its id."""
         self.services: dict[str, None] = {}
-        """Those in which a client ever registered, in order."""
+        """The services in which a client ever registered, in order."""
 
     def name_of(self, client_id: str | None) -> str | None:
-        """An id that the run never gave out stays as it is."""
+        """The name of the client; an unknown id is returned unchanged."""
         return client_id if client_id is None else self.names.get(client_id, client_id)
 
     def id_of(self, name: str | None) -> str | None:
@@ -63,10 +64,10 @@ class ConnectedClients:
 
     @property
     def subscribed(self) -> set[str]:
-        """The nodes to which one with a subscription is connected."""
+        """The nodes to which a client with a subscription is connected."""
         return {client.node for client in self.now.values() if client.pushed and not client.connection.is_closed}
 
-    # What they do
+    # Actions
 
     async def connect(self, name: str, node: str) -> None:
         """Raises TargetError."""
@@ -98,7 +99,7 @@ class ConnectedClients:
         return answer_over_grpc(await self._accepted(action.client, *self.request_of(action)))
 
     def request_of(self, action: Register | RegisterBatch | Deregister) -> tuple[str, Json]:
-        """Type and body of the request that asks for it."""
+        """Type and body of the request for the action."""
         match action:
             case Register(_, service, instance):
                 kind = "registerInstance"
@@ -109,7 +110,7 @@ class ConnectedClients:
         return "InstanceRequest", instance_request(kind, service, *read_instance(instance))
 
     async def subscribe(self, name: str, service: str) -> None:
-        """Once. The answer is a list as well, and counts as the first that was sent. Raises RefusedError."""
+        """Subscribes once. The answer is a list too, and counts as the first push. Raises RefusedError."""
         self.services[service] = None
         pushed = self.now[name].pushed
         if service not in pushed:
@@ -124,13 +125,13 @@ class ConnectedClients:
             await self.give_signs_of_life(paused)
 
     async def give_signs_of_life(self, paused: Collection[str] = ()) -> None:
-        """As SDKs do by themselves: a busy server gives up some that are asked for one and answer (docs/protocol
-        #ejector-answer). Who is at a node that stands still waits; who leaves meanwhile ends nothing but its own."""
+        """As SDKs do: a busy server removes some clients although they answer its detection (docs/protocol
+        #ejector-answer). Clients of a paused node send nothing; a client that leaves meanwhile affects no other one."""
         here = (each.connection for each in self.now.values() if each.node not in paused)
         await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
 
     def idle_for(self, ms: int) -> tuple[str, ...]:
-        """The connected clients from which a server may have received nothing for so long, once at least."""
+        """The connected clients from which a server may at least once have received nothing for this time."""
         connected = ((name, each.connection) for name, each in self.now.items())
         return tuple(name for name, each in connected if each.longest_idle_ms >= ms)
 
@@ -140,7 +141,7 @@ class ConnectedClients:
         return gone
 
     async def leave_with(self, node: str) -> None:
-        """Their node is gone."""
+        """Disconnects the clients of a node that is gone."""
         for name in [name for name, client in self.now.items() if client.node == node]:
             await self.leave(name)
 
@@ -148,7 +149,7 @@ class ConnectedClients:
         await asyncio.gather(*map(self.leave, tuple(self.now)))
 
     async def forget(self) -> None:
-        """All of them leave, and their names become free."""
+        """All clients leave, and their names become free."""
         await self.close()
         self.names.clear()
 
@@ -160,7 +161,7 @@ class ConnectedClients:
             raise RefusedError(message, answer_over_grpc(reply))
         return reply
 
-    # What they are sent
+    # Pushes
 
     def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
         """The first subscriber at one of these nodes whose last push differs from what the node holds.
@@ -182,7 +183,7 @@ class ConnectedClients:
 
 
 async def _sign_of_life(connection: Connection) -> None:
-    """Without an error: a client that is unreachable is found by the checks."""
+    """Raises nothing: the checks find a client that is unreachable."""
     if not connection.is_mute and not connection.is_closed:
         await connection.check_health()
 

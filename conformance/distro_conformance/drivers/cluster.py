@@ -1,9 +1,9 @@
-"""The driver contract: what a run needs of a cluster, whatever that cluster is.
+"""The driver contract: what a run needs of any cluster.
 
-A driver starts nodes, performs the model's actions, says what the nodes hold, and whose time counts. Walks, scenarios,
-the gate and the pytest fixture stand on this and on nothing below it. What a driver cannot do it says in a sentence
-(`cannot`); a run that needs it is inconclusive with that sentence. A kind of cluster is one file and one entry in
-`registry.py`.
+A driver starts nodes, performs the model's actions, reads what the nodes hold, and provides the clock. Walks,
+scenarios, the gate and the pytest fixture use this contract and nothing below it. `cannot` returns a sentence for an
+action that a driver cannot perform; a run that needs the action is inconclusive with that sentence. A kind of cluster
+is one file and one entry in `registry.py`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 class CannotError(KitError):
-    """The run needs what this driver cannot do; the message is the sentence that says so."""
+    """The run needs something that this driver cannot do; the message says what."""
 
     exit_code = 3
 
 
 class VirtualTime(WithoutSlack):
-    """Time from 0 that passes by an action of its cluster alone, so that nothing happens between two actions."""
+    """Time from 0 that passes only by an action of its cluster, so that nothing happens between two actions."""
 
     def __init__(self, now_ms: Callable[[], int], perform: Callable[[Action], Awaitable[None]]) -> None:
         self._now_ms, self._perform = now_ms, perform
@@ -67,7 +67,7 @@ class Cluster(Protocol):
         ...
 
     def set_release(self, node: str, profile: str) -> None:
-        """The node behaves so from its next start on."""
+        """The node has this behaviour from its next start on."""
         ...
 
     def cannot(self, action: Action) -> str | None:
@@ -82,11 +82,11 @@ class Cluster(Protocol):
 
     @property
     def answers(self) -> Sequence[ClientAnswer]:
-        """To the request that a client made last; more than one where several states are possible."""
+        """The answers to the last request of a client; more than one if several states are possible."""
         ...
 
     def unreached(self, action: Action) -> str | None:
-        """Why what a client does reaches no node now, or None: its node is down, or its connection has ended."""
+        """Why no request of the client reaches a node now, or None: its node is down, or its connection has ended."""
         ...
 
     async def perform(self, action: Action) -> None:
@@ -104,7 +104,7 @@ class Cluster(Protocol):
     async def subscribe(self, client: str, service: str) -> None: ...
 
     async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
-        """The list that the node of a subscriber sent it last; one for each possible state."""
+        """The last list that its node sent to a subscriber; one for each possible state."""
         ...
 
     async def members(self, node: str) -> Sequence[Mapping[str, str]]:
@@ -116,12 +116,12 @@ class Cluster(Protocol):
         ...
 
     def last_event(self) -> str | None:
-        """With its time: the last that is known to have happened to what a node holds, or to a call about it. A VERIFY
-        that succeeds is none."""
+        """The last known event, with its time, that changed the state of a node or ended a call about it. A VERIFY that
+        succeeds does not count."""
         ...
 
     async def checkpoint(self) -> None:
-        """Into the recording, where there is one: from here on the nodes that are up are held to agree."""
+        """Writes a checkpoint into the recording, if any: the nodes that are up must agree at it."""
         ...
 
     async def stop(self) -> None:

@@ -49,17 +49,17 @@ UNKNOWN_TO_MODEL: Mapping[str, Any] = {
     # Reports over HTTP would pass by the links, and no fault would meet them.
     "report_transport": ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
 }
-"""What a run changes in the node's profile, since the model has no such rule."""
+"""Changes of the node's profile for a run, since the model has no such rule."""
 
 SETTLE_TIMEOUT_S = 60.0
-"""Of real time, after which a run hangs; how busy the machine is must not decide that."""
+"""Real time after which a run counts as hanging, long enough for a busy machine."""
 
 LOAD_RETRY_MS, LOADED_WITHIN_MS = 200, 60_000
 """In real time: nodes that start together find no member to load from, and would usually ask again in half a minute."""
 
 
 def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
-    """What reference nodes say of themselves, as rows of the cluster's recording while there is one."""
+    """Reports of reference nodes about themselves, as rows of the cluster's recording, if any."""
 
     def hear(event: NodeEvent) -> None:
         node = cluster.name_of(event.node)
@@ -123,8 +123,8 @@ class NodeServer:
         await self.stop()
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        """Its next start finds itself on the list too: a server that a list lacks writes it back so (docs/protocol
-        #member-self)."""
+        """From its next start on the node is on its own list too: a server that a list lacks writes it back so
+        (docs/protocol #member-self)."""
         self.config = replace(self.config, members=tuple(sorted({*addresses, self.address})))
         if self.node is not None:
             self.node.change_members(tuple(sorted(addresses)))
@@ -157,7 +157,7 @@ class EmbeddedCluster(WiredCluster):
         self._reports_events = reports_events
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
         self._profile: Profile | None = None
-        """As it was asked for: what a mutant cannot do any more is its fault."""
+        """The requested profile: an action that a mutant makes impossible is the mutant's fault."""
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._is_virtual = not real_time
         self._nodes_clock = SystemClock() if real_time else self.virtual
@@ -188,7 +188,7 @@ class EmbeddedCluster(WiredCluster):
             await super().perform(action)
 
     async def news_of(self, nodes: Sequence[str]) -> Observation:
-        """What is held by those of them that have changed since they were asked last; they count their changes."""
+        """The state of the nodes that have changed since the last query; nodes count their changes."""
         changed = [name for name in nodes if self._asked_at.get(name) != self._changes(name)]
         return await self.held_by(changed)
 
@@ -197,7 +197,7 @@ class EmbeddedCluster(WiredCluster):
         return await super().held_by(nodes)
 
     def _changes(self, name: str) -> tuple[Node | None, int]:
-        """Of the life that the node has now."""
+        """The change counter of the current life of the node."""
         node = self.servers[name].node
         return node, node.changes if node is not None else 0
 
@@ -240,7 +240,7 @@ class EmbeddedCluster(WiredCluster):
             self._configure(self.servers[node], self._chosen(node))
 
     def _configure(self, server: NodeServer, profile: Profile) -> None:
-        """What it starts with the next time."""
+        """The configuration for its next start."""
         options = options_for(profile)
         self.reader.headers = {**self.reader.headers, **headers_of(options)}
         server.config = replace(server.config, profile=profile, options=options)
@@ -265,6 +265,6 @@ class EmbeddedCluster(WiredCluster):
             await self.virtual.settle()
 
     async def _left(self, node: str, client_id: str) -> None:
-        """Until nothing is left to do the node knows of it."""
+        """Until nothing is left to do: then the node knows of it."""
         if not self._is_virtual:
             await super()._left(node, client_id)

@@ -1,4 +1,4 @@
-"""Nodes and model side by side: after every action, what the nodes hold and said must be possible in the model.
+"""Nodes and model side by side: after every action, the state and messages of the nodes must be possible in the model.
 
 The model answers with the *set* of states that the action may lead to; the observation narrows it, and an empty set is
 a divergence that names what differed. What queries and pushes show is not in the model: it must be what the node holds
@@ -28,7 +28,7 @@ Watch = Callable[[Profile], Profile]
 """The same profile, with an observer of its rules."""
 
 LONG_MS = 2_000
-"""An advance of so long leaves time to observe that nothing changes any more, and that pushes were sent."""
+"""An advance of this length leaves time to observe that nothing changes any more and that pushes were sent."""
 
 REST_MS = 300_000
 """Of nodes that left the model: loads are repeated after half a minute, a client of the HTTP API without signs of life
@@ -36,7 +36,7 @@ is removed after 75 s, and a copy that is not renewed expires after a lease of 1
 
 
 class DivergedError(AssertionError):
-    """The nodes did what the model does not allow. The text says which action, and what differed."""
+    """The nodes did something that the model does not allow. The text names the action and the difference."""
 
     def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
         super().__init__(action, at_ms, reason)  # all of them, so that it can be sent to another process
@@ -54,8 +54,8 @@ class LostError(KitError):
 
 
 class LockstepCluster(EmbeddedCluster):
-    """With the model as their oracle. `mutant` changes the nodes, never the model; `watch` may look on at the model's
-    rules (`distro_model.rules.watching`)."""
+    """Nodes with the model as their oracle. `mutant` changes the nodes, never the model; `watch` may observe the
+    model's rules (`distro_model.rules.watching`)."""
 
     incomparable = None
     one_release = "beside the model all nodes are of one release"
@@ -99,14 +99,14 @@ class LockstepCluster(EmbeddedCluster):
         return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
 
     def is_armed(self, fault: Fault) -> bool:
-        """A fault waits already for the requests that this one is meant for."""
+        """Whether a fault is already armed for the same requests."""
         meant = (fault.operation, fault.client)
         wires = [state.wire(fault.source, fault.target) for state in self._possible.states]
         return any((each.operation, each.client) == meant for wire in wires for each in wire.faults)
 
     async def perform(self, action: Action) -> None:
-        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal, and
-        LostError.
+        """Perform the action on both sides and compare. Raises DivergedError, also when a node breaks or refuses what
+        is legal, and LostError.
 
         Nodes are asked what they hold when they say that it has changed, and after a long time all of them.
         """
@@ -118,13 +118,13 @@ class LockstepCluster(EmbeddedCluster):
             raise LostError(f"after `{action}` the model cannot follow the nodes any more: {error}") from error
 
     async def rest(self) -> None:
-        """The nodes alone, where the model can follow them no more: what is broken is repaired, they have their time,
-        and a checkpoint ends their trace."""
+        """Runs the nodes without the model, which can no longer follow them: all faults are repaired, the nodes get
+        time to agree, and a checkpoint ends their trace."""
         for link in self.links.values():
             link.mend()
-        everybody = tuple(sorted(self.names))
+        all_names = tuple(sorted(self.names))
         for name in self.names:
-            await super().perform(ListMembers(name, everybody))
+            await super().perform(ListMembers(name, all_names))
             if name not in self.up:
                 await super().perform(Restart(name))
         await super().perform(Advance(REST_MS))
@@ -145,7 +145,7 @@ class LockstepCluster(EmbeddedCluster):
         await self._compare_lists(action, seen, pushed)
 
     def _compare_answer(self, action: Action, possible: PossibleStates) -> None:
-        """A request over HTTP that the model expects to be carried out is, and one that it does not is refused."""
+        """Raises DivergedError if a request over HTTP is refused although the model carries it out, or the reverse."""
         if not isinstance(action, OverHttp) or not self.answers:
             return
         expected = {each.answer.result is CallResult.SUCCESS for each in possible.outcomes if each.answer is not None}
@@ -155,8 +155,8 @@ class LockstepCluster(EmbeddedCluster):
             raise DivergedError(action, self.clock.now_ms(), what)
 
     async def _on_nodes(self, action: Action) -> Mapping[str, object] | None:
-        """Where the action leaves time for a push: by node with subscribers how often it had changed before the last
-        such time. What it held then is not enough: what goes and comes back is pushed anew."""
+        """If the action leaves time for a push: the number of changes of each node with subscribers before that time.
+        Its content then is not enough: an instance that is removed and registered again is pushed anew."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
             await self._asked(action)
             return None

@@ -26,7 +26,7 @@ LEASE_FIXED = ("2.0.4",)
 
 
 class MixedCluster(NacosCluster):
-    """`release` as `nacos:` takes it. `lease_ms` None: the release's own. Raises UsageError."""
+    """`release` in the form of `nacos:`. `lease_ms` None: the default of the release. Raises UsageError."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MixedCluster(NacosCluster):
         self._nodes_clock = SystemClock()
 
     def _is_forwarded(self, name: str) -> bool:
-        """The real one alone: it has the first of the names in its list."""
+        """Only the real server: it has the first name."""
         return name == next(iter(self._lists))
 
     async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:

@@ -1,4 +1,4 @@
-"""The model as a cluster: no nodes run, time is a number. Where timers of a node tie, several states are possible."""
+"""The model as a cluster: no nodes run, time is a number. If timers of a node tie, several states are possible."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ModelCluster:
             self._note_answers(action, answered)
 
     def _note_events(self, before: ClusterState) -> None:
-        """Of the first possible state: calls that ended since, and what nodes hold now and did not."""
+        """The events in the first possible state: calls that have ended, and changes of what nodes hold."""
         now = self._states.outcomes[0]
         calls = [str(call) for call in now.traffic if (call.operation, call.outcome) != _QUIET]
         events = [*calls, *_changes(observe(before), observe(now.state))]
@@ -101,7 +101,7 @@ class ModelCluster:
             self._last_event = f"{events[-1]} at {self.clock.now_ms() / 1000:.1f} s"
 
     def _note_answers(self, action: Action, answered: Sequence[Answer]) -> None:
-        """Raises RefusedError where every possible state refuses it."""
+        """Raises RefusedError if every possible state refuses it."""
         self.answers = tuple({answer_of_model(action, answer, self._later_api): None for answer in answered})
         refused = [each for each in self.answers if each.is_refused and not each.asks_to_register]
         if len(refused) == len(self.answers):
@@ -111,7 +111,7 @@ class ModelCluster:
         return [observe(state) for state in self._states.states]
 
     async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
-        """What follows from the client table, where the model ends."""
+        """The list that follows from the client table; the model does not go further."""
         return [projection(held[node]).get(service, ()) for held in await self.observe()]
 
     async def subscribe(self, client: str, service: str) -> None:
@@ -141,7 +141,7 @@ class ModelCluster:
 
 
 def _changes(before: Observation, now: Observation) -> Iterator[str]:
-    """What differs in what nodes hold, as clauses."""
+    """The differences between what nodes hold, as clauses."""
     for node, clients in now.items():
         earlier = before.get(node) or {}
         for client, view in (clients or {}).items():

@@ -1,4 +1,4 @@
-"""The oracle beside one node under test: the model of a node seen from outside, fed with all that the node does.
+"""The oracle beside one node under test: the model of a node seen from outside, which gets all that the node does.
 
 Its input: each Distro request that the node sends, the result of the call, each change of a client that it is asked
 for. The first observation that the model cannot explain is kept, and raised by the next action.
@@ -29,7 +29,8 @@ _UNREAD = {
     (Outcome.ERROR, UNHEARD_TYPE): CallResult.UNHEARD,
     (Outcome.ERROR, DISTRO_RESPONSE): CallResult.UNREADABLE,  # else it would be a success or a failure
 }
-"""What a trace records as an error, and its sender does not treat as one (docs/protocol #sync-unreadable)."""
+"""An answer that a trace records as an error and that its sender does not treat as one (docs/protocol
+#sync-unreadable)."""
 Asks = Callable[[], Awaitable[Answer | None]]
 
 
@@ -62,9 +63,9 @@ class OracleTraffic(TrafficLog):
 
 
 DUE_WITHIN_MS = 10_000
-"""What becomes due at a node does so within the longest of its periods, a retry after a call that timed out."""
+"""Every timer of a node expires within the longest of its periods, that of a retry after a call that timed out."""
 OBSERVED_WITHIN_MS = 30_000
-"""For so long a request that was under way may be observed late."""
+"""A request that was under way may be observed late by this time."""
 
 
 class Oracle:
@@ -85,7 +86,7 @@ class Oracle:
     def now_ms(self) -> int:
         return self.clock.now_ms()
 
-    # What the node does
+    # Actions of the node
 
     def sent(self, carried: Carried) -> None:
         """The node has sent a Distro request."""
@@ -108,8 +109,8 @@ class Oracle:
         what: str,
         said: Sequence[str] = (),
     ) -> None:
-        """Somewhere between question and answer it has handled the event. None: nothing is answered. `said`: in which
-        words, once that is known."""
+        """Between request and answer the node has handled the event. None: no answer. `said`: the words of the answer,
+        once they are known."""
         with self._begun(client, event) as key:
             answer = await ask()
         self.looks_round()
@@ -117,7 +118,7 @@ class Oracle:
         self.outside.finish(key, client, answer, self.now_ms(), observed)
 
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
-        """The node finds out by itself, and a server later than it is done."""
+        """The node notices the event by itself; a server notices it later than it happens."""
         with self._begun(client, event) as key:
             await act()
         self.looks_round()
@@ -125,7 +126,7 @@ class Oracle:
 
     @contextmanager
     def _begun(self, client: str, event: Event) -> Iterator[str]:
-        """Where it is never known how it ended, the client is looked at no more."""
+        """If the end of the event stays unknown, the client is no longer judged."""
         self._keys += 1
         key = f"k{self._keys}"
         self.outside.begin(key, client, event, self.now_ms())
@@ -141,7 +142,8 @@ class Oracle:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 
     def looks_round(self) -> None:
-        """Before it judges: how late may everything be now, and whom may a server have given up meanwhile?"""
+        """Measures, before a judgement, how late events may be, and stops judging clients that a server may have
+        removed."""
         if not self._in_real_time:
             return
         now_ms = self.now_ms()
@@ -150,10 +152,10 @@ class Oracle:
         for client in self.clients.idle_for(self.outside.profile.connection_idle_ms - taken_ms):
             self.outside.lose(client, now_ms)
 
-    # What nothing explains
+    # Unexplained observations
 
     def note(self, observe: Callable[[], None]) -> None:
-        """The first counts; it is raised by the next action."""
+        """Keeps the first unexplained observation, which the next action raises."""
         if self._found is not None:
             return
         self.looks_round()
@@ -172,7 +174,7 @@ class Oracle:
         return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}")
 
     def forgive(self) -> None:
-        """Judge the node from now on only: what was found so far has been reported."""
+        """Judges the node only from now on: earlier findings have been reported."""
         self._found = None
         self.outside.forget()
 

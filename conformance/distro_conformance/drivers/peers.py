@@ -91,14 +91,14 @@ from distro_protos.addresses import parse_address
 from distro_traces.ndjson import Recorder
 
 LATE_MS, SKEW_MS = 1_000, 300
-"""What a server in real time may be late at leisure, and by how much later what it sent is observed: part of each
-bound. What the machine takes comes on top (`slack.py`), and leaves open what only it explains."""
+"""The allowed delay of a server in real time, and the delay until the kit observes what the server sent: part of each
+bound. Delays of the machine are added (`slack.py`); an observation that only they explain is not judged."""
 
 JOINED_WITHIN_MS = 60_000
 
 
 class PeersCluster(WiredCluster):
-    """`target` None: an embedded node, of which alone there are recordings.
+    """`target` None: an embedded node. Only embedded nodes are recorded.
 
     The first name is the node's, the others are played.
     """
@@ -128,9 +128,10 @@ class PeersCluster(WiredCluster):
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
         self._services: dict[str, None] = {}
-        """Those that the node has ever been seen to hold after a while."""
+        """The services that the node has ever been observed to hold."""
         self._foreign = count(1_600_000_000_001)
-        """Of the ids of their clients: one that is forgotten here may still be held by the node."""
+        """Numbers for the ids of their clients, never reused: the node may still hold a client that is forgotten
+        here."""
         self._beside: list[asyncio.Task[None]] = []
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
@@ -254,7 +255,7 @@ class PeersCluster(WiredCluster):
         return True
 
     async def _advance(self, ms: int) -> Lists | None:
-        """The lists that follow from what the node held as long before the end as a push takes, if it is so long."""
+        """The lists that follow from what the node held one push delay before the end; None if `ms` is shorter."""
         if ms < PUSHED_WITHIN_MS:
             await self.virtual.advance(ms)
             return None
@@ -264,7 +265,8 @@ class PeersCluster(WiredCluster):
         return lists
 
     async def _compare_lists(self, action: Action, held: Mapping[str, View]) -> None:
-        """The node lists what it holds, of services too that it does not hold any more. Raises DivergedError."""
+        """Compares the node's lists with what it holds, also lists of services that it no longer holds. Raises
+        DivergedError."""
         self._services.update(dict.fromkeys(projection(held)))
         lists = await self.reader.lists(self.under_test, self._services)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
@@ -272,7 +274,7 @@ class PeersCluster(WiredCluster):
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
 
     async def _look(self) -> Mapping[str, View]:
-        """What the node holds, all of it, and what was due."""
+        """Reads everything that the node holds, and judges what was due."""
         for name, peer in self.peers.items():
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
@@ -292,7 +294,7 @@ class PeersCluster(WiredCluster):
             self._away.discard(name)
             self.oracle.outside.peer_back(name, self.clock.now_ms())
 
-    # What is done
+    # Actions
 
     async def _perform(self, action: Action) -> None:
         match action:
@@ -343,7 +345,7 @@ class PeersCluster(WiredCluster):
         await self.oracle.in_window(client, event, ask, f"it answers {type_name} of {client} with")
 
     async def _over_http(self, action: HttpRequest) -> None:
-        """What the node passes on is not done there; played members do nothing with it."""
+        """If the node passes the request on, it is not carried out: played members ignore it."""
         said: list[str] = []
 
         async def ask() -> Answer:
@@ -360,7 +362,7 @@ class PeersCluster(WiredCluster):
         leave = super()._disconnect
 
         async def leaves() -> None:
-            with contextlib.suppress(TargetError):  # whether the node may still hold it, the oracle says
+            with contextlib.suppress(TargetError):  # the oracle decides whether the node may still hold it
                 await leave(client)
             await self._settle()
 
@@ -403,20 +405,20 @@ class PeersCluster(WiredCluster):
             arrives = UnknownReceived if action.operation == "UNKNOWN-TYPE" else HandlingRaised
             event = arrives(0, action.peer, request)
         if isinstance(request, Snapshot):
-            await ask()  # what is shown is looked at after each action
+            await ask()  # lists are compared after each action
             return
         await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
 
     async def _tells(self, action: Says, body: Json) -> Message:
-        """What a member says to the node. Raises TargetError where the member was stopped meanwhile, by another run:
-        the node no longer knows its connection, and has handled nothing."""
+        """Sends a request of a member to the node. Raises TargetError where the member was stopped meanwhile, by
+        another run: the node no longer knows its connection, and has handled nothing."""
         reply = await self._recorded(action, body)
         if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
             raise TargetError(f"{action.peer} was stopped while it said {action}")
         return reply
 
     async def _recorded(self, action: Says, body: Json) -> Message:
-        """The same, in the recording as well, where there is one."""
+        """The same, also written into the recording, if any."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
             return await peer.say(body)
@@ -435,7 +437,7 @@ class PeersCluster(WiredCluster):
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
     def _id_of(self, action: Says) -> str:
-        """A client that was not connected belongs to the member that sends it first."""
+        """A client that was never connected belongs to the member that first sends a request about it."""
         if action.client is None:
             return ""
         if is_ip_client(action.client):
@@ -456,10 +458,10 @@ class PeersCluster(WiredCluster):
         self.links[self.under_test, node].target_gone()
         await self.peers[node].stop()
 
-    # How it is started
+    # Start
 
     def rules_of(self, profile: str) -> ModelProfile:
-        """What the model of the node goes by."""
+        """The profile of the model of the node."""
         rules = beside_nodes(model_profile_named(profile))
         if self._target is None:  # the reference node gets the result of every call (tests/counterparts.py)
             return rules.with_rules(calls_back)

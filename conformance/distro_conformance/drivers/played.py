@@ -1,6 +1,6 @@
-"""What played members send and answer, in words of the language and on the wire, and members and targets as servers.
+"""Requests and answers of played members, in the language and on the wire, and members and targets as servers.
 
-Nothing here keeps state between two actions: `peers` decides what is done when, and informs the oracle.
+Nothing here keeps state between two actions: `peers` decides the order of actions and informs the oracle.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LentServer:
 
 
 def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:
-    """The body of what a member says to `target`, and what the model makes of it; None: it only asks."""
+    """The body of a member's request to `target`, and its event in the model; None for a request that only reads."""
     client = action.client or ""
     match action.operation:
         case "CHANGE":
@@ -82,7 +82,7 @@ def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | Non
 
 
 def copies_in(reply: Message) -> Sequence[Replica]:
-    """Of a SNAPSHOT; none where it was refused."""
+    """The clients in a SNAPSHOT; none if it was refused."""
     try:
         return read_snapshot(reply)
     except ValueError:
@@ -90,7 +90,7 @@ def copies_in(reply: Message) -> Sequence[Replica]:
 
 
 def malformed(kind: str, client: str) -> Json:
-    """A request that no member would send, by what is wrong with it."""
+    """A malformed request, by its fault."""
     sync = sync_data(client, 1, [("web", "10.9.9.9", 80)])
     body = dict(distro_request("CHANGE", client, target="", content=sync))
     data = dict(body["distroData"])

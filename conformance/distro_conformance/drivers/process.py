@@ -1,7 +1,7 @@
-"""Servers started as processes, by a description or a command: whatever takes a member list. Time is real.
+"""Servers started as processes, by a description or a command: any server that takes a member list. Time is real.
 
-Where the description can pass a server an offset to its peers' ports (`{offset}`), each directed link is a forwarder
-of the kit; otherwise no fault can be put on any link.
+If the description can pass a server an offset to its peers' ports (`{offset}`), each directed link is a forwarder of
+the kit; otherwise no link can have a fault.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from distro_traces.ndjson import Recorder
 
 
 class ProcessCluster(RealTimeCluster):
-    """`text` is what stands after `process:`. Raises UsageError."""
+    """`text` is the part after `process:`. Raises UsageError."""
 
     def __init__(self, text: str, recorder: Recorder | None = None, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(recorder)

@@ -1,6 +1,6 @@
-"""What nodes hold and answer to a request of a member: a SNAPSHOT, a QUERY of each client, the list of a service.
+"""Reads what nodes hold with the requests of a member: a SNAPSHOT, a QUERY of each client, the list of a service.
 
-Each node is asked on a connection of the kit's own, which is made when it is needed. An error is never read as an
+Each node is asked on a connection of the kit's own, which is opened when it is needed. An error is never read as an
 answer: a failure of the kit or the wire leaves it unknown (TargetError), and a node that refuses a request that it has
 to answer is reported as refusing it (RefusedError).
 """
@@ -50,7 +50,7 @@ class Reader:
         """Sent with each request, as members do."""
         self.namespace = NAMESPACE
         self._connections: dict[str, Connection] = {}
-        self._turn = asyncio.Lock()  # of several who read at once one opens a connection for all
+        self._turn = asyncio.Lock()  # several concurrent readers share one connection
         self._snapshots: dict[str, tuple[bytes, Views]] = {}  # the last ones, as read
 
     async def held(self, node: str) -> Views:
@@ -82,7 +82,7 @@ class Reader:
         return {service: await self.listed(node, service) for service in services}
 
     async def leave(self, node: str) -> None:
-        """It is gone, or about to be."""
+        """Closes the connection to a node that is gone or about to stop."""
         if node in self._connections:
             await self._connections.pop(node).close()
 
@@ -90,14 +90,15 @@ class Reader:
         await asyncio.gather(*map(self.leave, tuple(self._connections)))
 
     def forget(self) -> None:
-        """What was read: other clients have other names."""
+        """Forgets what was read: names now belong to other clients."""
         self._snapshots = {}
 
     async def _snapshot(self, node: str) -> Payload:
         return await self._ask(node, DISTRO_REQUEST, distro_request("SNAPSHOT"))
 
     async def _read(self, node: str, reply: Message) -> tuple[Replica, ...]:
-        """Of its answer to SNAPSHOT; a node that has not loaded yet refuses it, and is asked for each client."""
+        """The clients in its answer to SNAPSHOT; a node that has not loaded yet refuses it and gets a QUERY for each
+        client."""
         if outcome_of(reply) is Outcome.FAIL:
             return await self._queried(node)
         try:
@@ -119,7 +120,7 @@ class Reader:
         return tuple(replica for replica in found if replica is not None)
 
     async def _ask(self, node: str, type_name: str, body: Mapping[str, object]) -> Payload:
-        """On a connection that the node knows: it may have ended the one that there was."""
+        """Asks on a connection that the node knows, since the node may have ended the previous one."""
         asked = encode(type_name, body, headers=self.headers, client_ip="127.0.0.1")
         try:
             connection = await self._connection(node)
@@ -133,7 +134,7 @@ class Reader:
         return reply
 
     async def _connection(self, node: str, unless: Connection | None = None) -> Connection:
-        """The one that there is, or a new one; `unless` is one that the node has ended."""
+        """The open connection, or a new one; `unless` is a connection that the node has ended."""
         async with self._turn:
             if unless is not None and self._connections.get(node) is unless:
                 await self.leave(node)
@@ -145,5 +146,5 @@ class Reader:
 
 
 def is_unregistered(reply: Payload) -> bool:
-    """Whether the server says that it knows no connection behind the request."""
+    """Whether the server answers that it does not know the connection of the request."""
     return reply.metadata.type == "ErrorResponse" and decode(reply).body.get("errorCode") == UNREGISTERED

@@ -1,4 +1,4 @@
-"""The kinds of cluster there are: from the text of `--target` to a driver, nothing started yet."""
+"""The kinds of clusters: from the text of `--target` to a driver, without starting anything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMS: Mapping[str, str] = {
     **NODE_FORMS,
     "mixed:VERSION": "one real server, the others reference nodes of its release",
 }
-"""What can be written where several nodes are wanted, and what it is."""
+"""The forms of a target with several nodes, with their meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Wishes:
 
     @property
     def behaviour(self) -> str:
-        """Of nodes that can behave as any release."""
+        """Nodes that can behave like any release."""
         return self.profile or self.written_for or STRICT
 
 
@@ -135,7 +135,7 @@ def _embedded(wishes: Wishes) -> Cluster:
 
 
 def _of_release(cluster: NacosCluster, wishes: Wishes) -> Resolved:
-    """A real server is what it is, whatever the scenario was written for."""
+    """A real server has the behaviour of its release, whatever the profile of the scenario."""
     if wishes.mutant is not None:
         raise UsageError(f"the target {cluster.kind} has no mutants; they are built into model and embedded nodes")
     if wishes.profile not in (None, cluster.profile):

@@ -1,4 +1,4 @@
-"""What a cluster needs of one of its nodes, wherever that runs: its life, its address, what it knows of the others."""
+"""What a cluster needs of a node, wherever it runs: start and stop, its address, its view of the members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Server(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Of its process while it runs; None for a node without a process of its own."""
+        """The id of its process while it runs; None for a node without a process of its own."""
         ...
 
     async def start(self, *, until_loaded: bool = True) -> None:
@@ -22,7 +22,7 @@ class Server(Protocol):
         ...
 
     async def stop(self) -> None:
-        """At once, as SIGKILL does: nothing more is said, all memory is gone."""
+        """Ends the node at once, like SIGKILL: it sends nothing more and loses its memory."""
         ...
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What a node shows of a service, held against what it holds: INV-INDEX.
+"""Compares the lists that a node shows with what it holds: INV-INDEX.
 
 The model ends at the client table; queries and pushes are a projection of that table, so the nodes can be asked for
-both. Lists are compared as sorted instance texts; what two clients publish alike is one instance in an answer.
+both. Lists are compared as sorted instance texts; equal instances of two clients are one instance in an answer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_list(message: Message) -> tuple[str, ...]:
 
 
 def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str | None:
-    """The first list that is not what its node holds, as a clause; None when all are right."""
+    """The first list that differs from what its node holds, as a clause; None if there is none."""
     for node, lists in shown.items():
         expected = projection(seen[node])
         for service, instances in sorted(lists.items()):
@@ -68,7 +68,7 @@ def instance_text(ip: str, port: int, attributes: str, cluster: str) -> str:
 
 
 def published_of(replica: Replica) -> Content:
-    """What it publishes in the words of the model, where several instances of one service are a batch."""
+    """The content in the model's terms, where several instances of one service are a batch."""
     services: dict[str, list[str]] = {}
     for each in replica.published:
         text = instance_text(each.ip, each.port, each.attributes, each.cluster)

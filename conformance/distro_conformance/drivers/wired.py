@@ -1,8 +1,8 @@
-"""Clusters whose nodes are spoken to over the wire, wherever they run: what all of them have in common.
+"""The common part of all clusters whose nodes are reached over the wire, wherever they run.
 
-An action is done where it belongs: by a client (`clients.py`), on a link (`wire/links.py`), on a server (`server.py`);
-what nodes hold and show is read in `reader.py`. How the servers and the links between them come about is the
-subclass's (`embedded.py`, `nacos.py`, `mixed.py`, `process.py`, `attach.py`).
+An action is performed by its part: by a client (`clients.py`), on a link (`wire/links.py`), on a server (`server.py`);
+`reader.py` reads what nodes hold and show. A subclass creates the servers and the links between them (`embedded.py`,
+`nacos.py`, `mixed.py`, `process.py`, `attach.py`).
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder
 
 NOTICED_WITHIN_MS = 5_000
-"""What a server may take until it has noticed the end of a client's connection."""
+"""The time that a server may take to notice the end of a client's connection."""
 UNDER_WAY_MS = 2_000
-"""Until naming knows a connection, or a request has come to its link."""
+"""Until naming knows a connection, or a request has arrived at its link."""
 
 
 Meant = TypeVar("Meant", bound=OfRequest)
@@ -114,7 +114,7 @@ class WiredCluster:
         self._lists: dict[str, Sequence[str]] = {}
         """The members in the list of each node."""
         self._releases: dict[str, str] = {}
-        """Of nodes that have another one than the cluster's."""
+        """Profiles of nodes that differ from the cluster's."""
         self._later_apis: dict[str, str] = {}
         self.answers: tuple[ClientAnswer, ...] = ()
         self._serves_http = True
@@ -167,7 +167,7 @@ class WiredCluster:
         return None
 
     async def perform(self, action: Action) -> None:
-        """Do it, and return when the nodes have nothing left to do, where that is known."""
+        """Perform the action, and return when the nodes have nothing left to do, if that is known."""
         why_not = self.cannot(action)
         if why_not is not None:
             raise CannotError(f"'{action}': {why_not}")
@@ -228,7 +228,7 @@ class WiredCluster:
             self._recorder.close()
 
     async def forget_clients(self) -> None:
-        """All of them leave, and their names become free: the next run has its own."""
+        """All clients leave, and their names become free for the next run."""
         await self.clients.forget()
         self.reader.forget()
 
@@ -241,12 +241,12 @@ class WiredCluster:
         self._records(TraceJournal(recorder, self.clock.now_ms, infer_state=True), profile)
 
     def record_no_more(self) -> None:
-        """What happens from now on is in no recording."""
+        """Ends the recording."""
         self.journal = self.traffic.recording = None
         if self._recorder is not None:
             self._recorder.close()
 
-    # What lockstep looks at besides
+    # Further observations for lockstep
 
     @property
     def subscribed(self) -> tuple[str, ...]:
@@ -272,17 +272,17 @@ class WiredCluster:
     # For subclasses
 
     def link_to(self, name: str, address: str) -> Link:
-        """From that node to the one at the address."""
+        """The link from the node to the one at the address."""
         return self.links[name, self.name_of(address)]
 
     async def _settle(self) -> None:
-        """Until the nodes have nothing left to do now. In real time that is not known."""
+        """Waits until the nodes have nothing left to do. In real time that is unknown."""
 
     async def _started(self, name: str) -> None:
-        """A node serves again."""
+        """Called when a node serves again."""
 
     async def _left(self, node: str, client_id: str) -> None:
-        """Until the node has noticed that the connection is gone. A real one is asked."""
+        """Waits until the node has noticed that the connection is gone. A real node is queried."""
 
         async def gone() -> bool:
             return not await self._holds(node, client_id)
@@ -300,7 +300,7 @@ class WiredCluster:
         await self._measuring.enter_async_context(clock.measured())
 
     def _records(self, journal: TraceJournal, profile: str) -> None:
-        """From now on what happens is written there, by the names of this run."""
+        """Records events there from now on, under the names of this run."""
         self.journal = self.traffic.recording = journal
         journal.client_name = self.clients.name_of
         journal.run_started(self.names[0], profile)
@@ -456,10 +456,10 @@ class WiredCluster:
             for r in seen
         }
 
-    # Recording of nodes that say nothing themselves
+    # Recording of nodes that report nothing themselves
 
     async def _record_client(self, action: Action, client: str) -> None:
-        """What the owner holds of its client after an operation; its syncs leave later."""
+        """Records what the owner holds of its client after an operation; its syncs are sent later."""
         journal, at = self.journal, self.clients.now[client]
         if journal is None or not journal.infers_state:
             return
@@ -470,7 +470,7 @@ class WiredCluster:
         write(at.node, client, held.revision, held.digest)
 
     async def _record_held(self) -> None:
-        """Every node read into the trace."""
+        """Reads every node into the trace."""
         journal = self.journal
         if journal is None or not journal.infers_state:
             return

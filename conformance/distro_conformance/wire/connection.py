@@ -41,7 +41,7 @@ class Connection:
         self._headers = headers
         self.id = ""
         self.namespace: str | None = None
-        """Where what it asks about the public namespace goes instead."""
+        """The namespace that replaces the public one in its requests."""
         self.is_mute = False
         """Whether it receives pushes of the server without answering them."""
         self._channel = channel
@@ -69,12 +69,12 @@ class Connection:
         return self._reader is not None and self._reader.done()
 
     async def fall_mute(self) -> None:
-        """After one last sign of life."""
+        """Answers nothing more, after one last sign of life."""
         await self.check_health()
         self.is_mute = True
 
     async def answer_again(self) -> None:
-        """Also what it was asked meanwhile."""
+        """Answers again, also the requests that arrived meanwhile."""
         self.is_mute = False
         unanswered, self._unanswered = self._unanswered, []
         for message in unanswered:
@@ -157,7 +157,7 @@ class Connection:
         await self._stream.write(payload.SerializeToString())
 
     async def close(self) -> None:
-        """Drop the transport, without a farewell: there is none in the protocol."""
+        """Drop the transport without a message: the protocol has none for it."""
         if self._stream is not None:
             self._stream.cancel()
         if self._reader is not None:
@@ -181,14 +181,14 @@ class Connection:
                 await asyncio.sleep(0.01)
 
     async def ask_id(self) -> None:
-        """The server check, which needs no set-up. Raises TargetError when it is answered otherwise."""
+        """The server check, which needs no set-up. Raises TargetError for any other answer."""
         check = await self.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
         if check.type != "ServerCheckResponse":
             raise TargetError(f"{self.address} answers the server check with {check}")
         self.id = str(check.body.get("connectionId", ""))
 
     async def set_up(self, labels: Mapping[str, str], *, until_registered: bool = True) -> None:
-        """The rest, after the server check."""
+        """The steps after the server check."""
         self._stream = stream = self._channel.open_stream()
         await stream.write(
             encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()

@@ -56,7 +56,7 @@ class LinkCutError(ConnectionError):
 
 
 class _Stage(Enum):
-    """What a message waits for here, besides the end of its connection and its sender's patience."""
+    """What a held message waits for, besides the end of its connection and its sender's time-out."""
 
     NOTHING = "nothing"
     TIME = "the end of its delay"
@@ -100,13 +100,13 @@ class Link(PeerLink):
         self.target_gone()
 
     def heal(self) -> None:
-        """The target can be reached again, and refuses nothing any more."""
+        """The target can be reached again and refuses nothing more."""
         self._journal.fault(self.source, self.target, "healed")
         self.is_cut = self.is_blackhole = self.is_refusing = False
         self._severed.clear()
 
     def mend(self) -> None:
-        """Whatever is wrong with it: what is held travels on, and the target can be reached and refuses nothing."""
+        """Repairs every fault: held messages travel on, and the target can be reached and refuses nothing."""
         if self.is_held:
             self.release()
         if self.is_cut or self.is_blackhole or self.is_refusing:
@@ -123,7 +123,7 @@ class Link(PeerLink):
         self.is_held, self._others_pass = True, distro
 
     def release(self) -> None:
-        """What was held travels on, in its order: each when the one before it was answered.
+        """Held messages travel on in their order: each after the answer to the previous one.
 
         Nothing else would keep that order, for requests on their way at once overtake each other.
         """
@@ -140,17 +140,17 @@ class Link(PeerLink):
         self.is_blackhole = True
 
     def delay(self, ms: int) -> None:
-        """From now on each request takes so long."""
+        """From now on each request takes this time."""
         self._journal.fault(self.source, self.target, f"delay {ms} ms")
         self._delay_ms = ms
 
     def throttle(self, ms: int) -> None:
-        """From now on requests arrive at least so far apart."""
+        """From now on requests arrive at least this time apart."""
         self._journal.fault(self.source, self.target, f"throttle {ms} ms")
         self._spacing_ms, self._next_ms = ms, self._clock.now_ms()
 
     def arm(self, fault: Fault) -> None:
-        """For the next request that it means. Clients are named by their ids."""
+        """Arms a fault for the next request that it applies to. Clients are named by their ids."""
         self._journal.fault(self.source, self.target, f"{fault.verb} {_whose(fault)}")
         self._armed.append(fault)
 
@@ -180,7 +180,7 @@ class Link(PeerLink):
         return next((kept for kept in at_stage if kept.call is not None and _is_meant(kept.call, meant)), None)
 
     def _next_turn(self) -> None:
-        """The first that was released and has not travelled on."""
+        """The first released message that has not travelled on."""
         first = next((kept for kept in self._kept if kept.stage is _Stage.TURN), None)
         if first is not None:
             self._decide(first, None)
@@ -190,15 +190,15 @@ class Link(PeerLink):
         kept.decided.give(fate)
 
     def source_gone(self) -> None:
-        """The source crashed: what it still waited for is nobody's business any more."""
+        """The source crashed: the results of its requests no longer matter."""
         self._source_is_gone = True
 
     def source_back(self) -> None:
-        """The source was started again, without a memory of what it had sent."""
+        """The source was restarted without memory of its requests."""
         self._source_is_gone = False
 
     def target_gone(self) -> None:
-        """The connection is at its end, and with it everything that waits for a reply, lost requests too."""
+        """The connection has ended, and with it every request that waits for a reply, also a lost one."""
         ended, self._kept = self._kept, []
         for kept in ended:
             kept.decided.fail(LinkCutError("the link is cut"))
@@ -229,7 +229,7 @@ class Link(PeerLink):
         except (LinkCutError, grpc.aio.AioRpcError):
             self._end(carried, Outcome.UNREACHABLE)
             raise
-        except asyncio.CancelledError:  # the sender gave up: its time-out, or its end
+        except asyncio.CancelledError:  # the sender stopped waiting: its time-out, or its end
             self._end(carried, Outcome.TIMEOUT)
             raise
         self._end(carried, outcome)
@@ -270,14 +270,14 @@ class Link(PeerLink):
         return answer
 
     async def _refuse(self, call: DistroCall, fate: OfRequest | None) -> tuple[Payload, Outcome]:
-        """What else was to become of it makes no difference, but where its reply is lost."""
+        """Any other fault of the request makes no difference, unless its reply is lost."""
         self._next_turn()
         if isinstance(fate, LoseReply):
             await self._wait(call, _Stage.NOTHING)
         return encode(DISTRO_RESPONSE, REFUSED), Outcome.FAIL
 
     async def _travels(self, call: DistroCall | None) -> None:
-        """As long as a request takes on this link; for ever in a black hole."""
+        """Waits for the time of a request on this link; for ever in a black hole."""
         if self.is_blackhole:
             await self._wait(call, _Stage.NOTHING)
         now_ms = self._clock.now_ms()
@@ -308,7 +308,7 @@ class Link(PeerLink):
         return None
 
     async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> OfRequest | None:
-        """Until the run decides, that time has come, the connection ends, or the sender gives up."""
+        """Waits until the run decides, the time is reached, the connection ends, or the sender stops waiting."""
         kept = _Kept(call, stage, Waiting(self._clock))
         self._kept.append(kept)
         timer = None
@@ -337,7 +337,7 @@ def _whose(meant: OfRequest) -> str:
 
 
 def _read(payload: Payload) -> tuple[Message, Outcome]:
-    """A reply and what it is to its sender; one that cannot be read is an error there."""
+    """A reply with its meaning for the sender of the request; an unreadable reply is an error there."""
     try:
         reply = decode(payload)
     except UnreadableBodyError:

@@ -26,7 +26,8 @@ REFUSED: Json = {"resultCode": 500, "errorCode": 500, "message": "refused", "suc
 
 @dataclass(frozen=True, slots=True)
 class DistroCall:
-    """What a Distro request says. `replica` is the content of a CHANGE or ADD; `has_batch`: a service in it has one."""
+    """The content of a Distro request. `replica` is the content of a CHANGE or ADD; `has_batch`: a service in it has
+    one."""
 
     operation: str
     client: str | None = None
@@ -76,8 +77,8 @@ def read_snapshot(reply: Message) -> tuple[Replica, ...]:
 
 
 def read_query(reply: Message) -> Replica | None:
-    """The client in a QUERY reply; None when the node says that it does not know it. Raises ValueError when it says
-    neither: it refuses, or sends what cannot be read."""
+    """The client in a QUERY reply; None when the node answers that it does not know it. Raises ValueError for a refusal
+    or an unreadable answer."""
     data = reply.body.get("distroData") or {}
     content = content_of(data)
     if outcome_of(reply) is not Outcome.SUCCESS or (content is None and data.get("content")):

@@ -1,8 +1,8 @@
 """A played member that answers late, or never.
 
-In real time it just waits. In virtual time a request counts as work until its answer is there, and time stands still
-for it; so the member says at once that it will be silent, and for how long, and the link of the embedded node waits
-in its place, in the node's own time.
+In real time the member just waits. In virtual time a request counts as work until its answer arrives, and time stands
+still meanwhile; so the member reports at once how long it will be silent, and the link of the embedded node waits in
+its place, in the node's own time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOR_EVER_MS = 24 * 3600 * 1000
 
 
 async def answered_late(reply: Payload, after_ms: int, *, in_virtual_time: bool) -> Payload:
-    """What a played member gives its server for an answer that is due after so long."""
+    """The value that a played member gives its server for an answer that is due after this time."""
     if in_virtual_time:
         reply.metadata.headers[_SILENT_MS] = str(after_ms)
     else:

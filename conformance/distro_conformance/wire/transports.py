@@ -1,7 +1,7 @@
-"""What the embedded nodes of a run speak over: real gRPC, or memory in an order that a seed chooses.
+"""The transports of the embedded nodes of a run: real gRPC, or memory in an order that a seed chooses.
 
-Memory is fast and repeats itself byte for byte, so most runs go there. Some go over gRPC in every search, since a
-defect of the transport itself shows nowhere else.
+Memory is fast and reproducible byte for byte, so most runs use it. Every search runs some over gRPC, since only they
+show a defect of the transport itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from distro_impl.transport.transport import Transport
 
 GRPC_EVERY = 4
-"""Of so many runs, or rounds of runs, the first goes over gRPC where nothing else is asked for."""
+"""The first of this many runs, or rounds of runs, goes over gRPC by default."""
 
 FIRST_PORT_IN_MEMORY, PORTS_OF_A_NODE = 8848, 10
 
@@ -56,18 +56,18 @@ OVER_GRPC, IN_MEMORY = Wire(Carrier.GRPC), Wire()
 
 
 def wire_of(chosen: Carrier | None, number: int, seed: int) -> Wire:
-    """Of the run, or round, with that number, from 0; `chosen` None mixes."""
+    """The transport of the run, or round, with that number, from 0; `chosen` None mixes both."""
     over_grpc = number % GRPC_EVERY == 0 if chosen is None else chosen is Carrier.GRPC
     return OVER_GRPC if over_grpc else Wire(Carrier.MEMORY, seed)
 
 
 def steps_over(counted: Mapping[str, int]) -> dict[str, int]:
-    """As reports have it: how many steps went over which, also where there were none."""
+    """The number of steps over each transport, for reports, including zero."""
     return {carrier.value: counted.get(carrier.value, 0) for carrier in Carrier}
 
 
 def parse_wire(text: str) -> Wire:
-    """Of `grpc`, `memory`, `memory 17`. Raises ValueError."""
+    """Reads `grpc`, `memory` or `memory 17`. Raises ValueError."""
     match text.split():
         case ["grpc"]:
             return OVER_GRPC
