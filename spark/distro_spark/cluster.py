@@ -1,8 +1,8 @@
-"""What is known of the nodes of all runs before any client is looked at: their lives, checkpoints, loads and faults.
+"""The facts about the nodes of all runs, before any client is judged: their lives, checkpoints, loads and faults.
 
-It is little for each node, so one process holds it and every task of Spark gets it with its function. Frames hold what
-rows are joined with; dictionaries what a candidate for a violation asks about one link. A node is known by its number
-`g`; a *life* is what lies between two starts or stops of a node, and has a number of its own over all nodes:
+They are small, so one process holds them and every task of Spark receives them with its function. Frames are joined
+with rows; dictionaries answer questions of one candidate violation about one link. A node has a number `g`; a *life* is
+the time between two starts or stops of a node, and has a number of its own over all nodes:
 
     node a   ──┬─ life 0 ─┬──── life 1 ────┬─ life 2 ─…      rows with the same (client, node, life) are one copy
              begin     node_started     node_stopped
@@ -29,12 +29,12 @@ SEQ_MAX = 2**40
 """Sequence numbers are below: a node's number and a sequence number make one sortable number."""
 
 EXCUSED_MS = 45_000
-"""After its start, or the end of a fault, a member may be taken for unreachable so long."""
+"""A member may count as unreachable for this time after its start or the end of a fault."""
 
 BREAKS = ("cut", "black hole", "held", "paused")
 MENDS = {"healed": ("cut", "black hole"), "released": ("held",), "resumed": ("paused",)}
 LINK_FAULTS = (*BREAKS, *MENDS)
-"""Those that say of a link, or of the node itself, whether it works; the others meet single calls."""
+"""Faults that change whether a link, or the node itself, works; the others affect single calls."""
 
 MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
 MEASURES = ("rows", "last_seq", "distinct", "last_ms", "client_rows", "deletes")
@@ -43,7 +43,7 @@ sent."""
 
 
 def is_mark() -> pl.Expr:
-    """Rows about a node that the judgement of clients needs."""
+    """Rows about a node that are needed to judge clients."""
     kind = pl.col("kind")
     of_node = kind.is_in([Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT, Kind.MEMBERS_CHANGED])
     load = kind.is_in([kind.value for kind in CALLS]) & (pl.col("operation") == "SNAPSHOT")
@@ -56,8 +56,8 @@ def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
 
 
 class Fault(NamedTuple):
-    """From `at_ms` on the peer is broken off or not; `left`: it has just left the node's list; `back`: it is there
-    again."""
+    """From `at_ms` on the link to the peer is broken or not; `left`: the peer has left the node's list; `back`: it is
+    listed again."""
 
     at_ms: int
     is_broken: bool
@@ -78,12 +78,12 @@ class Cluster:
 
     @cached_property
     def judged(self) -> Mapping[str, frozenset[int]]:
-        """By what is in `needs`, the nodes of which enough was observed."""
+        """For each entry of `needs`, the nodes of which enough was observed."""
         found: dict[str, set[int]] = {name: set() for name in self.needs}
         for run, members in self.of_run.items():
             header, names = self.headers[run], {g: self.names[g] for g in members}
             if not header.names_release:
-                continue  # which failures are known of it cannot be said
+                continue  # its known failures are unknown
             is_blind = header.observed.covered and not {*header.nodes} <= {*names.values()}
             for name, needs in self.needs.items():
                 others = {g: tuple(other for other in names.values() if other != names[g]) for g in members}
@@ -114,7 +114,7 @@ class Cluster:
 
     @cached_property
     def reports(self) -> list[bool]:
-        """By node: it says every change of its state itself, so also when a lease has ended."""
+        """By node: whether it reports every change of its state itself, expired leases included."""
         return [self.headers[run].observed.reports(node) for run, node in zip(self.runs, self.names, strict=True)]
 
     @cached_property
@@ -217,10 +217,10 @@ class Cluster:
     def _profile(self, g: int) -> str:
         return self.headers[self.runs[g]].profile
 
-    # About one link: of few candidates
+    # Questions about one link, for few candidates
 
     def is_excused(self, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
-        """Need the peer not be up for the node, at some time in between?"""
+        """May the peer have been down for the node, at some time in between?"""
         from_ms = since_ms - EXCUSED_MS
         if not self._has_checks[peer] or self.last_ms[peer] < until_ms:
             return True
@@ -237,7 +237,7 @@ class Cluster:
         return False
 
     def has_left(self, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
-        """Did the peer leave the node's list in this time? Then what failed is dropped."""
+        """Did the peer leave the node's list in this time? Then its failed calls are dropped."""
         return any(fault.left and from_ms <= fault.at_ms <= until_ms for fault in self.faults.get((node, peer), ()))
 
     def is_listed(self, node: int, peer: int, left_ms: int, due_ms: int) -> bool:
@@ -250,7 +250,7 @@ class Cluster:
         return listed
 
     def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int) -> bool:
-        """Has the node done by now what was due then? One that is paused does it a check after it goes on."""
+        """Must the node have done by now what was due then? A paused node does it one check after it resumes."""
         is_paused = False
         for fault in self.faults.get((node, node), ()):
             if fault.at_ms > due_ms and not is_paused:
@@ -285,8 +285,8 @@ def sync_delay_ms(profile: str) -> int:
 
 
 def _faults(g: int, marks: Sequence[Row], members: Mapping[str, int]) -> Iterator[tuple[int, Fault]]:
-    """Of links, of the node itself, and for each member that has left its list or is back there. What is mended in one
-    way may still be broken in another."""
+    """Faults of links, of the node itself, and members that have left its list or are back. A link with one healed
+    fault may still have another."""
     gone: set[str] = set()
     broken: defaultdict[int, set[str]] = defaultdict(set)
     for row in marks:
@@ -312,7 +312,7 @@ class _Load(NamedTuple):
 def _loads(marks: Sequence[Row], profile: str) -> list[_Load]:
     """For each life of a node, the one before its first start or stop included.
 
-    An answer to a load completes it. A refusal may do so too: in `strict`, where nothing but refusals came.
+    An answer to a load completes it. In `strict`, a refusal does so too if only refusals were received.
     """
     found = [_Load()]
     refused = True

@@ -1,9 +1,9 @@
-"""How long a change takes to be everywhere. Measured when asked for; else it costs nothing.
+"""The time until a change has reached all members. It is measured only on request.
 
-For every change that its own connection made of a client's view on its owner: until when each other member that was
-up had reached that view, or a later one of the owner's (changes are merged on their way, docs/protocol #sync-merge). A
-change that a member never reached is unconverged, not infinitely slow; one whose owner or member went down meanwhile
-is not measured for that member, since nothing could have carried it.
+For every change of a client's view on its owner by the client's connection: the time until each other member that was
+up had that view, or a later one of the owner (changes are merged, docs/protocol #sync-merge). A change that never
+reached a member is unconverged, not infinitely slow; a change whose owner or member went down meanwhile is not measured
+for that member, since it could not be delivered.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _pairs(t: Timeline, changes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_down(t: Timeline, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Without those of whom the owner or the member was down between the change and when it was reached."""
+    """Without the pairs whose owner or member was down between the change and its arrival."""
     down = t.cluster.lives.filter(c("begin_kind") == Kind.NODE_STOPPED)
     down = down.select("g", down_ms="begin_ms", up_ms=pl.when("is_ended").then("end_ms").otherwise(NEVER))
     if down.is_empty():
@@ -85,7 +85,7 @@ def _without_down(t: Timeline, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def distribution(times: pl.DataFrame) -> tuple[Convergence, tuple[ChangeTime, ...]]:
-    """Over all changes, and the slowest of them with what each waited for."""
+    """The distribution over all changes, and the slowest of them with their last members."""
     ms = times["ms"]
     total = Convergence(
         count=ms.count(),

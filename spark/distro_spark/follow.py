@@ -1,21 +1,21 @@
 """`check --follow`: violations in recordings that are still being written, as soon as they can be decided.
 
-A look judges the runs that have grown, from their beginning, in this process. What is found goes to the sinks, which
-take a violation once; so a follower that dies loses nothing, and one that begins again finds nothing twice.
+Each round judges the runs that have grown, from their beginning, in this process. Violations go to the sinks, which
+store each one once; so a follower that dies loses none, and a restarted one adds none twice.
 
-What is judged is the beginning of a run, so that no later row can take a violation back:
+Only the part of a run is judged in which later rows cannot revoke a violation:
 
 * a run in which sequence numbers are missing, beyond its lines in quarantine, waits until they are there;
-* an invalid recording is never judged, and a `check` of the whole says why;
+* an invalid recording is never judged, and a `check` of the whole reports the reason;
 * its last checkpoint counts once every node that is up has reached it.
 
-A look costs what the run has been so far: nearly every invariant asks for a client's whole past. So a long run is
-looked at when it has grown by a tenth since the last look, or when nothing more comes; all looks together then cost at
-most eleven times what a check of the whole costs.
+The cost of a round grows with the run: nearly every invariant needs a client's whole past. So a long run is judged
+again when it has grown by a tenth since the last round, or when no more rows come; all rounds together then cost at
+most eleven times as much as a check of the whole.
 
-A violation can say more when more of the run is known (a divergence that lasts for further checkpoints); its id stays.
-What only the end of a run decides (`Invariant.needs_end`, a checkpoint that a node never reaches) is found by a
-`check` of the whole into the same sinks.
+A violation can have more evidence when more of the run is known (a divergence that lasts for further checkpoints); its
+id stays. Violations that depend on the end of a run (`Invariant.needs_end`, a checkpoint that a node never reaches) are
+found by a `check` of the whole into the same sinks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from distro_traces.ndjson import SUFFIX, read_header
 
 LOOK_S = 1.0
 QUIET_S = 10.0
-"""When nothing came for so long, what was put off is looked at."""
+"""After this time without new rows, postponed runs are judged."""
 
 SMALL_BYTES, GROWTH = 64 << 20, 0.1
-"""A run of fewer bytes is looked at whenever it has grown; a larger one when it has grown by so much."""
+"""A run of fewer bytes is judged whenever it has grown; a larger one when it has grown by this share."""
 
 News = Callable[[pl.DataFrame], None]
 
@@ -53,13 +53,13 @@ def follow(
     on_news: News = lambda _: None,
     idle_s: float | None = None,
 ) -> None:
-    """Add to `sinks` what is decided of the recordings below `directory`, until nothing new was written for `idle_s`.
+    """Add to `sinks` the decided violations of the recordings below `directory`, until no row was written for `idle_s`.
 
     `on_news` gets the violations that were not there before. `idle_s` None: for ever. Raises SinkError,
     UnknownInvariantError, and the TraceError family.
     """
     chosen = [each.name for each in chosen_invariants(invariants) if not each.needs_end]
-    seen: dict[str, int] = {}  # bytes of a run when it was looked at
+    seen: dict[str, int] = {}  # bytes of a run when it was last judged
     sizes: dict[str, int] = {}
     grew = time.monotonic()
     while True:
@@ -84,7 +84,7 @@ def follow(
 
 
 def _recordings(directory: Path) -> Mapping[str, Sequence[Path]]:
-    """By run its files that have a header by now. Hidden ones, and those in hidden folders, are none."""
+    """By run its files that have a header already; hidden files and folders are skipped."""
     found: dict[str, list[Path]] = {}
     for path in sorted(directory.rglob(f"*{SUFFIX}")):
         if not any(part.startswith(".") for part in path.relative_to(directory).parts):
@@ -93,7 +93,7 @@ def _recordings(directory: Path) -> Mapping[str, Sequence[Path]]:
 
 
 def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
-    """What no later row can take back, of the runs in these files."""
+    """The violations that no later row can revoke, of the runs in these files."""
     engine = Local(files)
     cluster, invalid = surveyed(engine)
     quarantined = sum(misfit.rows for misfit in engine.set_aside().misfits)

@@ -1,8 +1,8 @@
 """Recordings of this machine's disk as one frame in memory: every line an event, or set aside with the reason.
 
-Arrow parses NDJSON, and refuses what is not of the schema's types. A file that it does not take to the last line, or
-with a row that is no event, is read line by line by `distro_traces.ndjson`, whose reasons these are. So a damaged file
-costs more than a whole one, and two readers cannot disagree on it.
+Arrow parses NDJSON, and refuses values of other types than the schema's. A file that it does not parse to the last
+line, or with a row that is no event, is read line by line by `distro_traces.ndjson`, which also gives the reasons. So a
+damaged file costs more than a whole one, but all readers set aside the same rows.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BLOCK_BYTES = 4 * LINE_BYTES_MAX
 
 
 class SameRunTwiceError(TraceError):
-    """Two files tell of one run: their rows would be taken for one history."""
+    """Two files contain one run: their rows would be read as one history."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row that is no event: where it is (no line in Parquet), and why it is none."""
+    """A row that is no event: its place (no line in Parquet), and the reason."""
 
     reason: str
     file: str
@@ -48,7 +48,7 @@ class SetAside:
 
 @dataclass(frozen=True)
 class Recorded:
-    """`events` has the columns of `Event`; `files` says of which recording each run is."""
+    """`events` has the columns of `Event`; `files` has the recording of each run."""
 
     headers: Mapping[str, Header]
     events: pl.DataFrame
@@ -58,7 +58,7 @@ class Recorded:
 
 @dataclass
 class _File:
-    """What one file holds."""
+    """The content of one file."""
 
     events: pl.DataFrame
     set_aside: list[SetAside]
@@ -178,7 +178,7 @@ def frame_of(events: Sequence[Event]) -> pl.DataFrame:
 
 def _value(event: Event, name: str) -> object:
     value = getattr(event, name)
-    # A lone surrogate, which JSON can say, is no text of any other system.
+    # JSON allows a lone surrogate, but other systems do not accept it as text.
     return str(value).encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 

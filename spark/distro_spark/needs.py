@@ -1,4 +1,4 @@
-"""What must have been observed of a node, so that something can be said of its part."""
+"""The facts that must have been observed of a node to judge it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Needs:
         )
 
     def facts(self) -> Iterator[str]:
-        """Which kinds of facts must be covered while a violation lasts (`distro_traces.observed.FACTS`)."""
+        """The kinds of facts that must be covered while a violation lasts (`distro_traces.observed.FACTS`)."""
         for fact in ("state", "owned", "revision"):
             if getattr(self, fact):
                 yield fact
@@ -55,7 +55,7 @@ class Needs:
             yield "verifies"
 
     def covered(self, observed: Observed, nodes: Iterable[str], from_ms: int, until_ms: int) -> bool:
-        """Were the files that would say otherwise read from then till then, on these nodes? A file may be missing."""
+        """Do the logs of these nodes cover the time from then to then? A file may be missing."""
         return all(observed.covers(node, fact, from_ms, until_ms) for node in nodes for fact in self.facts())
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""Which member is responsible for a client of the HTTP API, as each node had to see it, while that was certain.
+"""The member responsible for a client of the HTTP API, as each node must compute it, in times when it is certain.
 
 Each node computes the owner of an `ip:port#…` client from the client's hash and its own member list (docs/protocol
-#owner-place). The trace shows the list (the node's own `node_started` and `members_changed`), but not which members the
-node takes for DOWN. That is certain only in *settled* time: no list changed, no node started or stopped, and no link or
-node was broken, for `SETTLED_MS`. Until then responsibility may be handed over, and nothing is judged:
+#owner-place). The trace shows the list (the node's own `node_started` and `members_changed`), but not the members that
+the node lists as DOWN. These are certain only in *settled* time: no list changed, no node started or stopped, and no
+link or node was broken, for `SETTLED_MS`. Until then responsibility may be handed over, and nothing is judged:
 
     a stops           a starts             a-b cut    healed
     ──┼── hand-over ──┼── hand-over ──┬────┼──────────┼── hand-over ──┬──────
@@ -65,8 +65,8 @@ def _of_run(cluster: Cluster, run: str) -> Iterator[tuple[object, ...]]:
 
 
 def _owners(ascending: Sequence[int], running: set[int], *, by_configured_place: bool) -> list[int]:
-    """In a release the place is computed among those that are up; in `strict` in the whole list, and who is down is
-    replaced by the next that is up."""
+    """In a release the place is computed among the members that are up; in `strict` in the whole list, and a DOWN
+    member is replaced by the next one that is up."""
     if not by_configured_place:
         return [g for g in ascending if g in running]
     return [next(g for g in (*ascending[place:], *ascending) if g in running) for place in range(len(ascending))]
@@ -74,7 +74,7 @@ def _owners(ascending: Sequence[int], running: set[int], *, by_configured_place:
 
 def settled(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
     """The settled times of a run, from these rows about its nodes."""
-    changes: list[tuple[int, int]] = [(0, 0)]  # from and until when something is not as before
+    changes: list[tuple[int, int]] = [(0, 0)]  # the times of each change or fault
     broken: dict[tuple[str, str | None, str], int] = {}
     for row in sorted(rows, key=lambda row: row.at_ms):
         what = row.detail or ""

@@ -1,8 +1,8 @@
-"""`check --replay`: every row a step of the model, as `validate` asks of one run, on as many machines as there are.
+"""`check --replay`: every row must be a step of the model, as in `validate`, for many runs on many machines.
 
-Almost every rule reads the slice of one client (`distro_spark.validation`). So the clients of a run may be dealt out to
-tasks; each of these gets the run's rows about no client too (starts, stops, loads, faults of links), of which there are
-few, and judges its clients side by side. Where rows are missing, nothing is rejected for want of one. A client that is
+Almost every rule reads the slice of one client (`distro_spark.validation`). So the clients of a run are distributed to
+tasks; each task also gets the run's few rows about no client (starts, stops, loads, faults of links), and judges its
+clients together. Where rows are missing, nothing is rejected for want of one. A client that is
 rejected is not judged any further; the others are.
 """
 
@@ -26,7 +26,7 @@ from distro_traces.header import Header
 from distro_traces.parquet import event_of
 
 REJECTED_MAX = 200
-"""So many are listed, of each task and of all; further ones are counted."""
+"""Limit of listed rejections, of each task and in total; further ones are counted."""
 
 COLUMNS = {
     **{name: pl.String() for name in ("run", "client", "node", "kind", "message", "guards")},
@@ -43,7 +43,7 @@ class Runs:
     ends_ms: Mapping[str, int]
 
     def lines(self, run: str, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """What is rejected of some clients of a run, whose rows and those about no client these are, in `COLUMNS`."""
+        """The rejections of some clients of a run, from their rows and the rows about no client, in `COLUMNS`."""
         slices = Slices(self.headers[run], profile_named(self.headers[run].profile))
         once = {(event.node, event.seq): event for event in events}
         rejected = list(slices.rejections(causal_order(once.values()), until_ms=self.ends_ms[run]))

@@ -1,6 +1,6 @@
-"""What a check found, as plain values: everything a report needs, and nothing that needs Spark to be read.
+"""The result of a check, as plain values: everything that a report needs, readable without Spark.
 
-Lists are bounded, since a broken cluster violates once per client: what was left out is said as a number.
+Lists are bounded, since a broken cluster violates once per client: omitted entries are counted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Violation:
     message: str
     known: str | None
     expected: str = ""  # what should have happened
-    after: str | None = None  # the message after which it happened, where it is known
+    after: str | None = None  # the message that preceded it, where it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class InvariantResult:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A reason for quarantine, how many rows have it, and where the first of them is (no line in Parquet)."""
+    """A reason for quarantine, the number of its rows, and the place of the first one (no line in Parquet)."""
 
     reason: str
     rows: int
@@ -79,7 +79,7 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """A recording that ends in mid-line: the process that wrote it died. All before the cut was read."""
+    """A recording that ends in mid-line, since its writer died. All rows before the cut were read."""
 
     file: str
     line: int
@@ -140,7 +140,7 @@ class Responsibility:
 class Rejected:
     """The first row of a client (None: of the rows about no client) that no transition of the model is.
 
-    `guards`: each transition that it could have been, and what was false of it.
+    `guards`: each transition that it could have been, and its false guard.
     """
 
     run: str
@@ -171,7 +171,7 @@ class CheckResult:
     quarantined: int
     quarantine: tuple[Misfit, ...]
     cuts: tuple[CutFile, ...]
-    missing: int  # rows that gaps in the sequence numbers tell of, beyond the quarantined ones
+    missing: int  # rows missing by gaps in the sequence numbers, beyond the quarantined ones
     invariants: tuple[InvariantResult, ...]
     violations: tuple[Violation, ...]  # known ones too
     violations_left_out: int

@@ -1,9 +1,9 @@
-"""Where violations are kept: tables to which each is added once, however often it is found.
+"""Tables of violations: each violation is added once, however often it is found.
 
-A violation has an id that does not depend on when it was found: what is broken, on which node, for which client, since
-which event. Adding leaves out those that are there; the rest is written at once, by one renamed file or one
-transaction. So a process that dies in the middle and begins again neither loses one nor writes one twice, as long as
-one process at a time writes to a table.
+The id of a violation does not depend on when it was found: it consists of invariant, node, client and first event.
+Violations that the table has already are left out; the others are written at once, by one renamed file or one
+transaction. So a process that dies and starts again neither loses a violation nor writes one twice, as long as one
+process at a time writes to a table.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Sink(Protocol):
     """A table of violations with the columns of `COLUMNS`."""
 
     def add(self, violations: pl.DataFrame) -> pl.DataFrame:
-        """Add those that the table has not yet, and return them. Raises SinkError."""
+        """Add the violations that the table does not have yet, and return them. Raises SinkError."""
         ...
 
 
 def with_ids(violations: pl.DataFrame) -> pl.DataFrame:
-    """One for each id, the last that was found."""
+    """One violation for each id, the last one found."""
     texts = ("\0".join(map(str, row)) for row in violations.select(KEY).iter_rows())
     ids = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     return violations.select(pl.Series("id", ids, dtype=pl.String), *VIOLATION_COLUMNS).unique(
@@ -115,7 +115,7 @@ def _errors(place: str) -> Iterator[None]:
 
 
 def add_to_all(sinks: Iterable[Sink], violations: pl.DataFrame) -> pl.DataFrame:
-    """Returns what is new in the last of them."""
+    """Returns the violations that are new in the last sink."""
     news = violations.clear()
     for sink in sinks:
         news = sink.add(violations)

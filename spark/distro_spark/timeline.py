@@ -1,12 +1,12 @@
-"""What all invariants read: the rows of whole clients in order, each with what its node held just before it.
+"""The input of all invariants: the rows of whole clients in order, each with the state of its node just before it.
 
-A *copy* is what one node has of one client between two starts or stops of the node. Rows lie by client, node and
-sequence number, so the rows of a copy stand together, and `row` numbers all of them. What was so "before" a row is the
-number of an earlier row of the same copy; its columns are fetched by that number:
+A *copy* is the state of one client on one node between two starts or stops of the node. Rows are sorted by client,
+node and sequence number, so the rows of a copy are adjacent, and `row` numbers all of them. A column "before" a row is
+the number of an earlier row of the same copy; its columns are fetched by that number:
 
     row kind              digest   begin state held  is_native     `begin`   first row of the copy
-      0 client_connected  (empty)      0     -  -    no            `state`   latest row before that says what is held
-      1 client_changed    X            0     0  empty yes          `held`    what that is; null: nothing
+      0 client_connected  (empty)      0     -  -    no            `state`   latest earlier row with the held content
+      1 client_changed    X            0     0  empty yes          `held`    that content; null: nothing
       2 request_sent                   0     1  X    yes           `is_native`  held by the client's own connection
       3 client_changed    Y            0     1  X    yes
     ─── node_stopped ─────────────────────────────────────────
@@ -23,7 +23,7 @@ the trace, `operation` as written there, and
     life, life_end_ms, is_ended   the node's life (`Cluster.lives`), when it ends, and whether by a stop or start
     check                   place in `Cluster.checks` of the node's next checkpoint; `end_check`: of the first one after
                             this life
-    is_state, content       says what is held from here on; and what that is
+    is_state, content       whether the row sets the held content; and that content
     state, held, held_revision, is_native     as above
     native_from             the latest row before which the copy was not native (then this row is the first of it)
     is_connection           a client of a connection, and not an ip:port client of the HTTP API
@@ -65,7 +65,7 @@ is_left = c("kind") == "client_disconnected"
 by_lease = c("detail") == LEASE
 is_gone = c("is_state") & c("content").is_null()
 claims = pl.when("is_state").then(c("owned").fill_null(value=False)).otherwise(sent & (is_sync | is_verify))
-"""A node acts as the owner: it holds the client as its own, or sends what only an owner sends."""
+"""A node acts as the owner: it holds the client as its own, or sends a request that only an owner sends."""
 renews = is_applied | (replied & is_verify & succeeded)
 """A copy was applied, or a verify of it confirmed."""
 
@@ -134,7 +134,7 @@ class Timeline:
 
     @cached_property
     def stretches(self) -> pl.DataFrame:
-        """From when until when a node's view of a client stayed the same: client_no, copy, g, life, view (null: nothing
+        """The times in which a node's view of a client stayed the same: client_no, copy, g, life, view (null: nothing
         that a subscriber gets), row, seq, at_ms, revision, next_seq and next_ms; between them lie its checkpoints from
         `check` until before `next_check`."""
         states = self.rows.filter("is_state").with_columns(view=pl.when(c("content") != EMPTY).then("content"))
@@ -159,7 +159,7 @@ class Timeline:
 
     @cached_property
     def owners(self) -> pl.DataFrame:
-        """For each client who acts as its owner, the owner first: client_no, g, claim (its first), claims, rank."""
+        """By client the nodes that act as its owner, the owner first: client_no, g, claim (its first), claims, rank."""
         by_node = self.rows.lazy().filter(claims).group_by("client_no", "g")
         claimed = by_node.agg(
             c("row").min().alias("claim"),
@@ -172,7 +172,7 @@ class Timeline:
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """By client_no where its rows begin and end."""
+        """By client_no the first and last place of its rows."""
         begins = self.rows.select(pl.arg_where((c("client_no") != c("client_no").shift()).fill_null(value=True)))
         places = [*begins.to_series(), self.rows.height]
         return list(pairwise(places))
@@ -192,7 +192,7 @@ class Timeline:
         return found.sort("place").collect()["row"]
 
     def words(self, frame: pl.DataFrame, row: str) -> pl.Series:
-        """The rows of those numbers in words, as `Row` has them."""
+        """The rows of those numbers as text, like `str(Row)`."""
         found = self.rows.select("kind", "node", "at_ms", "seq", "message").lazy()
         found = (
             frame.lazy()

@@ -1,8 +1,8 @@
-"""From what the invariants find in a timeline to violations in words, in the one shape in which they travel.
+"""Violations as rows with messages, built from the results of the invariants over a timeline.
 
-It answers what a person asks: which node, which client, since when (`first_*`), until where (`last_*`), after which
-message, and in one sentence each what is wrong and what should have happened. `evidence` holds the same under names,
-as the text of a JSON object. `known` names the defect that explains it.
+A violation has the node, the client, the first and last event (`first_*`, `last_*`), the preceding message, and one
+sentence each for the violation and the expectation. `evidence` holds the same under names, as a JSON object in
+text. `known` names the defect that explains it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from distro_spark.timeline import COLUMNS, Timeline, c, timeline
 from distro_traces.event import Kind
 
 REFERENCE = ("node", "seq", "at_ms", "kind", "message")
-"""Enough of a row to find it: (run, node, seq) is its key."""
+"""The columns that identify a row: (run, node, seq) is its key."""
 
 EXPLAINED_MAX = 20_000
-"""So many violations of one invariant in a part of the clients are held against the known defects; no further one is
-explained, and the verdict is left open for them."""
+"""Limit of violations of one invariant, in a part of the clients, that are compared with the known defects; further
+ones stay unexplained and leave the verdict open."""
 
 
 def _references(prefix: str) -> dict[str, pl.DataType]:
@@ -40,20 +40,20 @@ VIOLATION_COLUMNS: Mapping[str, pl.DataType] = {
     **{name: pl.String() for name in ("evidence", "message", "expected", "after", "known")},
     "explained": pl.Boolean(),
 }
-"""`explained`: it was held against the known defects of its release; where there are none, always."""
+"""`explained`: it was compared with the known defects of its release; true where there are none."""
 
 
 def violations_in(
     rows: pl.DataFrame, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]
 ) -> pl.DataFrame:
-    """Those of whole clients, whose rows are sorted (`timeline.SORTED`); `seconds` by invariant are added up."""
+    """Violations of whole clients, whose rows are sorted (`timeline.SORTED`); `seconds` by invariant are added up."""
     t = timeline(rows, cluster)
     found = [_of_invariant(t, INVARIANTS[name], seconds) for name in chosen]
     return pl.concat([pl.DataFrame(schema=VIOLATION_COLUMNS), *found])
 
 
 def violations_of_nodes(cluster: Cluster, chosen: Sequence[str]) -> pl.DataFrame:
-    """Those that the nodes' own rows show."""
+    """Violations in the nodes' own rows."""
     t = timeline(pl.DataFrame(schema=ROWS), cluster)
     lines = [_line(name, found, has_room=True) for name in chosen for found in findings_of_nodes(t, INVARIANTS[name])]
     return pl.DataFrame(lines, VIOLATION_COLUMNS)
@@ -92,7 +92,7 @@ def findings_of_nodes(t: Timeline, invariant: Invariant) -> Iterator[Finding]:
 
 
 def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str) -> Iterator[Finding]:
-    """What the invariant found, in words; with the client's history where the release may have a known defect."""
+    """The violations with messages, and the client's history where the release may have a known defect."""
     if found.is_empty():
         return
     histories = _Histories(t)
@@ -122,7 +122,7 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
 
 
 def _line(name: str, finding: Finding, *, has_room: bool) -> dict[str, Any]:
-    """`has_room`: the violation is held against the known defects of its release."""
+    """`has_room`: the violation is compared with the known defects of its release."""
     history, violation = finding.history, finding.violation
     is_explained = has_room or not symptoms_of(name, history.profile)
     return {
@@ -147,7 +147,7 @@ def _reference(prefix: str, row: Row) -> dict[str, Any]:
 
 
 class _Rows:
-    """The rows that stand for some numbers."""
+    """The rows of some numbers."""
 
     def __init__(self, t: Timeline, numbers: Iterable[int]) -> None:
         wanted = sorted({number for number in numbers if number >= 0})

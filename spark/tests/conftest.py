@@ -1,6 +1,6 @@
-"""One Spark session for all tests, since starting it takes longer than most of them; and random runs for some.
+"""One Spark session for all tests, since its start takes longer than most of them; and random runs for some tests.
 
-Test modules are imported without their directory (import mode `importlib`): it is added for what they share.
+Test modules are imported without their directory (import mode `importlib`): it is added for shared modules.
 """
 
 import sys

@@ -26,7 +26,7 @@ def on_spark(session: SparkSession, paths: Path | str | Iterable[Path | str], **
 
 
 def on_both(session: SparkSession, paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
-    """What both find, which must be the same in every field but the time that it took."""
+    """The result of both engines, which must be equal in every field except the time."""
     local, spark = (timeless(found) for found in (in_process(paths, **options), on_spark(session, paths, **options)))
     assert local == spark
     return local

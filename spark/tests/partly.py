@@ -26,7 +26,7 @@ WITHOUT: dict[str, Observed] = {
 
 
 def as_observed(event: Event, observed: Observed) -> Event | None:
-    """The row that is recorded of it; None: none is."""
+    """The recorded row of an event; None: it is not recorded."""
     if event.kind in STATE_KINDS:
         hidden = {name: None for name in VALUES if name not in observed.values}
         return replace(event, **hidden) if observed.state_of(event.node) else None  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def as_observed(event: Event, observed: Observed) -> Event | None:
 
 
 def numbered(events: Iterable[Event]) -> list[Event]:
-    """Without gaps."""
+    """Renumber the rows without gaps."""
     numbers: dict[str, int] = {}
     rows = []
     for event in events:

@@ -1,4 +1,4 @@
-"""The verdict: conforms only when everything needed to say so is there."""
+"""The verdict: `conforms` only when all evidence for it exists."""
 
 import json
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSessi
         (9000, "c", None),
         (2000, "c", 3000),  # never as Y, but merged with the next change
         (10, "c", 1500),
-        (5000, "c", 0),  # it had that view still
+        (5000, "c", 0),  # it still had that view
     ]
     totals = result.convergence
     assert totals is not None
@@ -124,7 +124,7 @@ def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(spark: SparkSe
     assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
 
 
-def test_a_violation_counts_whatever_else_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_violation_counts_despite_other_faults(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path, diverged=True)
     append(path, "broken\n")
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
@@ -133,7 +133,7 @@ def test_a_violation_counts_whatever_else_is_wrong(spark: SparkSession, tmp_path
     assert result.cuts == (CutFile(str(path), 17),)
 
 
-def test_a_cut_is_told_and_leaves_the_verdict_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cut_is_reported_and_does_not_change_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
     result = on_both(spark, path, invariants=["INV-OWNER"])
@@ -153,7 +153,7 @@ def test_convergence_is_not_judged_without_a_checkpoint(spark: SparkSession, tmp
     assert on_both(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
 
 
-def test_rows_that_are_gone_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_rows_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:]))
@@ -162,7 +162,7 @@ def test_rows_that_are_gone_leave_the_verdict_open(spark: SparkSession, tmp_path
     assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
 
 
-def test_a_row_that_comes_twice_does_not_hide_one_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_duplicate_row_does_not_hide_a_missing_one(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:7] + lines[6:]))
@@ -219,7 +219,7 @@ def changed_on_a(directory: Path, observed: Observed) -> Iterator[Recorder]:
 
 
 @pytest.mark.parametrize(("read", "found"), [(None, {}), ("X", {"INV-EXPIRE": 1, "INV-RESURRECT": 1})])
-def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outlived_its_lease(
+def test_without_reports_only_a_read_proves_that_a_copy_outlived_its_lease(
     spark: SparkSession, tmp_path: Path, read: str | None, found: dict[str, int]
 ) -> None:
     """The DELETE to b was swallowed, and no row shows when the lease of its copy ends: it is read minutes later."""
@@ -236,10 +236,10 @@ def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outliv
 @pytest.mark.parametrize(
     ("observed", "later_ms", "found"), [(INFERRED, 5_990, 1), (INFERRED, 6_010, 0), (EVERYTHING, 6_010, 1)]
 )
-def test_what_a_link_shows_as_answered_may_have_come_too_late_for_who_asked(
+def test_an_answer_on_a_link_may_have_come_too_late_for_the_caller(
     spark: SparkSession, tmp_path: Path, observed: Observed, later_ms: int, found: int
 ) -> None:
-    """b answers the CHANGE of a in time; a sends it again. Only when a retry is due can it have given up."""
+    """b answers the CHANGE of a in time; a sends it again. The call can have timed out only if a retry is due."""
     with changed_on_a(tmp_path, observed) as recorder:
         for message, at_ms in (("m1", 2000), ("m2", 2000 + later_ms)):
             call = {"message": message, "operation": "CHANGE"}

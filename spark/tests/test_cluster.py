@@ -1,4 +1,4 @@
-"""What is known of nodes: of faults and starts the right ones are found, in runs of whatever length."""
+"""Facts about nodes: faults and starts are found at the right times, in runs of any length."""
 
 from pathlib import Path
 from random import Random
@@ -41,7 +41,7 @@ def faulty(random: Random) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_peer_is_excused_by_what_was_broken_then_and_by_nothing_else(seed: int) -> None:
+def test_a_peer_is_excused_only_by_faults_of_that_time(seed: int) -> None:
     random = Random(seed)
     cluster, faults = faulty(random)
     for _ in range(50):
@@ -72,9 +72,7 @@ def test_a_lease_ends_in_time_unless_the_node_itself_is_paused(seed: int) -> Non
 
 
 @pytest.mark.spark
-def test_numbers_that_come_twice_in_place_of_as_many_with_the_same_sums_are_seen(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_duplicate_numbers_with_the_same_sums_are_found(spark: SparkSession, tmp_path: Path) -> None:
     """1 + 5 + 6 = 2 + 3 + 7, and so are the sums of their squares."""
     with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a"]) as recorder:
         for at_ms in range(8):

@@ -1,4 +1,4 @@
-"""A session of Spark Connect, which has no JVM at hand, finds the same; and no code here asks for one."""
+"""A session of Spark Connect, which has no local JVM, has the same results; no code here needs a local JVM."""
 
 import json
 import os
@@ -33,7 +33,7 @@ print(json.dumps(found.to_json()))
 """
 
 
-def test_the_library_needs_no_jvm_at_hand() -> None:
+def test_the_library_needs_no_local_jvm() -> None:
     """But for the gateway's own errors, which are looked up where one is loaded."""
     named = {
         (path.name, found.group())

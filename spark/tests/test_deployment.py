@@ -1,4 +1,4 @@
-"""A cluster of Spark's own: spark-submit with distrocheck installed and with it as one file, and a worker that dies.
+"""A cluster of Spark: spark-submit with distrocheck installed and with it as one file, and a worker that dies.
 
 Master, workers and driver are real processes on loopback. The traces are the same, so the answer is, too.
 """
@@ -71,7 +71,7 @@ on_spark.violations_in = held
 
 @dataclass
 class Process:
-    """A JVM and whatever it starts, with all that it prints in `log`."""
+    """A JVM and the processes that it starts, with their output in `log`."""
 
     running: subprocess.Popen[bytes]
     log: Path
@@ -82,7 +82,7 @@ class Process:
         return re.search(pattern, self.log.read_text())
 
     def kill(self) -> None:
-        """As a machine dies: the process and those that it started, without a word."""
+        """Kill the process and those that it started, without a clean end."""
         with suppress(ProcessLookupError):
             os.killpg(self.running.pid, signal.SIGKILL)
         self.running.wait()
@@ -152,7 +152,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def submitted(cluster: Cluster, place: Path, job: str, *arguments: str, **options: str) -> Iterator[Process]:
-    """`options`: of spark-submit. It runs with the same Python here and there."""
+    """`options`: of spark-submit. It runs with the same Python on driver and workers."""
     (place / "job.py").write_text(job)
     (place / "answer.json").unlink(missing_ok=True)
     settings = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m", "spark.ui.enabled": "false"}
@@ -172,7 +172,7 @@ def answer(driver: Process) -> Mapping[str, Any]:
 
 
 def without_times(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What does not differ from run to run."""
+    """The fields that are equal in every run."""
     kept = {key: value for key, value in document.items() if key not in ("seconds", "found_in")}
     kept["invariants"] = [{**each, "seconds": 0} for each in document["invariants"]]
     return kept
@@ -203,7 +203,7 @@ def test_a_worker_that_dies_in_the_middle_changes_no_answer(
     held = tmp_path / "held"
     held.mkdir()
     with submitted(cluster, tmp_path, HELD_JOB + JOB, str(traces), str(held), py_files=str(one_file)) as driver:
-        # A task of each worker is in the midst of it.
+        # Each worker is running a task.
         eventually(lambda: driver.said("") and len(list(held.iterdir())) == 2)
         cluster.workers[1].kill()
         (held / "killed").touch()

@@ -1,4 +1,4 @@
-"""Recordings that are still being written: each violation once, also after a kill, and none that the whole lacks."""
+"""Recordings that are still being written: each violation once, even after a kill, and none that the whole lacks."""
 
 import signal
 import subprocess
@@ -46,12 +46,12 @@ def kept(place: Path) -> list[tuple[object, ...]]:
 
 
 def of_the_whole(directory: Path, place: Path) -> list[tuple[object, ...]]:
-    """Without what only the end of a run decides."""
+    """Without the violations that depend on the end of a run."""
     in_process(directory, sinks=[ParquetSink(place)])
     return [key for key in kept(place) if key[1] != "INV-ROUND"]
 
 
-def test_what_is_found_meanwhile_is_what_a_check_of_the_whole_finds(tmp_path: Path, simulate: Simulate) -> None:
+def test_following_finds_the_same_as_a_check_of_the_whole(tmp_path: Path, simulate: Simulate) -> None:
     recordings = recorded(tmp_path / "whole", simulate, runs=14)
     news: list[int] = []
     growing, place = tmp_path / "growing", tmp_path / "found"
@@ -126,7 +126,7 @@ def test_a_run_with_a_gap_waits_until_the_missing_rows_are_there(tmp_path: Path)
     assert [key[3] for key in kept(place)] == ["c1", "c2"]
 
 
-def test_what_is_written_while_it_runs_is_found(tmp_path: Path) -> None:
+def test_rows_written_during_the_run_are_judged(tmp_path: Path) -> None:
     header, *lines = claimed_twice(tmp_path / "whole").read_bytes().splitlines(keepends=True)
     growing = tmp_path / "growing"
     growing.mkdir()
@@ -145,7 +145,7 @@ def test_what_is_written_while_it_runs_is_found(tmp_path: Path) -> None:
     assert sorted(clients) == ["c1", "c2"]
 
 
-def test_a_large_run_is_looked_at_again_when_it_has_grown_by_a_tenth(
+def test_a_large_run_is_judged_again_when_it_has_grown_by_a_tenth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: Simulate
 ) -> None:
     recordings = recorded(tmp_path / "whole", simulate, runs=1)

@@ -1,6 +1,6 @@
 """Rows that no run can have recorded are reported as invalid by `check` and `validate`, and are not judged.
 
-The run that each case spoils holds a divergence, which `check` finds in it as long as nothing else is wrong.
+Each case makes a run with a divergence invalid; `check` finds the divergence in the valid run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rewritten(path: Path, change: Callable[[Lines], Lines]) -> Path:
 
 
 def another_process(rows: Lines) -> Lines:
-    """It too is called a, and has numbered its rows from 1."""
+    """A second node with the name a numbers its rows from 1."""
     started, connected = ({**row, "at_ms": row["at_ms"] + 1} for row in rows if row["node"] == "a" and row["seq"] < 3)
     return [*rows[:4], started, {**connected, "client": "c2"}, *rows[4:]]
 
@@ -88,7 +88,7 @@ INVALID: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
 }
 
 
-def test_what_is_spoiled_here_has_a_violation_otherwise(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_valid_run_has_a_violation(spark: SparkSession, tmp_path: Path) -> None:
     assert on_both(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
 
 
@@ -114,7 +114,7 @@ def test_a_spoiled_run_is_not_judged_and_the_others_are(
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_validate_says_the_same_and_rejects_nothing(tmp_path: Path, name: str) -> None:
+def test_validate_reports_the_same_and_rejects_nothing(tmp_path: Path, name: str) -> None:
     change, text, _ = INVALID[name]
     trace = read_ndjson(rewritten(record(tmp_path), change))
     found = validate(trace.header, trace.events, profile_named("strict"))
@@ -166,7 +166,7 @@ def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> 
 
 
 def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSession, tmp_path: Path) -> None:
-    """In the midst of a batch of rows, and between two of them."""
+    """Within a batch of rows, and between two of them."""
     rows = 300
     for back in (2, 150, 151, 300):
         with Recorder(tmp_path / str(back), "r1", profile="strict", target="test", nodes=["a", "b"]) as recorder:

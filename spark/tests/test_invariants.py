@@ -957,7 +957,7 @@ def a_load_that_is_answered_with_an_error_and_goes_on(run: RunRecorder) -> list[
 
 @complete_case()
 def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> list[Expected]:
-    """b's lease began anew when it loaded its copy back."""
+    """The lease of b began again when it loaded its copy back."""
     run.connect("a")
     published(run, 1, "X")
     run.row("a", Kind.NODE_STOPPED, detail="crash")

@@ -1,4 +1,4 @@
-"""What `check` excuses, and what it must not: each symptom of a known defect, and a near miss of each of its clauses.
+"""Excused violations: each symptom of a known defect, and a near miss of each of its clauses that is not excused.
 
 The runs are in `known_cases`, and checked in one go. The tests of clauses are generated from the symptoms: one without
 a run that shows it, and a clause without a near miss, fails.
@@ -67,7 +67,7 @@ def result(directory: Path) -> CheckResult:
 
 @pytest.fixture(scope="module")
 def found(directory: Path) -> FOUND_BY:
-    """By run, the invariants that are violated and how, as the symptoms see it."""
+    """By run the violated invariants, with the findings that the symptoms judge."""
     recorded = frames.read(frames.headed(frames.files_at([directory])))
     cluster = cluster_of(*measured(recorded.events), recorded.headers, {**NEEDS, **MEASURED})
     rows = recorded.events.filter(pl.col("client").is_not_null()).sort(SORTED)
@@ -89,7 +89,7 @@ def test_only_what_has_the_symptom_is_excused(result: CheckResult) -> None:
 
 @pytest.mark.parametrize("symptom", EACH)
 def test_each_symptom_is_seen(found: FOUND_BY, symptom: Symptom[Finding]) -> None:
-    """In each invariant that it is about."""
+    """In each invariant that it explains."""
     seen = {
         name
         for run, findings in found.items()

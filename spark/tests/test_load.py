@@ -1,4 +1,4 @@
-"""Loading: every row becomes an event or is set aside with its reason and place; what cannot be used is refused."""
+"""Loading: every row becomes an event or is set aside with its reason and place; unusable files are refused."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_events_arrive_as_they_were_recorded_from_both_formats(spark: SparkSessi
     assert loaded.quarantine.isEmpty()
 
 
-def test_what_does_not_fit_is_set_aside_as_the_other_reader_does(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_rows_are_set_aside_as_by_the_other_reader(spark: SparkSession, tmp_path: Path) -> None:
     recording = record(tmp_path / "with+plus and space")
     append(recording, "\n".join(["", *MISFITS, "\t \r", json.dumps({**ROW, "seq": 4}), ""]))
     loaded = load(spark, [recording])
@@ -154,7 +154,7 @@ def refused(spark: SparkSession, path: Path, error: type[TraceError], text: str)
     assert "\n" not in str(raised.value)
 
 
-def test_what_cannot_be_used_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unusable_file_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     refused(spark, tmp_path / "nowhere", EmptyTraceError, "no such file or directory")
     (tmp_path / "empty").mkdir()
     refused(spark, tmp_path / "empty", EmptyTraceError, r"no \*\.ndjson and no \*\.parquet below")
@@ -168,7 +168,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(spark: SparkSession, tmp_pat
     refused(spark, tmp_path / "empty", NotATraceError, r"data\.parquet: not .* no header .* \(its columns: x\)")
 
 
-def test_a_file_that_is_damaged_in_its_midst_is_refused_when_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_damaged_in_the_middle_is_refused_when_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
     (path,) = compact([record(tmp_path / "recorded")], tmp_path / "rest")
     data = bytearray(path.read_bytes())
     data[20:200] = bytes(180)

@@ -1,4 +1,4 @@
-"""Logs of which files, levels or nodes are missing: less can be judged, and nothing turns red for it."""
+"""Logs with missing files, levels or nodes: less can be judged, and no violation is added."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files_removed() -> Iterator[tuple[str, set[tuple[str, str]]]]:
 
 
 def copied(to: Path, removed: set[tuple[str, str]], level: re.Pattern[str] | None) -> None:
-    """The shipped logs; what is `removed` is gone, or only its records of `level` where that is given."""
+    """The shipped logs without the `removed` files, or without their records of `level` where it is given."""
     for path in sorted((DATA / "nacos-2.2.4").glob("*/*.log")):
         text = path.read_text()
         if (path.parent.name, path.stem) in removed:

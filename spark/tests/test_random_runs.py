@@ -1,7 +1,7 @@
 """Spark against an oracle: many random runs, judged by the DataFrame programs and by plain loops over the same rows.
 
 A run is a small simulated cluster in which replication sometimes loses, repeats, mislabels or forgets. The oracle is
-written from the sentences of the invariants, one client at a time and without an eye on the programs. Seeds are fixed;
+written from the sentences of the invariants, one client at a time and independently of the programs. Seeds are fixed;
 a failure names the run, and its recording is in the test's directory.
 """
 
@@ -91,7 +91,7 @@ def convergence_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
 
 
 def until(client: str, point: Event, events: Sequence[Event]) -> list[Event]:
-    """What happened to the client on the checkpoint's node before it."""
+    """The events of the client on the checkpoint's node before it."""
     return [
         event
         for event in events
@@ -123,7 +123,7 @@ def is_leased(client: str, point: Event, events: Sequence[Event]) -> bool:
 
 
 def since(client: str, point: Event, own: Event, truth: str | None, events: Sequence[Event]) -> Event:
-    """Walk through time with both views in hand, and remember the latest of the owner's that this node shared."""
+    """Compare both views over time, and keep the latest view of the owner that this node shared."""
     mine, owners = until(client, point, events), until(client, own, events)
     views: dict[str, str | None] = {point.node: None, own.node: None}
     owners_views: list[str | None] = [None]
@@ -175,6 +175,6 @@ def test_spark_and_the_oracle_find_the_same_in_random_runs(
         for each in result.violations
     }
     assert found == expected
-    # Neither vacuous nor hopeless: many runs are healthy, many are not, and each invariant is broken somewhere.
+    # Many runs are healthy, many are not, and each invariant is violated in some run.
     assert RUNS / 4 < len(broken) < RUNS * 3 / 4
     assert {each[0] for each in expected} == {"INV-CONV", "INV-OWNER", "INV-REV"}

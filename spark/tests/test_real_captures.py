@@ -1,4 +1,4 @@
-"""What proxies on the links of three real servers saw, as a trace of messages only, against the models of releases.
+"""Messages that proxies recorded on the links of three real servers, checked against the models of releases.
 
 `data/captures` holds what was sent about one client of each capture. The state of the servers was not
 read; their answers are compared with what the model concludes from the requests that they received. A server is
@@ -72,7 +72,7 @@ def test_a_real_server_is_accepted_by_the_model_of_its_release(tmp_path: Path, r
 @pytest.mark.parametrize(
     ("release", "profile", "answer"), [("2.2.4", "strict", Outcome.FAIL), ("2.3.2", "nacos-2.2.4", Outcome.SUCCESS)]
 )
-def test_another_release_is_told_apart_by_the_revision_that_a_change_brings(
+def test_another_release_is_rejected_by_the_revision_of_a_change(
     tmp_path: Path, release: str, profile: str, answer: Outcome
 ) -> None:
     rejection = judged(excerpt(release), tmp_path, profile).rejection

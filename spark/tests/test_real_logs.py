@@ -1,4 +1,4 @@
-"""What `check` finds in the whole logs of real servers: what is known of their releases, each by what is seen of it."""
+"""The violations in the whole logs of real servers: known failures of their releases, each with its symptom."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ H1, H2 = "10.0.1.1:80#true", "10.0.1.2:81#true"
 
 @pytest.mark.spark
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="the whole logs of real servers are not beside this checkout")
-def test_each_failure_of_real_servers_is_known_by_what_their_logs_show_of_it(
+def test_each_failure_of_real_servers_is_known_by_its_symptom_in_their_logs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """h1 is deregistered and its copies keep their revision, in 2.2.4; h2 expires, and travels under the one it had."""

@@ -1,4 +1,4 @@
-"""The model over many runs at once says of each what `validate` says of it alone."""
+"""The replay of many runs has the same results as `validate` of each run alone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def simulated(out: Path, mutant: str | None) -> TraceFile:
 
 
 def rewritten(directory: Path, run: str, trace: TraceFile, wrong: dict[int, Event | None]) -> TraceFile:
-    """The rows under another name, some of them changed or left out and the rest numbered anew."""
+    """The rows under another name, some of them changed or left out and the rest renumbered."""
     header = trace.header
     names = {"profile": header.profile, "target": header.target, "clock": header.clock, "nodes": header.nodes}
     with Recorder(directory, run, observed=header.observed, **names) as recorder:  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def rewritten(directory: Path, run: str, trace: TraceFile, wrong: dict[int, Even
 
 
 def corpus(directory: Path, scratch: Path) -> dict[str, TraceFile]:
-    """What the model made, what mutants made, and rows of two clients altered."""
+    """Runs of the model, runs of mutants, and runs with altered rows of two clients."""
     right = simulated(scratch / "strict", None)
     traces = {"right": rewritten(directory, "right", right, {})}
     for mutant in MUTANTS:
@@ -95,7 +95,7 @@ def test_it_agrees_with_validate(
     assert (result.verdict, together.rejected) == ("violates", sum(len(each) for each in found.values()))
 
 
-def test_what_nobody_observed_leaves_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
+def test_unobserved_rows_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
     trace = simulated(tmp_path / "strict", None)
     begun_later = {i: None for i, event in enumerate(trace.events) if event.kind is Kind.NODE_STARTED}
     part = rewritten(tmp_path / "traces", "part", trace, begun_later)

@@ -70,7 +70,7 @@ def test_a_client_has_one_claimer_until_its_node_removes_it(spark: SparkSession,
     assert measured(spark, tmp_path / "run") == Responsibility(1, 0, 700, 8000, 0, (unclaimed,), 0, "conforms")
 
 
-def test_what_a_stopped_node_claimed_is_claimed_by_nobody(spark: SparkSession, tmp_path: Path) -> None:
+def test_clients_of_a_stopped_node_have_no_claimer(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.copies("b", 1500)
@@ -94,8 +94,8 @@ def test_two_owners_are_named_with_the_time_in_which_both_were(spark: SparkSessi
     assert (found.intervals[0].from_ms, found.intervals[0].until_ms) == (both.from_ms, both.until_ms)
 
 
-def test_a_client_of_an_address_is_claimed_by_who_acts_for_it(spark: SparkSession, tmp_path: Path) -> None:
-    """No row says that it has changed hands: the first owner's claim ends two rounds after its last verify."""
+def test_a_client_of_an_address_is_claimed_by_the_member_that_verifies_it(spark: SparkSession, tmp_path: Path) -> None:
+    """No row shows the change of owner: the first owner's claim ends two rounds after its last verify."""
     run = RunRecorder(tmp_path / "run")
     run.row("a", Kind.CLIENT_CHANGED, 1000, client=WEB, owned=True, revision=1, digest=EMPTY)
     run.copies("b", 1500, WEB)
@@ -111,9 +111,7 @@ def test_a_client_of_an_address_is_claimed_by_who_acts_for_it(spark: SparkSessio
     assert (found.none_ms, found.several_ms) == (0, ROUNDS_MS - 5000)
 
 
-def test_where_nobody_saw_what_is_sent_clients_of_an_address_cannot_be_told(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_without_sent_requests_clients_of_an_address_are_not_judged(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run", replace(EVERYTHING, sent=()))
     run.row("a", Kind.CLIENT_CHANGED, 1000, client=WEB, owned=True, revision=1, digest=EMPTY)
     run.owns("a", 1000)
@@ -121,14 +119,14 @@ def test_where_nobody_saw_what_is_sent_clients_of_an_address_cannot_be_told(
     assert measured(spark, tmp_path / "run") == Responsibility(1, 1, 0, 61_000, 0, (), 0, "conforms")
 
 
-def test_it_is_not_measured_unasked(spark: SparkSession, tmp_path: Path) -> None:
+def test_it_is_measured_only_on_request(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.ends(2000)
     assert on_both(spark, tmp_path / "run", invariants=["INV-REV"]).responsibility is None
 
 
-# Of whom a client of an address is: the member that its hash names, by each node's own list
+# The owner of a client of an address: the member that its hash selects, by each node's own list
 
 
 OF_C = "10.0.0.5:8080#true"
@@ -165,7 +163,7 @@ def test_an_owner_that_verifies_its_client_is_the_only_one(spark: SparkSession, 
     assert violations(spark, tmp_path / "run") == []
 
 
-def test_a_second_member_that_verifies_it_claims_what_is_not_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_second_member_that_verifies_a_client_is_a_violation(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
@@ -179,7 +177,7 @@ def test_a_second_member_that_verifies_it_claims_what_is_not_its_own(spark: Spar
     assert found.expected == f"a leaves {OF_C} to c"
 
 
-def test_an_owner_that_never_verifies_what_it_holds_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_owner_that_never_verifies_a_held_client_is_named(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     run.ends(LASTS_MS)
@@ -189,7 +187,7 @@ def test_an_owner_that_never_verifies_what_it_holds_is_named(spark: SparkSession
     assert found.message.endswith("but never verified it from 60000 to 200000 ms")
 
 
-def test_an_owner_that_does_not_hold_it_cannot_verify_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_owner_without_the_client_need_not_verify_it(spark: SparkSession, tmp_path: Path) -> None:
     """Who took the client from its former owner's copies has nothing until the client's next beat (B22)."""
     run = RunRecorder(tmp_path / "run")
     registered(run, "a", OF_C, "ab")
@@ -201,7 +199,7 @@ def test_an_owner_that_does_not_hold_it_cannot_verify_it(spark: SparkSession, tm
 def test_responsibility_may_be_handed_over_for_a_while(
     spark: SparkSession, tmp_path: Path, after_ms: int, violates: bool
 ) -> None:
-    """c, which the hash names, is back at 100 s; a, which took its place meanwhile, goes on."""
+    """c, the owner by hash, is back at 100 s; a, which replaced it meanwhile, continues."""
     run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, 20_000)
@@ -226,7 +224,7 @@ def test_while_a_link_is_cut_members_may_name_different_owners(spark: SparkSessi
     assert violations(spark, tmp_path / "run") == []
 
 
-def test_two_whose_own_lists_name_them_are_one_too_many(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_owners_by_their_own_lists_are_a_violation(spark: SparkSession, tmp_path: Path) -> None:
     """The list of a lacks c for good: each is right by its own list, and the client has two owners."""
     run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
@@ -240,7 +238,7 @@ def test_two_whose_own_lists_name_them_are_one_too_many(spark: SparkSession, tmp
     assert "is responsible" not in found.message
 
 
-def test_a_copy_that_no_member_ever_claimed_is_of_nobody(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_copy_that_no_member_ever_claimed_is_a_violation(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     run.owns("a", 1000)
     run.copies("b", 1500)
@@ -252,7 +250,7 @@ def test_a_copy_that_no_member_ever_claimed_is_of_nobody(spark: SparkSession, tm
     assert found.message.startswith("b holds c2 since replica_applied of b at 1600 ms")
 
 
-def test_where_claims_were_not_recorded_nobody_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_recorded_claims_no_owner_is_missing(spark: SparkSession, tmp_path: Path) -> None:
     partly = (replace(EVERYTHING, lossless=False), replace(EVERYTHING, reported=("a", "b"), inferred=("c",)))
     for number, observed in enumerate(partly):
         run = RunRecorder(tmp_path / str(number), observed)

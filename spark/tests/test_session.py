@@ -22,7 +22,7 @@ from distro_traces.ndjson import Recorder
 
 
 def java_home(directory: Path, script: str) -> str:
-    """A directory with a `java` that does what `script` says."""
+    """A directory with a `java` that runs `script`."""
     java = directory / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\n{script}\n")
@@ -52,7 +52,7 @@ def test_a_java_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("exit 3", "does not run"),
     ],
 )
-def test_a_java_that_will_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
+def test_an_unusable_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
     monkeypatch.setenv("JAVA_HOME", java_home(tmp_path, script))
     with pytest.raises(JavaMissingError, match=said) as raised:
         require_java()
@@ -87,7 +87,7 @@ def test_where_spark_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_check_that_is_terminated_leaves_neither_processes_nor_files(tmp_path: Path) -> None:
-    """SIGTERM, when Spark has begun to write: to the one process that was started, as a supervisor sends it."""
+    """SIGTERM after Spark has begun to write, sent to the started process alone, as by a supervisor."""
     with Recorder(tmp_path / "traces", "r1", profile="strict", target="test", nodes=["a"]) as recorder:
         recorder.record("a", Kind.NODE_STARTED, at_ms=0, detail="a")
     scratch = tmp_path / "scratch"

@@ -1,4 +1,4 @@
-"""Where traces may lie: any file system that the session can read, named as Spark names it; many of them or few."""
+"""Places of traces: any file system that the session can read, named as Spark names it; many traces or few."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_a_file_system_that_only_spark_can_reach(spark: SparkSession, tmp_path: 
     assert {misfit.file for misfit in result.quarantine} == {found[0].path}
 
 
-def test_what_is_wrong_there_is_one_line_too(spark: SparkSession, tmp_path: Path, elsewhere: str) -> None:
+def test_errors_of_that_file_system_are_one_line_too(spark: SparkSession, tmp_path: Path, elsewhere: str) -> None:
     def refused(path: str, error: type[TraceError], text: str) -> None:
         with pytest.raises(error, match=text) as raised:
             discover(spark, [path])
@@ -73,7 +73,7 @@ def test_a_path_may_be_a_uri_of_this_machine(
         assert [source.path for source in discover(spark, [name])] == [str(recording)]
 
 
-def test_no_setting_of_a_session_that_somebody_else_made_is_changed(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_setting_of_a_given_session_is_changed(spark: SparkSession, tmp_path: Path) -> None:
     before = dict(spark.conf.getAll)
     on_spark(spark, record(tmp_path, "r1"), convergence=True)
     assert dict(spark.conf.getAll) == before

@@ -44,7 +44,7 @@ def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
         spark.conf.unset("spark.sql.catalog.lake")
 
 
-def test_what_is_in_a_table_is_judged_like_what_was_recorded(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_table_is_judged_like_a_recording(spark: SparkSession, tmp_path: Path, name: str) -> None:
     found = on_spark(spark, name, invariants=["INV-OWNER"])
     recorded = on_spark(spark, tmp_path / "recorded", invariants=["INV-OWNER"])
     assert [(each.run, each.message) for each in found.violations] == [("r2", recorded.violations[0].message)]
@@ -62,7 +62,7 @@ def test_a_row_of_a_run_without_header_is_set_aside(spark: SparkSession, name: s
     assert [(each.reason, each.file, each.line) for each in found.quarantine] == [("run r9 has no header", name, None)]
 
 
-def test_what_is_no_table_of_events_is_refused_in_one_line(spark: SparkSession, name: str) -> None:
+def test_another_table_is_refused_in_one_line(spark: SparkSession, name: str) -> None:
     spark.sql("CREATE VIEW ops.narrow AS SELECT run, node FROM ops.traces")
     spark.sql("CREATE VIEW ops.odd AS SELECT * EXCEPT (seq), string(seq) seq FROM ops.traces")
     spark.sql("CREATE VIEW ops.headless AS SELECT * EXCEPT (header), string(null) header FROM ops.traces")

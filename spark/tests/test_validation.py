@@ -1,4 +1,4 @@
-"""A trace against the model: what its rules made is accepted, one wrong row is found, with guard and minimal trace.
+"""A trace against the model: traces of its rules are accepted, one wrong row is found, with guard and minimal trace.
 
 The traces are written by hand here, and recorded by `simulate`; `bench/validate.py` alters them by the thousand.
 """
@@ -67,7 +67,7 @@ def at(kind: Kind, operation: str | None, change: Change) -> Change:
     return lambda event: change(event) if (event.kind, event.operation) == (kind, operation) else event
 
 
-def test_what_the_rules_allow_is_accepted_whole(tmp_path: Path) -> None:
+def test_a_trace_that_the_rules_allow_is_accepted(tmp_path: Path) -> None:
     result = judged(recorded(tmp_path))
     assert (result.accepted, result.undecided, result.events) == (True, 0, 19)
 
@@ -186,7 +186,7 @@ def test_a_verify_may_come_between_the_steps_in_which_a_release_applies_a_change
     assert validate(trace.header, at_once, profile_named(profile)).accepted is is_accepted
 
 
-def test_what_is_missing_or_comes_twice_is_said_and_rejects_nothing(tmp_path: Path) -> None:
+def test_missing_or_duplicate_rows_are_reported_and_reject_nothing(tmp_path: Path) -> None:
     trace = recorded(tmp_path)
     for gone in range(2, len(trace.events)):
         rows = [*trace.events[:gone], *trace.events[gone + 1 :], trace.events[0], trace.events[1]]
@@ -249,7 +249,7 @@ def test_no_row_of_the_minimal_trace_can_be_left_out(tmp_path: Path) -> None:
     ]
 
 
-def test_delta_debugging_ends_at_what_is_needed() -> None:
+def test_delta_debugging_ends_at_the_needed_rows() -> None:
     rows = [Event(run="r", node="a", seq=n, at_ms=0, kind=Kind.CHECKPOINT) for n in range(1, 40)]
 
     def still(part: Sequence[Event]) -> bool:
@@ -258,7 +258,7 @@ def test_delta_debugging_ends_at_what_is_needed() -> None:
     assert [event.seq for event in minimal(rows, still)] == [3, 17, 38]
 
 
-def test_of_a_node_that_nobody_looked_at_the_answers_are_judged_by_what_it_received(tmp_path: Path) -> None:
+def test_answers_of_an_unobserved_node_are_judged_by_its_received_requests(tmp_path: Path) -> None:
     whole = recorded(tmp_path, Observed(reported=()))
     calls = replace(whole, events=tuple(event for event in whole.events if event.operation or event.client is None))
     result = judged(calls)
@@ -268,7 +268,7 @@ def test_of_a_node_that_nobody_looked_at_the_answers_are_judged_by_what_it_recei
     assert rejection.guards == {("answer", "it is what the model answers")}
 
 
-def test_logs_may_say_at_one_end_only_what_a_message_carries(tmp_path: Path) -> None:
+def test_logs_may_record_the_content_of_a_message_at_one_end_only(tmp_path: Path) -> None:
     unsaid = at(Kind.REQUEST_SENT, "CHANGE", lambda e: replace(e, revision=None, digest=None))
     assert judged(recorded(tmp_path / "lossy", Observed(lossless=False)), unsaid).rejection is None
     other = at(Kind.REQUEST_SENT, "CHANGE", lambda e: replace(e, revision=7, digest=None))
@@ -280,7 +280,7 @@ def test_logs_may_say_at_one_end_only_what_a_message_carries(tmp_path: Path) -> 
         assert ("receive", "it arrives as it was sent") in found.rejection.guards
 
 
-def test_what_is_not_decided_is_counted_by_reason(tmp_path: Path) -> None:
+def test_undecided_rows_are_counted_by_reason(tmp_path: Path) -> None:
     whole = recorded(tmp_path)
     renamed = judged(whole, lambda e: replace(e, client=e.client and "10.0.0.1:80#true"))
     assert renamed.undecided_by == {BY_BEATS: renamed.undecided} != {}
@@ -300,7 +300,7 @@ def test_where_rows_may_be_missing_a_state_that_does_not_fit_is_not_decided(tmp_
 
 
 @pytest.mark.parametrize("profile", ["nacos-2.2.4", "strict"])
-def test_nothing_is_rejected_for_want_of_what_was_not_observed(tmp_path: Path, profile: str) -> None:
+def test_unobserved_facts_cause_no_rejection(tmp_path: Path, profile: str) -> None:
     trace = simulated(tmp_path, profile, None)
     for lacks, observed in WITHOUT.items():
         rows = numbered(row for event in trace.events if (row := as_observed(event, observed)) is not None)
@@ -309,7 +309,7 @@ def test_nothing_is_rejected_for_want_of_what_was_not_observed(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("lacks", ["sent by b", "received by b", "owned", "VERIFY"])
-def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) -> None:
+def test_observed_facts_are_still_judged(tmp_path: Path, lacks: str) -> None:
     """a sends a revision that it does not have."""
     trace = recorded(tmp_path, WITHOUT[lacks])
     events = [row for event in trace.events if (row := as_observed(event, trace.header.observed)) is not None]
@@ -370,7 +370,7 @@ def test_a_change_may_go_into_a_client_that_a_delete_removes_meanwhile(
         ("strict", ["m1", "m4"], 1, False),
     ],
 )
-def test_two_changes_that_a_release_applies_at_once_may_come_to_what_neither_carries(
+def test_two_changes_applied_concurrently_may_result_in_a_content_of_neither(
     tmp_path: Path, profile: str, first: list[str], revision: int, is_accepted: bool
 ) -> None:
     """B05. `first`: the requests that b has received when it shows what it has made of m1."""

@@ -1,4 +1,4 @@
-"""The page of verbs in docs/reference: from the command line itself, so that it says what `--help` says."""
+"""The page of verbs in docs/reference, generated from the command line, so that it agrees with `--help`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pages.markdown import page, table
 EXIT_CODES = {
     0: "it conforms, everything holds",
     1: "a violation",
-    2: "usage or configuration: what was asked for makes no sense, or something is not installed",
+    2: "usage or configuration: the request is not valid, or something is not installed",
     3: "inconclusive: something could not be judged, or a budget ran out",
     4: "the target could not be started or reached",
-    70: "a defect of distrocheck; it says what to report",
+    70: "a defect of distrocheck; the message names what to report",
     130: "interrupted",
     141: "broken pipe",
 }
 
 
 def commands_page() -> str:
-    """The verbs with their options, and what holds for all of them."""
+    """The verbs with their options, and the rules for all of them."""
     codes = ((str(code), text) for code, text in EXIT_CODES.items())
     return page(
         "Commands",

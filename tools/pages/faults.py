@@ -1,4 +1,4 @@
-"""The page that says of each property whether it is still judged after each fault."""
+"""The page of properties and faults: whether each property is still judged after each fault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from distro_model.search.system import Kind
 from pages.markdown import page, table
 
 _HEAD = (
-    "After which fault a property of the model is still judged. `yes`: a rule that breaks the property is found to",
+    "Whether a property of the model is still judged after a fault. `yes`: a rule that breaks the property is found to",
     "break it in a state, or by a transition, that comes after the fault. A number is the reason why it is not.",
     "`make test-tables` searches each cell, and fails where the table is wrong; `make test-all` searches a sample.",
 )

@@ -1,7 +1,7 @@
-"""The page that holds statement, rule, node, requirement and test beside each other; and why something is missing.
+"""The page that relates each statement to its rules, node files, requirements and tests, with reasons for missing ones.
 
 A statement without a rule, or without a place in the node, has its reason here: a test fails where neither is given,
-and where a reason stands for something that has come since.
+and where a reason is given although the rule or place exists.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from distro_conformance.requirements import all_requirements
 from pages.markdown import Block, page, table
 from pages.statements import TESTS, Statement, citing_files, rules_of, statements
 
-_BELOW = "the model knows requests and how calls end, not their form on the wire"
-_API = "the model has the requests of clients, not the API that they come by"
-_OUTSIDE = "nothing follows from it for what is replicated"
+_BELOW = "the model has requests and the outcomes of calls, not their form on the wire"
+_API = "the model has the requests of clients, not the API that carries them"
+_OUTSIDE = "it has no effect on replication"
 _TWICE = "covered by the statements that it names"
 
 WITHOUT_RULE: Mapping[str, str] = {
@@ -27,24 +27,26 @@ WITHOUT_RULE: Mapping[str, str] = {
     **dict.fromkeys(("http-udp", "log-lines", "settings-keys", "client-deregister-sdk"), _OUTSIDE),
     **dict.fromkeys(("defect-d7", "defect-d10", "defect-d12", "defect-d15", "defect-d16", "defect-d18"), _TWICE),
     **dict.fromkeys(("releases-matrix", "releases-connection", "releases-timeline"), "the profiles are the history"),
-    "defect-d9": "of lists the model says what they hold; that one raises where it is written as JSON is beyond it",
+    "defect-d9": "the model has the contents of lists; exceptions while a list is written as JSON are outside it",
     "defect-d17": "follows from the lease of copies; no rule of its own",
-    "distro-query": "no server sends it, so nothing follows from it",
+    "distro-query": "no server sends it, so it has no effect",
     "http-beat": "a beat of the model names its service once, in body and parameter alike",
-    "load-types": "no client is made of the other type, and client data waits for its answers alone, not for success",
-    "connection-limits": "who is refused never connects, who is asked to go disconnects: clients of the model do both",
-    "member-client": "a link of the model is one connection that is there or not",
+    "load-types": "no client has the other type, and client data waits only for its answers, not for success",
+    "connection-limits": "refused clients never connect, clients asked to go disconnect: those of the model do both",
+    "member-client": "a link of the model is one connection that exists or not",
     "member-alive": "two tests in rules/owners.py and rules/sync.py, covered with those rules",
-    "member-auth": "the model knows no strangers but `strays`, who send what they like",
+    "member-auth": "the only unknown senders of the model are `strays`, which send any request",
     "verify-pure-subscriber": "follows from the verify round; no rule of its own",
 }
 
 WITHOUT_NODE: Mapping[str, str] = {
     **dict.fromkeys((f"defect-d{number}" for number in range(1, 19)), _TWICE),
     **dict.fromkeys(("releases-connection", "releases-timeline"), "covered by the profile of each release"),
-    **dict.fromkeys(("metadata-set", "metadata-expiry"), "it travels through raft, which the node does not speak"),
+    **dict.fromkeys(
+        ("metadata-set", "metadata-expiry"), "it is replicated through Raft, which the node does not implement"
+    ),
     "index-audit": "the node handles events where they are published: none can be lost",
-    "sync-torn": "a CHANGE is made in one go: nothing else runs in between",
+    "sync-torn": "a CHANGE is applied in one step: nothing else runs in between",
     "verify-v1": "Nacos 1.x only",
     "client-deregister-sdk": "follows from the deregistration, which matches nothing",
 }
@@ -57,7 +59,7 @@ def fidelity_page() -> str:
         blocks += [title, table("statement | rules | node | requirements | mutants and tests", map(_row, found))]
     for where, reasons in (("a rule", WITHOUT_RULE), ("a place in the node", WITHOUT_NODE)):
         missing = ((anchor, reasons[anchor]) for anchor in statements() if anchor in reasons)
-        blocks += [f"## Without {where}", table("statement | why", missing)]
+        blocks += [f"## Without {where}", table("statement | reason", missing)]
     return page("Fidelity", *blocks)
 
 
@@ -84,8 +86,8 @@ def _row(statement: Statement) -> Sequence[str]:
 
 
 _HEAD = (
-    "Each statement of the protocol reference, the rules of the model that say it, the files of the node that",
-    "do it, the requirements that ask it of other implementations, and what tests it: mutants that the properties kill",
-    "and files of tests. A statement with a rule and a place in the node, but without a requirement, is held by walks",
-    "that compare the two.",
+    "Each statement of the protocol reference, the rules of the model that express it, the files of the node that",
+    "implement it, the requirements that check it on other implementations, and its tests: mutants that the",
+    "properties kill, and files of tests. A statement with a rule and a place in the node, but without a requirement,",
+    "is checked by walks that compare the two.",
 )

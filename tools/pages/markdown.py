@@ -1,4 +1,4 @@
-"""What a generated page is made of: blocks with a blank line between them, of which some are tables."""
+"""The parts of a generated page: blocks with a blank line between them, of which some are tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Block = str | Iterable[str]
 
 
 def page(title: str, *blocks: Block) -> str:
-    """A whole file; who wrote it stands below the title."""
+    """A whole file, with the note on its generation below the title."""
     return (
         "\n\n".join(each if isinstance(each, str) else "\n".join(each) for each in (f"# {title}", NOTE, *blocks)) + "\n"
     )
 
 
 def table(columns: str, rows: Iterable[Sequence[str]], *, rule: str = "") -> str:
-    """`columns` as they stand in the head, with bars between them; `rule`: the line below it, where it is not plain."""
+    """`columns`: the head, with bars between the names; `rule`: the line below it, where it is not the default."""
     plain = "|".join("---" for _ in columns.split("|"))
     return "\n".join([f"| {columns} |", f"|{rule or plain}|", *(f"| {' | '.join(row)} |" for row in rows)])

@@ -1,7 +1,7 @@
-"""The three runs with which the documentation explains Distro, found by searching the model and not drawn by hand.
+"""The three runs with which the documentation explains Distro, found by searches of the model and not drawn by hand.
 
-They are those of the explorer in the browser. When a rule changes, so does the picture, and the freshness check
-says so.
+They are the runs of the explorer in the browser. When a rule changes, the picture changes, and the freshness check
+fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pictures() -> Iterator[tuple[str, str]]:
 
 
 def drawn(name: str, story: Story) -> Sequence:
-    """The whole walk of a story, and after it what is wrong then."""
+    """The whole walk of a story, followed by the violation at its end."""
     ahead = begin(name)
     walk = ahead.move(len(ahead.path))
     assert walk.sought is not None

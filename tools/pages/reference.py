@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference: from the registries, so that they cannot go stale.
+"""The generated pages of docs/reference: from the registries, so that they stay current.
 
 `tools/generate.py` writes them and CI compares.
 """
@@ -35,10 +35,10 @@ _HEADS = {
     "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",
     "invariants": "What must hold for a whole cluster: proved in the model by `explore`, checked on traces by `check`.",
     "mutants": "Named changes that the kit must find: `--mutant ID` switches one on.",
-    "profiles": "Whose behaviour is expected: each release as what it changed, `strict` as what it repaired.",
-    "rules": "What a node of the model does: as `strict` does it, and what releases and mutants have in its place.",
-    "targets": "What can be tested: the forms of `--target`. About servers other than Nacos: "
-    "[what they speak](../how-to/your-own-server.md#what-other-servers-speak).",
+    "profiles": "The expected behaviour: each release by its changes, `strict` by its repairs.",
+    "rules": "The rules of a node of the model: that of `strict`, and those of releases and mutants in its place.",
+    "targets": "What can be tested: the forms of `--target`. Servers other than Nacos: "
+    "[their protocols](../how-to/your-own-server.md#what-other-servers-speak).",
 }
 
 
@@ -91,7 +91,7 @@ def _trace_page() -> str:
     return page(
         "Trace events",
         f"Schema `{SCHEMA_NAME}` version {SCHEMA_VERSION}: one event per row, the same columns in NDJSON (after a\n"
-        "header line) and in Parquet. What a kind of event carries is said in `distro_traces.event.Kind`.",
+        "header line) and in Parquet. `distro_traces.event.Kind` lists the fields of each kind of event.",
         table("column | required", ((f"`{name}`", "yes" if name in REQUIRED_COLUMNS else "") for name in COLUMNS)),
         "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
         "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
@@ -105,7 +105,7 @@ def _trace_page() -> str:
 
 
 def _observed() -> str:
-    """What stands at each field of `Observed`, whose docstring has a field a line and goes on below its text."""
+    """The text of each field of `Observed`, from its docstring: one field a line, continued below its text."""
     first, _, fields = inspect.cleandoc(Observed.__doc__ or "").partition("\n\n")
     rows = re.findall(r"^(\w+) +(.*(?:\n +.*)*)", fields, re.MULTILINE)
     return f"{first}\n\n" + table("field | ", ((f"`{name}`", re.sub(r"\n +", " ", text)) for name, text in rows))
@@ -137,15 +137,15 @@ def _settings_page() -> str:
     return page(
         "Settings",
         _SETTINGS_HEAD,
-        table("key | value | releases | what it sets", used),
+        table("key | value | releases | effect", used),
         "## Without effect",
         "Keys of a full server that begin with one of these are listed at start and otherwise ignored.",
-        table("key | why", ((f"`{prefix}`", reason) for prefix, reason in IGNORED.items())),
+        table("key | reason", ((f"`{prefix}`", reason) for prefix, reason in IGNORED.items())),
     )
 
 
 def _callers_page() -> str:
-    """Who may call what of the reference node."""
+    """The callers that each request of the reference node accepts."""
     head = "who | a user, where authentication is on"
     routes = ((f"`{' '.join(route)}`", *_access(access), access.in_3x) for route, access in ROUTES.items())
     return page(
@@ -154,7 +154,7 @@ def _callers_page() -> str:
         "## gRPC",
         table(f"request | {head}", ((f"`{name}`", *_access(access)) for name, access in REQUESTS.items())),
         "## HTTP",
-        "Below `/nacos`. Which of the paths there are is a matter of the release.",
+        "Below `/nacos`. The set of paths depends on the release.",
         table(f"route | {head} | in 3.x", routes),
     )
 
@@ -168,7 +168,7 @@ def _access(access: Access) -> tuple[str, str]:
 
 
 def _deviations_page() -> str:
-    """Every difference from a real server that stays, by its id."""
+    """Every accepted difference from a real server, by its id."""
     blocks: list[Block] = [_DEVIATIONS_HEAD]
     for deviation, why in sorted(DEVIATIONS.items()):
         rows = {name: [row for row in listing(name).values() if row.deviation == deviation] for name in releases()}
@@ -184,9 +184,9 @@ def _releases(setting: Setting) -> str:
 
 
 _MODES_HEAD = (
-    "In which modes a mutant changes what happens: a search breaks the properties that are named, within the",
-    "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run ends otherwise than",
-    "without it, or the reason says why none does; and the reference node has a counterpart, for walks,",
+    "The modes in which a mutant changes behaviour: a search violates the named properties, within the",
+    "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run has another end than",
+    "without it, or the reason for its absence is given; and the reference node has a counterpart, for walks,",
     "scenarios and requirements, or has none.",
 )
 _SETTINGS_HEAD = (
@@ -195,43 +195,45 @@ _SETTINGS_HEAD = (
     "the profile does not read has no effect, which is reported at start; an unknown key is refused.",
 )
 _CALLERS_HEAD = (
-    "Who may call what of the reference node. What is not in these tables is refused before a handler is called. A",
-    "*member* shows the identity of the cluster (`nacos.core.auth.server.identity.key`). Releases up to 2.5.1 ask no",
-    "member for it, 3.x does once all members are 3.x; `strict` always asks, for the identity where one is configured",
-    "and otherwise for the address of a member; it does not start without an identity when a member is listed by name.",
-    "Requests of members are taken on the cluster port alone from 2.4.3 on. An *operator* is a user who may write",
+    "The callers that each request of the reference node accepts. Requests that are not in these tables are refused",
+    "before a handler is called. A *member* shows the identity of the cluster",
+    "(`nacos.core.auth.server.identity.key`). Releases up to 2.5.1 do not check it, 3.x checks it once all members are",
+    "3.x; `strict` always checks the identity where one is configured",
+    "and otherwise the address of the member; it does not start without an identity when a member is listed by name.",
+    "Requests of members are accepted only on the cluster port from 2.4.3 on. An *operator* is a user who may write",
     "everywhere. Where authentication is off every caller may read, as in every release, but a request that changes",
-    "the node has to come from its own machine (*local*) or to carry the identity.",
+    "the node must come from its own machine (*local*) or carry the identity.",
 )
 _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
     "`distrocheck replay FILE --target …`. A line is one step; a word that begins with `#` begins a comment. "
     "`NODE->NODE` is the directed link",
     "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`, `cluster=…` for the name of its cluster.",
-    "What a driver cannot do it says in a",
-    "sentence, and the run is inconclusive. Texts of version 1 are read as they are.",
+    "A driver reports a step that it cannot do in a sentence, and the run is inconclusive. Texts of version 1 are read",
+    "unchanged.",
     "",
     "A run ends at the first expectation that is violated. A request that a node refuses, or that reaches none",
     "(`refused: 400`, `refused: unreachable`), is a violation, unless the next line expects it; the run goes on",
-    "either way. What a client can no longer do, since its node has closed its connection or it has taken",
-    "everything back, is `nothing to do` and no violation. With `expect model agrees`, and among played members,",
+    "either way. A step that a client can no longer do, since its node has closed its connection or it has withdrawn",
+    "all its instances, is `nothing to do` and no violation. With `expect model agrees`, and among played members,",
     "the model decides which requests are to be refused. The same text has the same outcome in the model and on",
     "nodes.",
     "",
-    "Instance metadata, weight and `enabled` as an *operator* sets them (the console, `PUT /ns/instance`) travel by",
-    "Raft and are kept apart from what Distro replicates: a scenario cannot say them, and `http update` is refused",
-    "with that reason. What a client publishes itself is said with its instance.",
+    "Instance metadata, weight and `enabled` as an *operator* sets them (the console, `PUT /ns/instance`) are",
+    "replicated by Raft and kept apart from the data of Distro: a scenario cannot set them, and `http update` is",
+    "refused with that reason. The metadata that a client publishes itself is written with its instance.",
 )
 _EXPECT_HEAD = (
     "`expect within 15s: …` becomes true in that time, `expect for 15s: …` is true all the time, `expect …` is true",
-    "now. One that fails says what is there instead, from when to when it held before (seen every 100 ms), and the",
+    "now. A failed one reports the observed value, the time in which it held before (checked every 100 ms), and the",
     "last event before: a call between nodes about a client, or a change that a reference node reports. `refused`",
     "and `answer` are about the last request of a client: the code in the body where there is one (a light beat of",
-    "an unknown instance is answered `20404`, a beat that is taken `10200`), else the HTTP status; over gRPC the",
+    "an unknown instance is answered `20404`, an accepted beat `10200`), else the HTTP status; over gRPC the",
     "error code, else the result code.",
 )
 _DEVIATIONS_HEAD = (
-    "Where the reference node does not do what a real server of the same release does, and why it stays so.",
-    "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares what comes back;",
-    "a difference of which script, step, field and both values are not listed fails it, and so does one that is gone.",
+    "The accepted differences between the reference node and a real server of the same release, with reasons.",
+    "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares the answers;",
+    "a difference whose script, step, field and both values are not listed fails it, and so does a listed one that is",
+    "gone.",
 )

@@ -1,4 +1,4 @@
-"""The protocol reference as data: the statements of docs/protocol, and who cites them.
+"""The protocol reference as data: the statements of docs/protocol, and the files that cite them.
 
 A statement is a heading, which is its anchor, a line with releases and source, and sentences. Code, requirements and
 tests cite it as `#anchor`, rules in their `source`.

@@ -22,23 +22,23 @@ from distro_model.release import parsed
 from pages.markdown import Block, page
 
 ASKED_ALWAYS = "2.2.4"
-"""The release whose real servers are held against everything in CI (`.ci/run`)."""
+"""The release whose real servers run all checks in CI (`.ci/run`)."""
 
 PICTURES = {"B02": "lost-change.svg", "B24": "swallowed-delete.svg"}
 
 NAMED_IN_PROTOCOL = {"D6": "B16-unhandled"}
-"""By a scenario that is named as docs/protocol names the defect."""
+"""The result of a scenario that has the name of the defect in docs/protocol."""
 
 SEEN, NOT_SEEN = "seen", "not seen"
 
 
 def name_of(by: str, release: str) -> str:
-    """Of a row: what was asked, a requirement or a scenario, and on which release."""
+    """The name of a row: the requirement or scenario, and the release."""
     return f"{by} {release}"
 
 
 def has_bug(by: str, release: str) -> tuple[bool, bool]:
-    """Whether that release is listed with what a requirement or a scenario shows, and whether it shows each time."""
+    """Whether the defect is listed for that release with a requirement's or scenario's result, and shows each time."""
     profile = f"nacos-{release}"
     symptoms = of(SYMPTOMS, by, profile)
     made_for = [own for paths in bug_scenarios().values() for path, own in paths if path == by]
@@ -91,12 +91,12 @@ def _asked(release: str, rows: Sequence[tuple[str, RequirementSymptom]]) -> Iter
 
 
 def in_real_time(path: str) -> bool:
-    """Whether a real server can be held to it: the model can follow step by step only who has its clock."""
+    """Whether a real server can be judged by it: the model can follow step by step only a node with its clock."""
     return "expect model agrees" not in (results.ROOT / path).read_text("utf-8")
 
 
 def _tried(by: str) -> Iterator[str]:
-    """Where it was looked for last, and what came of it."""
+    """The last runs that looked for it, and their results."""
     kept = results.kept(results.TRACK_RECORD)
     rows = {name.removeprefix(name_of(by, "")): row for name, row in kept.items() if name.startswith(name_of(by, ""))}
     rows = dict(sorted(rows.items(), key=lambda each: parsed(each[0])))
@@ -110,7 +110,7 @@ def _tried(by: str) -> Iterator[str]:
 
 
 def _release_for(span: Span) -> str | None:
-    """The one that is asked on every change, or the newest that can be fetched."""
+    """The release that is checked on every change, or the newest that can be fetched."""
     fetched = (ASKED_ALWAYS, *reversed(RELEASES))
     return next((release for release in fetched if f"nacos-{release}" in span), None)
 

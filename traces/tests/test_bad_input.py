@@ -1,6 +1,6 @@
 """Every reader that does not need Spark reports an invalid trace in one sentence with the place of the fault.
 
-Each case makes one thing wrong with a good recording. Either the whole is refused in one line that names the file, or
+Each case adds one fault to a valid recording. Either the whole is refused in one line that names the file, or
 the row is set aside with its line and the reason, and everything else is read.
 """
 
@@ -57,7 +57,7 @@ def cut_parquet(at: Path) -> Path:
 
 
 def damaged_parquet(at: Path) -> Path:
-    """Whole by its first and its last bytes."""
+    """Damaged between valid first and last bytes."""
     (file,) = compact([recorded(at / "recorded", rows=100)], at / "rest")
     data = bytearray(file.read_bytes())
     data[20:200] = bytes(180)
@@ -191,7 +191,7 @@ OF_COMPACT: dict[str, str | None] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("reader", READERS)
-def test_what_cannot_be_used_is_refused_in_one_line_that_names_it(reader: str, name: str, tmp_path: Path) -> None:
+def test_an_unusable_file_is_refused_in_one_line_that_names_it(reader: str, name: str, tmp_path: Path) -> None:
     make, complaint = REFUSED[name]
     path = make(tmp_path)
     if reader == "compact":
@@ -209,7 +209,7 @@ def test_what_cannot_be_used_is_refused_in_one_line_that_names_it(reader: str, n
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who runs the tests as root may read every file: the system's refusal is played."""
+    """Root may read every file, so the refusal of the system is simulated."""
     recorded(tmp_path)
 
     def refuse(path: Path, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A run as others' viewers take it: every row is there, in an order that contradicts no cause."""
+"""A run in the formats of other viewers: all rows are there, in an order that respects causes."""
 
 import json
 import random
@@ -65,7 +65,7 @@ def test_a_circle_of_causes_ends_too(trace: TraceFile) -> None:
     assert sorted((e.node, e.seq) for e in causal_order(edited)) == sorted(back)
 
 
-def test_itf_is_read_back_with_what_every_node_holds(trace: TraceFile) -> None:
+def test_itf_is_read_back_with_the_state_of_every_node(trace: TraceFile) -> None:
     document = itf_py.trace_from_json(json.loads(export("itf", trace.header, trace.events)))
     states = [state.values for state in document.states]
     assert [(state["node"], state["seq"]) for state in states] == CAUSAL
@@ -85,7 +85,7 @@ def test_shiviz_reads_a_host_a_clock_and_an_event_of_every_row(trace: TraceFile)
     assert [(host, clock[host]) for host, clock in found] == CAUSAL
 
 
-def test_perfetto_has_a_slice_for_each_call_and_what_is_held_and_flows_between_both_ends(trace: TraceFile) -> None:
+def test_perfetto_has_slices_for_calls_and_held_clients_and_flows_between_both_ends(trace: TraceFile) -> None:
     rows = json.loads(export("perfetto", trace.header, trace.events))["traceEvents"]
     assert {row["args"]["name"] for row in rows if row["name"] == "process_name"} == {"a", "b"}
     begun = {row["id"]: row for row in rows if row["ph"] == "s"}
@@ -116,7 +116,7 @@ def test_logs_of_real_servers_go_into_every_format(tmp_path: Path) -> None:
         assert export(name, run.header, run.events)
 
 
-def test_a_run_that_a_viewer_cannot_take_is_refused_with_what_to_do(trace: TraceFile) -> None:
+def test_a_run_that_a_viewer_cannot_read_is_refused_with_advice(trace: TraceFile) -> None:
     many = [replace(trace.events[0], seq=seq) for seq in range(1, 502)]
     with pytest.raises(TooLargeError, match="501 rows, mermaid shows up to 500; choose one client with --client"):
         export("mermaid", trace.header, many)
@@ -157,7 +157,7 @@ def test_wrong_sql_is_one_line(trace: TraceFile, tmp_path: Path) -> None:
 
 
 def checked(file: Path, schema: str = "distrocheck/check/1", *, violations: int = 1) -> Path:
-    """What `check --json` prints, as far as a query goes by it."""
+    """The fields of `check --json` that a query uses."""
     event = {"node": "b", "seq": 2, "at_ms": 4, "kind": "replica_applied", "message": "m1"}
     found = {"invariant": "INV-REV", "run": "r1", "profile": "strict", "client": C1, "node": "b", "known": None}
     found |= {"first_event": event, "last_event": event, "evidence": {"revision": "1"}, "message": "b has …"}
@@ -176,7 +176,7 @@ def test_violations_are_asked_together_with_the_rows_that_show_them(trace: Trace
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '{"violations": []}', '{"schema": "distrocheck/audit/1"}'])
-def test_what_check_has_not_printed_is_refused(trace: TraceFile, tmp_path: Path, text: str) -> None:
+def test_a_document_not_printed_by_check_is_refused(trace: TraceFile, tmp_path: Path, text: str) -> None:
     other = tmp_path / "other.json"
     other.write_text(text)
     with pytest.raises(QueryError, match=r"other\.json: no document of 'distrocheck check --json'; write one"):

@@ -1,4 +1,4 @@
-"""Lines that say nothing of replication are passed over in blocks; what is imported is what reading each would give."""
+"""Lines without a fact of replication are skipped in blocks; the import equals that of reading each line."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_noise_between_the_records_changes_no_row(tmp_path: Path, logs: str) -> 
     assert rows(imported(noisy, tmp_path / "b")) == rows(imported(plain, tmp_path / "a"))
 
 
-def test_a_node_that_stops_is_seen_last_in_whatever_log_wrote_last(tmp_path: Path) -> None:
-    """Also where that log says nothing of replication, and goes on after the start."""
+def test_a_stopped_node_is_seen_last_in_the_log_that_wrote_last(tmp_path: Path) -> None:
+    """Also where that log has no fact of replication, and continues after the start."""
     logs = tmp_path / "logs" / "n0"
     logs.mkdir(parents=True)
     start = "INFO [DISTRO-INIT] waiting distro data storage register..."

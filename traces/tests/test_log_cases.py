@@ -1,4 +1,4 @@
-"""Logs built after public reports: what each import must say, in the trace or in the list of what went wrong."""
+"""Logs built after public reports: the results of each import, in the trace or in the list of troubles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(trace: TraceFile) -> list[tuple[object, ...]]:
     ]
 
 
-def test_a_copy_that_goes_and_comes_names_who_verifies_it(tmp_path: Path) -> None:
+def test_a_flapping_copy_names_the_member_that_verifies_it(tmp_path: Path) -> None:
     result, trace = imported(CASES / "01", tmp_path)
     client = "10.0.1.1:5540#true"
     assert troubles(result) == [("flapping", client, 8)]
@@ -56,7 +56,7 @@ def test_a_copy_that_goes_and_comes_names_who_verifies_it(tmp_path: Path) -> Non
     assert (len(removed), {e.detail for e in removed}) == (5, {"a DELETE that is logged where it was applied"})
 
 
-def test_a_copy_that_goes_and_comes_less_often_is_not_told(tmp_path: Path) -> None:
+def test_a_copy_that_flaps_less_often_is_not_reported(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "naming-distro.log"
     log.parent.mkdir()
     lines = (CASES / "01" / "n0" / "naming-distro.log").read_text().splitlines()
@@ -78,7 +78,7 @@ def test_a_failed_call_has_a_target_also_where_its_record_names_none(tmp_path: P
     assert result.troubles[0].until_ms == 7389
 
 
-def test_of_two_calls_that_fail_without_a_name_the_next_start_tells_which(tmp_path: Path) -> None:
+def test_of_two_failures_without_a_name_the_next_start_shows_the_call(tmp_path: Path) -> None:
     key = "DistroKey{{resourceKey='c{}', resourceType='Nacos:Naming:v2:ClientData', targetServer='10.9.0.2:8848'}}"
     start = "2022-10-23 07:01:{},000 INFO [DISTRO-START] DistroSyncChangeTask for " + key
     failed = (
@@ -126,7 +126,7 @@ def test_grep_with_folders_and_line_numbers_is_split_by_node(tmp_path: Path) -> 
     ]
 
 
-def test_files_that_were_joined_are_put_in_order_and_what_overlaps_is_refused(tmp_path: Path) -> None:
+def test_joined_files_are_sorted_and_overlapping_ones_are_refused(tmp_path: Path) -> None:
     log = CASES / "23" / "n0" / "protocol-distro.log"
     lines = log.read_text().splitlines(keepends=True)
     joined = tmp_path / "joined" / "n0" / log.name
@@ -181,18 +181,18 @@ def test_an_ejected_connection_is_named_with_the_reason(tmp_path: Path) -> None:
     assert result.troubles[0].place == "remote-digest.log:11"
 
 
-def test_an_ordinary_disconnect_is_nobodys_removal(tmp_path: Path) -> None:
+def test_an_ordinary_disconnect_is_no_removal_by_a_server(tmp_path: Path) -> None:
     result, trace = imported(CASES / "10f", tmp_path)
     assert result.troubles == ()
     assert {(e.kind, e.owned) for e in trace.events} == {(Kind.OBSERVED, None)}
 
 
-def test_a_server_in_1x_mode_says_so_first(tmp_path: Path) -> None:
+def test_a_server_in_1x_mode_is_reported_first(tmp_path: Path) -> None:
     result, _ = imported(CASES / "19", tmp_path)
     assert [each.kind for each in result.troubles] == ["old-mode", "member", "redirect", "reports"]
 
 
-def test_a_change_that_never_arrived_is_said_with_its_calls(tmp_path: Path) -> None:
+def test_a_change_that_never_arrived_is_reported_with_its_calls(tmp_path: Path) -> None:
     result, trace = imported(CASES / "23", tmp_path)
     sentence = (
         "1716170760000_10.0.0.2_40002's change at 10.9.0.1:8848, 360100 ms, never reached 10.9.0.3:8848; 40 calls "
@@ -268,7 +268,7 @@ def test_a_wrapping_of_the_same_records_is_the_same_trace(tmp_path: Path, case: 
     "wrap", [docker, logstash, kubectl, cri, compose, coloured, tomcat, syslog], ids=lambda wrap: wrap.__name__
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_stamp_of_the_server_wins_over_that_of_who_collected_its_lines(
+def test_the_stamp_of_the_server_overrides_that_of_the_collector(
     tmp_path: Path, wrap: Callable[[str, int], str], packed: bool
 ) -> None:
     """Exceptions too: their lines are wrapped each by itself."""
@@ -292,7 +292,7 @@ def test_stamps_that_are_numbers_are_refused(tmp_path: Path) -> None:
         imported(CASES / "fmt" / "epoch", tmp_path)
 
 
-def test_two_directories_of_one_node_are_joined_where_both_say_whose_they_are(tmp_path: Path) -> None:
+def test_two_directories_of_one_node_are_joined_where_both_name_it(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(CASES / "23", logs)
     (logs / "older").mkdir()
@@ -311,7 +311,7 @@ def test_two_directories_of_one_node_are_joined_where_both_say_whose_they_are(tm
     assert len(result.nodes) == 3
 
 
-def test_what_is_kept_of_a_log_does_not_depend_on_the_order_of_its_files(tmp_path: Path) -> None:
+def test_the_import_does_not_depend_on_the_order_of_the_files(tmp_path: Path) -> None:
     """Rotated files in any names: their own stamps say which is older."""
     lines = (CASES / "23" / "n0" / "protocol-distro.log").read_text().splitlines(keepends=True)
     starts = [i for i, line in enumerate(lines) if "DISTRO-START" in line][2::8]

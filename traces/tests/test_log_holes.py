@@ -1,4 +1,4 @@
-"""A rotated file that is missing in the middle: it is noticed and said, and nothing is concluded from what it had."""
+"""A rotated file that is missing in the middle: it is reported, and nothing is concluded from its missing records."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def receives(second: float, client: str, node: str, revision: int = 1) -> str:
 
 
 def beats(first: int, last: int, step: int = 2) -> str:
-    """Records that say nothing of replication."""
+    """Records without a fact of replication."""
     return "".join(stamped(second, "all is well") for second in range(first, last, step))
 
 
@@ -99,7 +99,7 @@ def calls(rotated: Sequence[str]) -> dict[str, str]:
         ),
     ],
 )
-def test_a_number_that_is_missing_between_two_rotated_files_is_said(
+def test_a_number_missing_between_two_rotated_files_is_reported(
     tmp_path: Path, names: tuple[str, ...], gone: str
 ) -> None:
     files = calls(names)
@@ -119,7 +119,7 @@ def whole_spans(found: Imported) -> tuple[object, ...]:
     return read_ndjson(found.path).header.observed.covered  # type: ignore[return-value]
 
 
-def test_a_time_without_records_between_two_files_is_said_if_it_is_longer_than_ever(tmp_path: Path) -> None:
+def test_the_longest_pause_between_two_files_is_reported(tmp_path: Path) -> None:
     first, last = beats(0, 200) + connects(200, C1), connects(900, "c2") + beats(900, 1100)
     files = {"n0/naming-server.log.1": first, "n0/naming-server.log": last}
     found, _ = imported(write(tmp_path / "a", files), tmp_path / "ta")
@@ -180,7 +180,7 @@ def two_nodes(owner: str, other: str) -> dict[str, str]:
     return files
 
 
-def test_a_copy_that_never_came_is_said_although_no_call_failed(tmp_path: Path) -> None:
+def test_a_copy_that_never_came_is_reported_although_no_call_failed(tmp_path: Path) -> None:
     owner = connects(20, C1) + sends(21, C1, B)
     found, _ = imported(write(tmp_path / "a", two_nodes(owner, "")), tmp_path / "ta")
     assert [(each.node, each.text) for each in found.troubles] == [
@@ -191,7 +191,7 @@ def test_a_copy_that_never_came_is_said_although_no_call_failed(tmp_path: Path) 
     assert found.troubles == ()
 
 
-def test_a_copy_that_stays_when_its_client_has_left_is_said(tmp_path: Path) -> None:
+def test_a_copy_that_stays_when_its_client_has_left_is_reported(tmp_path: Path) -> None:
     owner = connects(20, C1) + sends(21, C1, B) + leaves(60, C1)
     copy = receives(21, C1, B) + connects(21, C1)
     found, _ = imported(write(tmp_path / "a", two_nodes(owner, copy)), tmp_path / "ta")
@@ -201,7 +201,7 @@ def test_a_copy_that_stays_when_its_client_has_left_is_said(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("near_miss", ["late", "no log", "missing file", "older"])
-def test_a_copy_is_not_missed_where_it_may_be(tmp_path: Path, near_miss: str) -> None:
+def test_a_copy_that_may_exist_is_not_reported_as_missing(tmp_path: Path, near_miss: str) -> None:
     """A change on its way; a log that was not read, lacks a file, or begins after the client came."""
     at = 290 if near_miss == "late" else 20
     files = two_nodes(connects(at, C1) + sends(at + 1, C1, B), "")

@@ -72,7 +72,7 @@ def test_lines_of_one_node_that_were_collected_are_its_trace(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", WRAPPINGS)
-def test_a_file_with_the_lines_of_all_nodes_is_split_by_who_wrote_them(tmp_path: Path, name: str) -> None:
+def test_a_file_with_the_lines_of_all_nodes_is_split_by_writer(tmp_path: Path, name: str) -> None:
     stream, last = [], ""
     for path, text in lines():
         for number, line in enumerate(text):
@@ -120,7 +120,9 @@ def test_an_afternoon_is_no_morning(tmp_path: Path) -> None:
     [(".1", gzip.compress), (".bz2", bz2.compress), (".1.xz", lzma.compress)],
     ids=["gzip", "bzip2", "xz"],
 )
-def test_a_packed_file_is_known_by_how_it_begins(tmp_path: Path, suffix: str, packed: Callable[[bytes], bytes]) -> None:
+def test_a_packed_file_is_known_by_its_first_bytes(
+    tmp_path: Path, suffix: str, packed: Callable[[bytes], bytes]
+) -> None:
     for name, text in lines():
         path = tmp_path / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +140,7 @@ def test_a_packed_file_is_known_by_how_it_begins(tmp_path: Path, suffix: str, pa
         ("naming-server.log.zst", b"\x28\xb5\x2f\xfd1234", ArchiveError, r"unpack it first \(unzstd\)"),
     ],
 )
-def test_what_cannot_be_unpacked_is_refused_with_the_reason(
+def test_a_file_that_cannot_be_unpacked_is_refused_with_the_reason(
     tmp_path: Path, name: str, content: bytes, error: type[TraceError], reason: str
 ) -> None:
     (tmp_path / "logs").mkdir()
@@ -149,7 +151,7 @@ def test_what_cannot_be_unpacked_is_refused_with_the_reason(
 
 @pytest.mark.parametrize("times", [1, 200])
 def test_a_document_with_many_records_in_it_is_refused_with_the_reason(tmp_path: Path, times: int) -> None:
-    """What the HTTP API of Loki answers; a line longer than 64 KiB is not read to its end."""
+    """An answer of the HTTP API of Loki; a line longer than 64 KiB is not read to its end."""
     text = (LOGS / "n0" / "protocol-distro.log").read_text().splitlines() * times
     values = [[str(number), line] for number, line in enumerate(text)]
     (tmp_path / "loki.log").write_text(

@@ -65,7 +65,7 @@ def events_of(trace: TraceFile) -> list[tuple[object, ...]]:
     )
 
 
-def test_the_owner_and_the_others_tell_of_one_client_from_its_first_to_its_last_moment(tmp_path: Path) -> None:
+def test_owner_and_other_nodes_show_the_whole_life_of_a_client(tmp_path: Path) -> None:
     result, trace = imported(DATA, tmp_path)
     assert dict(result.nodes) == {"n0": A, "n1": B, "n2": C}
     assert states(trace, B, H1) == [
@@ -93,7 +93,7 @@ def without(tmp_path: Path, text: str) -> Path:
     return logs
 
 
-def test_what_revision_a_copy_keeps_is_not_known_before_it_is_seen(tmp_path: Path) -> None:
+def test_the_revision_of_a_copy_is_unknown_until_it_is_logged(tmp_path: Path) -> None:
     """Where no record says that the message held no batch, the copy may have taken its revision."""
     _, trace = imported(without(tmp_path, "BatchInstanceData is null"), tmp_path / "out")
     assert states(trace, C, H1) == [
@@ -120,7 +120,7 @@ def test_whether_a_copy_takes_a_revision_depends_on_the_release(
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "INFO"])
-def test_a_verify_that_differs_says_what_was_asked_and_what_is_held(tmp_path: Path, level: str) -> None:
+def test_a_differing_verify_has_both_revisions(tmp_path: Path, level: str) -> None:
     logs = without(tmp_path, "Receive verify data type" if level == "INFO" else "nowhere")
     _, trace = imported(logs, tmp_path / "out")
     of_c = [e for e in trace.events if (e.node, e.client) == (C, H1)]
@@ -136,13 +136,13 @@ def test_a_verify_that_differs_says_what_was_asked_and_what_is_held(tmp_path: Pa
     assert (read.operation, read.outcome) == ("VERIFY", Outcome.FAIL)
 
 
-def test_a_request_says_which_revision_came_with_it(tmp_path: Path) -> None:
+def test_a_request_has_the_revision_that_it_carries(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     came = [e for e in trace.events if (e.node, e.client, e.kind) == (C, H1, Kind.REQUEST_RECEIVED)]
     assert [e.revision for e in came if e.operation == "CHANGE"] == [-2070715886, -1865251237, -1865251237]
 
 
-def test_what_expired_at_its_owner_says_so(tmp_path: Path) -> None:
+def test_an_expiry_at_its_owner_is_recorded(tmp_path: Path) -> None:
     log = tmp_path / "n0" / "naming-server.log"
     log.parent.mkdir()
     service = "Service{namespace='public', group='DEFAULT_GROUP', name='logsvc', ephemeral=true, revision=7}"
@@ -165,7 +165,7 @@ def test_what_expired_at_its_owner_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("by_beats", "revision"), [(False, None), (True, 11)])
-def test_what_is_asked_of_a_copy_over_http_gives_it_a_revision_that_is_not_logged(
+def test_an_http_request_for_a_copy_gives_it_an_unlogged_revision(
     tmp_path: Path, by_beats: bool, revision: int | None
 ) -> None:
     """As when a node that has loaded is asked to deregister the instance. An expiry leaves the revision (B06)."""
@@ -190,7 +190,7 @@ def test_what_is_asked_of_a_copy_over_http_gives_it_a_revision_that_is_not_logge
     ]
 
 
-def test_both_ends_of_a_call_and_what_it_did_are_one_message(tmp_path: Path) -> None:
+def test_both_ends_of_a_call_and_its_effect_are_one_message(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     first = next(e for e in trace.events if e.kind is Kind.REQUEST_SENT and (e.client, e.peer) == (H1, C))
     assert [(e.node, e.kind, e.peer) for e in trace.events if e.message == first.message] == [
@@ -201,7 +201,7 @@ def test_both_ends_of_a_call_and_what_it_did_are_one_message(tmp_path: Path) -> 
     ]
 
 
-def test_what_a_started_node_loads_comes_with_the_snapshot(tmp_path: Path) -> None:
+def test_clients_loaded_by_a_started_node_have_the_snapshot_as_cause(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     started = next(e.seq for e in trace.events if (e.node, e.kind) == (B, Kind.NODE_STOPPED))
     again = [e for e in trace.events if e.node == B and e.seq >= started]
@@ -232,7 +232,7 @@ def test_a_first_start_is_no_restart_when_members_are_logged_before_it(tmp_path:
     assert [event.kind for event in trace.events] == kinds
 
 
-def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
+def test_the_header_lists_the_facts_that_the_logs_cannot_show(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     observed = trace.header.observed
     assert not observed.lossless
@@ -256,7 +256,7 @@ def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
     assert not any(observed.covers(C, fact) for fact in FACTS)
 
 
-def test_the_header_says_when_the_logs_began_in_their_zone(tmp_path: Path) -> None:
+def test_the_header_has_the_begin_of_the_logs_in_their_zone(tmp_path: Path) -> None:
     zone = timezone(timedelta(hours=8))
     result, trace = imported(DATA, tmp_path, zones=dict.fromkeys(("n0", "n1", "n2"), zone))
     assert (trace.header.began, result.began) == ("2026-11-21T02:51:20.019+08:00",) * 2
@@ -328,7 +328,7 @@ def test_the_events_do_not_depend_on_how_the_logs_were_kept(tmp_path: Path, kept
     assert again.header.observed.values == trace.header.observed.values
 
 
-def test_one_node_in_another_zone_is_brought_into_line(tmp_path: Path) -> None:
+def test_one_node_in_another_zone_is_converted(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path / "as-logged")
     logs = tmp_path / "logs"
     shutil.copytree(DATA, logs)
@@ -367,7 +367,7 @@ def test_a_call_to_a_member_that_is_not_up_was_never_sent(tmp_path: Path) -> Non
     assert result.skipped[NOT_SENT] == 3
 
 
-def test_lines_that_are_passed_over_are_counted_by_reason(tmp_path: Path) -> None:
+def test_skipped_lines_are_counted_by_reason(tmp_path: Path) -> None:
     log = tmp_path / "n0" / "naming-server.log"
     log.parent.mkdir()
     log.write_bytes(
@@ -402,7 +402,7 @@ def test_a_packed_log_that_was_cut_is_read_up_to_the_cut(tmp_path: Path) -> None
     assert (result.events > 0, result.skipped["packed file cut in the middle"]) == (True, 1)
 
 
-def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_files_that_cannot_be_imported_are_refused_in_one_line(tmp_path: Path) -> None:
     def refused(error: type[TraceError], pattern: str, **options: object) -> None:
         with pytest.raises(error, match=pattern):
             import_logs(tmp_path / "logs", tmp_path / "out", **options)  # type: ignore[arg-type]
@@ -434,7 +434,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
 CASES = Path(__file__).parent / "data" / "cases"
 
 
-def test_every_phrase_is_met_or_known_to_be_rare() -> None:
+def test_every_phrase_occurs_or_is_listed_as_rare() -> None:
     text = "\n".join(path.read_text() for logs in (DATA, CASES) for path in logs.rglob("*.*") if path.is_file())
     unmet = {what.value for what, phrase in PHRASES.items() if not re.search(phrase, text, re.MULTILINE)}
     assert unmet == {"health", "call cancelled", "register dropped", "new mode", "overloaded"}
@@ -455,7 +455,7 @@ REAL_LOGS = Path(__file__).parents[3] / "shared" / "real-logs"
 
 @pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the whole logs of real servers are not beside this checkout")
 @pytest.mark.parametrize("release", ["2.0.4", "2.2.4", "2.2.4-debug", "2.3.2"])
-def test_the_trace_of_whole_logs_tells_every_line_of_the_marks_beside_them(tmp_path: Path, release: str) -> None:
+def test_the_trace_of_whole_logs_confirms_every_line_of_marks_txt(tmp_path: Path, release: str) -> None:
     safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from 3.11.4 on
     shutil.unpack_archive(REAL_LOGS / f"nacos-{release}.tar.xz", tmp_path, **safely)
     logs = next(path.parent for path in tmp_path.rglob("marks.txt"))
@@ -492,7 +492,7 @@ def marks_not_in(trace: TraceFile, marks: str, began_ms: int) -> list[str]:
     return [
         line
         for line, before, at in zip(lines, [0, *at_ms], at_ms, strict=False)
-        if not _is_told(trace.events, line[20:], before, at)
+        if not _is_confirmed(trace.events, line[20:], before, at)
     ]
 
 
@@ -500,7 +500,7 @@ SECOND_MS = 1300
 """A mark has the second in which it was set, and what it says was asked for three times a second."""
 
 
-def _is_told(events: tuple[Event, ...], mark: str, before_ms: int, at_ms: int) -> bool:
+def _is_confirmed(events: tuple[Event, ...], mark: str, before_ms: int, at_ms: int) -> bool:
     """`before_ms`: when the mark before it was set, from which "seen", "gone" and "expired" count their seconds."""
 
     def happened(kind: Kind, node: str, client: str | None, first_ms: int, last_ms: int) -> bool:

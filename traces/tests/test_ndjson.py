@@ -29,7 +29,7 @@ def recorder(tmp_path: Path) -> Recorder:
     return Recorder(tmp_path, "r1", profile="strict", target="embedded", nodes=["a", "b"])
 
 
-def test_what_is_recorded_is_read_back(recorder: Recorder) -> None:
+def test_recorded_rows_are_read_back(recorder: Recorder) -> None:
     with recorder:
         written = [
             recorder.record("a", Kind.RUN_STARTED, at_ms=0, detail="strict"),

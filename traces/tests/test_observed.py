@@ -1,4 +1,4 @@
-"""The header says what a recording could show; version 1, which did not, stands for everything."""
+"""The header declares the observed facts of a recording; a header of version 1, without them, stands for all facts."""
 
 import json
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_a_fact_is_covered_where_its_log_was_read_and_as_long_as_it_reaches(tmp_
     assert [observed.covers("b", "owned", *span) for span in asked] == [True, True, True, False, False]
     assert not observed.covers("c", "owned")
     assert not observed.covers("b", "state")
-    # Where nothing is listed, the other fields say it, at all times.
+    # Without listed spans the other fields hold at all times.
     assert [ONE_LOG.covers("b", fact) for fact in ("owned", "revision", "sent", "received", "loads", "state")] == [
         *(True, False, True, True, False, False)
     ]
@@ -97,7 +97,7 @@ def test_version_1_is_read_as_a_recording_of_everything(tmp_path: Path) -> None:
         ({**EVERYTHING.to_json(), "sent": "a->b"}, "observed.sent is missing or of another type"),
     ],
 )
-def test_a_header_of_version_2_says_what_was_observed(observed: object, reason: str) -> None:
+def test_a_header_of_version_2_declares_the_observed_facts(observed: object, reason: str) -> None:
     header = {**version_1(), "version": 2} | ({} if observed is None else {"observed": observed})
     with pytest.raises(NotATraceError, match=reason):
         parse_header(json.dumps(header), "x.ndjson")

@@ -1,4 +1,4 @@
-"""A run seen through windows says the same as the run read whole."""
+"""A run read in windows gives the same as the whole run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_window_is_a_part_of_the_run(trace: Path) -> None:
         assert run.next_of((Kind.NODE_STOPPED,), after=4) is None
 
 
-def test_the_rows_of_a_client_come_with_what_concerns_everybody(trace: Path) -> None:
+def test_the_rows_of_a_client_come_with_the_rows_about_all_clients(trace: Path) -> None:
     with Windows(trace) as run:
         around = run.of_client("c1", 3, 2)
         assert [(event.kind, event.client) for event in around] == [
@@ -61,7 +61,7 @@ def test_the_rows_of_a_client_come_with_what_concerns_everybody(trace: Path) -> 
         ]
 
 
-def test_what_a_node_holds_ends_with_it(trace: Path) -> None:
+def test_the_state_of_a_node_ends_with_it(trace: Path) -> None:
     with Windows(trace) as run:
         assert held(run, 0) == {"a": {"c1": "d0"}, "b": {}}
         assert held(run, 3) == {"a": {"c1": "d1"}, "b": {"c1": "d1", "c2": "e1"}}
