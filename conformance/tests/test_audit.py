@@ -1,4 +1,4 @@
-"""Live members compared: a copy behind a cut link is named, what is on its way is not, over gRPC and over HTTP."""
+"""Live members compared: a copy behind a cut link is named, a change on its way is not, over gRPC and over HTTP."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ async def test_each_change_is_a_line_with_its_time_and_ends_when_it_is_over(tmp_
 
 
 def test_before_the_second_look_no_count_is_written() -> None:
-    """An alert must not take what is not known for zero."""
+    """An alert must not take an unknown count for zero."""
     once = Audited((Reading("a:1", "snapshot", {}), Reading("b:1", "snapshot", {})), 0, (), 1)
     names = {line.split("{")[0].split(" ")[0] for line in metrics(once, 3, THEN).splitlines() if line[0] != "#"}
     assert not any("diverged" in name or "disagreement" in name for name in names)

@@ -141,7 +141,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
 def test_a_users_mistake_is_one_line_and_exit_code_2(
     call: Call, arguments: tuple[str, ...], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "local_session", None)  # Spark takes seconds to start, and is not needed to say so
+    monkeypatch.setattr(session, "local_session", None)  # Spark takes seconds to start, and this error does not need it
     ran = call(*arguments)
     assert ran.returncode == 2, ran.stderr
     assert complaint in ran.stderr
@@ -595,7 +595,7 @@ def jvms(session: int) -> list[int]:
 def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path: Path) -> None:
     with Recorder(tmp_path, "run", profile="strict", target="embedded"):
         pass
-    # A shell lets what it starts in the background ignore interrupts, these tests too.
+    # A process that a shell starts in the background ignores interrupts, these tests too.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     command = [*COMMAND[:-1], heeding + COMMAND[-1], "check", str(tmp_path), "--engine", "spark"]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as checking:

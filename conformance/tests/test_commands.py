@@ -28,7 +28,7 @@ from distro_model.bounded.bounds import Bounds
 
 
 class Called(EmbeddedTarget):
-    """A node under another name, which says itself of what release it is."""
+    """A node under another name, which reports its release itself."""
 
     def __init__(self, spec: str, profile: str) -> None:
         super().__init__("strict")

@@ -1,4 +1,4 @@
-"""The differential test: that it sees differences, that it is quiet where there are none, and what it says of 2.2.4.
+"""The differential test: it reports differences, reports none where there are none, and has the listed ones of 2.2.4.
 
 Other releases are run by hand, with the same command. The run against a real server is reported as inconclusive,
 with the reason, where there is no Java and where Maven cannot fetch the release.

@@ -1,4 +1,4 @@
-"""Drivers say the same of the same run; what one cannot do makes a run inconclusive, with its sentence."""
+"""Drivers give the same result for the same run; a missing ability makes a run inconclusive, with its sentence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ expect within 40s: b loads from a
 
 @pytest.fixture
 def in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Embedded nodes that, like real servers, have a clock of their own and say nothing about themselves."""
+    """Embedded nodes that, like real servers, have a clock of their own and report nothing about themselves."""
 
     def embedded(_: str, wishes: Wishes) -> Resolved:
         return Resolved(EmbeddedCluster(recorder=wishes.recorder, real_time=True), "nacos-2.2.4")

@@ -17,7 +17,7 @@ import pytest
 from programs import COMMAND
 
 BEGUN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-"""A shell lets what it starts in the background ignore interrupts, these tests too."""
+"""A process that a shell starts in the background ignores interrupts, these tests too."""
 MODULE = "from distro_conformance.__main__ import main; main()"
 WORD = "distrocheck: interrupted\n"
 
@@ -82,7 +82,7 @@ def test_processes_that_walk_say_nothing(tmp_path: Path, after_s: float) -> None
 
 
 UNDISTURBED = "import distro_conformance.cli.options as each; each.require_free_machine = lambda: None; "
-"""However busy the machine is: what the run comes to is of no interest."""
+"""However busy the machine is: the result of the run does not matter."""
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_second_cause_is_news_however_much_longer_it_takes():
 @pytest.mark.slow  # that an entry is needed concerns the list; that it excuses no more is in the tests above
 @pytest.mark.parametrize("bug", ["B24", "B27"])
 def test_each_of_two_causes_is_needed(bug):
-    """Repaired alone, neither ends what both break: the entry of the other is no luxury."""
+    """The repair of one of them alone does not end the violation: both entries are needed."""
     profile = PROFILES["nacos-2.3.2"]
     for defect in DEFECTS.values():
         if defect.id != bug and defect.breaks_in(profile.name):

@@ -1,4 +1,4 @@
-"""A known failure excuses its symptom, clause by clause: what differs from it in one clause is a violation.
+"""A known failure excuses its symptom, clause by clause: a run that differs from it in one clause is a violation.
 
 The symptoms are observed on nodes that have the defect (`test_node_conformance`); here are their near misses.
 """
@@ -195,7 +195,7 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
         "another revision is not confirmed": ({"other": True}, "B02: every revision is confirmed"),
     },
 }
-"""For each clause of a symptom, by its sentence: what is observed instead, and what that would be."""
+"""For each clause of a symptom, by its sentence: the other observation, and the violation that it is."""
 
 
 def violation(requirement: str, observed: dict[str, object]) -> Finding:

@@ -81,7 +81,7 @@ async def test_a_run_that_left_the_model_is_repaired_before_its_recording_ends()
 
 @pytest.mark.wire
 def test_a_change_taken_back_within_the_time_of_a_push_is_not_pushed_yet() -> None:
-    """Node c has a new registration, loads what is older, and is repaired half a second before it is looked at."""
+    """Node c has a new registration, loads an older state, and is repaired half a second before it is read."""
     scenario = parse(
         """
         nodes a b c
@@ -264,7 +264,7 @@ def test_the_model_is_never_the_one_that_is_broken() -> None:
 
 
 @pytest.mark.wire
-@pytest.mark.slow  # it measures; what it drives is tested here
+@pytest.mark.slow  # it measures; its driver is tested here
 def test_the_benchmark_prints_what_it_promises() -> None:
     ran = executed(sys.executable, ROOT / "bench" / "lockstep.py", "--json", "--quick", "--runs", "1", check=True)
     document = json.loads(ran.stdout)
@@ -418,7 +418,7 @@ def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypat
 
 @pytest.mark.parametrize("seed", range(8))
 def test_held_requests_arrive_in_their_order(seed: int) -> None:
-    """In whatever order the wire hands over what is on its way at once."""
+    """In any order in which the wire delivers the requests that are on their way at once."""
     with Lockstep(("a", "b"), "nacos-2.2.4", wire=Wire(seed=seed)) as lockstep:
         for action in (
             Advance(3_999),

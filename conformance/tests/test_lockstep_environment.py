@@ -90,7 +90,7 @@ advance 1100ms
 expect model agrees
 """
 ROUND = """
-# A load asks those who were members when its round began.
+# A load asks the nodes that were members when its round began.
 nodes a b c
 members b: a b
 crash b
@@ -102,7 +102,7 @@ expect b loads from a
 expect model agrees
 """
 REFUSALS = """
-# c refuses for 40 s whatever a asks, and is repaired when it does so no longer.
+# c refuses every request of a for 40 s, and is repaired when it accepts them again.
 nodes a b c
 connect c1 a
 register c1 web 10.0.0.1:80
@@ -382,8 +382,8 @@ expect model agrees
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.3.2", "nacos-3.0.3"])
 def test_an_instance_that_is_registered_by_version_2_has_no_id_and_so_is_another(profile: str) -> None:
-    """Who misses the CHANGE to it fails the verify, and up to 2.2.4 does not see that its cluster changes. Version 3 of
-    the API gives it one."""
+    """A node that misses the CHANGE to it fails the verify, and up to 2.2.4 does not see that its cluster changes.
+    Version 3 of the API gives it one."""
     assert_scenario(BY_V2, profile=profile, target="embedded")
 
 
@@ -416,7 +416,7 @@ expect model agrees
 """
 
 LOADED_IN_AN_INSTANT = """
-# What b has loaded when it stops waiting for a it verifies in the same instant.
+# b stops waiting for a and verifies the loaded clients in the same instant.
 profile nacos-2.2.4
 nodes a b c
 drop b->a SNAPSHOT
@@ -438,7 +438,7 @@ def test_clients_of_the_http_api_live_through_crashes_and_cuts_as_in_the_model(t
 
 
 UNKNOWN_SERVICE = """
-# What the owner is asked of a service that it does not know renews nothing, not even the lease of the client.
+# A request to the owner about a service that it does not know renews nothing, not even the lease of the client.
 profile nacos-2.2.4
 nodes a b c
 {before}

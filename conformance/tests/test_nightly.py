@@ -1,4 +1,4 @@
-"""Jobs of `make nightly`: which are due, what is reported of each, and when a soak reports growth."""
+"""Jobs of `make nightly`: the due ones, their reports, and the growth that a soak reports."""
 
 from __future__ import annotations
 

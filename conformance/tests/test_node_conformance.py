@@ -1,4 +1,4 @@
-"""The requirements on the reference node: what it must satisfy, profile by profile, and how a run ends."""
+"""The requirements on the reference node: those of each profile, and the end of a run."""
 
 from __future__ import annotations
 

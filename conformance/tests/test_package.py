@@ -32,7 +32,7 @@ from distro_conformance.targets.ports import free_base_ports
 BASE_MB_MAX = 80
 DONE_WITHOUT = {
     "uvloop",  # a faster loop where it is
-    "pytest",  # who uses the plugin has it
+    "pytest",  # users of the plugin have it
     "v2",  # the official SDK, in the program that tries it
     "llvmlite",  # comes with numba, after which alone it is imported
 }

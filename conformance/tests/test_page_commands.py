@@ -81,7 +81,7 @@ def refused(text: str) -> Iterator[str]:
         try:
             understood(words)
         except typer._click.exceptions.MissingParameter as error:
-            if words in commands:  # a sentence may leave out what stands above it
+            if words in commands:  # a sentence may leave out the words above it
                 yield f"{shlex.join(words)}: {error}"
         except (typer._click.exceptions.UsageError, LookupError) as error:
             yield f"{shlex.join(words)}: {error}"

@@ -1,4 +1,4 @@
-"""Any server as a process: what its description may say, and what is seen of one that starts in its own way.
+"""Any server as a process: its description, and the start of a server that starts in its own way.
 
 A toy in Go, and processes that are killed and paused, are on the page "Test your own server", which is executed.
 """
@@ -125,7 +125,7 @@ def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
 def test_a_server_of_a_release_that_is_not_known_here_is_judged_as_the_last_one(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options, "require_free_machine", lambda: None)  # what it comes to is of no interest
+    monkeypatch.setattr(options, "require_free_machine", lambda: None)  # its result does not matter
     described = tmp_path / "server.toml"
     described.write_text(SERVE.read_text().replace("nacos-2.2.4", "nacos-3.1.7-vendor.2"))
     ran = call("test", "node", "--target", f"process:{described}", "--requirement", "DISTRO-SYNC-001")

@@ -1,4 +1,4 @@
-"""The protocol reference: every citation leads somewhere, and what is missing has a reason."""
+"""The protocol reference: every citation has a target, and each missing statement has a reason."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Sick:
     lost = {effect.message: effect for effect in effects(trace.events)}
     for message, effect in lost.items():
         record_without(effect, trace, directory, message)
-    # Who acknowledged what it does not have breaks INV-ACK too; here it is about who holds what.
+    # A node that acknowledged a change it does not hold breaks INV-ACK too; this test is about copies.
     return Sick(lost, check(Local(directory), invariants=["INV-CONV", "INV-OWNER", "INV-REV"]))
 
 

@@ -1,4 +1,4 @@
-"""Real child processes: what must not be left behind, and what a user reads when a start cannot succeed.
+"""Real child processes: none may be left behind, and a start that fails has a readable error.
 
 The runs against a started Nacos are made by `distrocheck gate --target nacos:2.2.4`; here is what surrounds them.
 """

@@ -1,4 +1,4 @@
-"""The same text on the model and on nodes: what one of them does, the other does too."""
+"""The same text on the model and on nodes: both do the same."""
 
 from __future__ import annotations
 

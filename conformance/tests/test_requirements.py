@@ -1,4 +1,4 @@
-"""The table of requirements, to whom one applies, and what a list of known failures does to a verdict."""
+"""The table of requirements, the nodes to which one applies, and the effect of known failures on a verdict."""
 
 from __future__ import annotations
 

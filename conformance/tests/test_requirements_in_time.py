@@ -1,4 +1,4 @@
-"""Requirements and time: what a check assumes of the kit's own pace, and that none compares times by itself."""
+"""Requirements and time: the assumptions of a check about the kit's own pace; no check compares times itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of scenarios: what is printed is read back, and what is wrong is named with its line."""
+"""The grammar of scenarios: printed text is read back, and an error is named with its line."""
 
 from __future__ import annotations
 

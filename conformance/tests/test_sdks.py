@@ -1,4 +1,4 @@
-"""The official SDKs on reference nodes, and what the table says when a node or a machine does not do its part.
+"""The official SDKs on reference nodes, and the table for a node that misbehaves or a machine that lacks a tool.
 
 Each SDK has a cluster of its own, and all run side by side: most of their time is waiting. An SDK that this machine
 cannot fetch is reported with the reason; the Python SDK comes with the test extra, so it is always there.
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.wire
 GRPC_SDKS = ("python", "java2", "go")
 HTTP_SDKS = ("java1", "node")
 FOR_HTTP = ("register", "subscribe", "deregister", "login", "kill-client")
-"""A killed node takes a minute, since what must not happen is waited for."""
+"""A killed node takes a minute, since the test waits for an event that must not happen."""
 
 
 @pytest.fixture(scope="module")

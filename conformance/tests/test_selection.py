@@ -1,4 +1,4 @@
-"""Which requirements are judged: what the user names, what the server has, and what can be observed of it."""
+"""Which requirements are judged: the named ones, by the features of the server and its observability."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Lacking(EmbeddedTarget):
 
 
 async def test_a_requirement_whose_feature_the_server_lacks_does_not_apply() -> None:
-    """A near miss: what needs none of them is judged."""
+    """A near miss: a requirement that needs none of them is judged."""
     ids = ["DISTRO-BATCH-001", "DISTRO-HOLDER-001", "DISTRO-IPPORT-001", "DISTRO-REGISTER-001"]
     findings = await run_requirements(Lacking("nacos-2.2.4"), ids)
     assert {each.about: each.judgement for each in findings} == {

@@ -1,4 +1,4 @@
-"""A failing run is made small on the action language: what changes nothing goes, waits are joined, nodes left out."""
+"""A failing run is shrunk on the action language: steps without effect are removed, waits joined, nodes left out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_lost_change_that_verify_does_not_see_takes_five_steps_on_the_model() 
 
 
 def test_five_actions_on_a_held_link_shrink_to_one_lost_change() -> None:
-    """As random walks come upon it, and as none of the actions can be left out."""
+    """A run as random walks find it; none of its actions can be left out."""
     held: Sequence[Action] = (
         Hold("a", "b", True),
         Connect("c1", "a"),

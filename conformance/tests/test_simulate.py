@@ -1,4 +1,4 @@
-"""Simulation: it does what the model allows, its traces are whole, and what is wrong in them is found."""
+"""Simulation: it does what the model allows, its traces are whole, and defects in them are found."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def watched(**how: bool) -> tuple[Slack, Counted]:
         (0, 2_000, {1: 900, 2: 900}, 0),  # the server keeps both busy by itself, and waits for itself
         (200, 1_800, {1: 900, 2: 900}, 200),  # others did too: no more than they used
         (0, 100, dict(zip(range(100), repeat(300), strict=False)), 0),  # many threads, and no other program
-        (2_000, 0, {1: 15}, 0),  # what a machine at leisure takes too
+        (2_000, 0, {1: 15}, 0),  # an idle machine takes this too
     ],
 )
 def test_a_server_waits_for_others_and_not_for_itself(

@@ -79,7 +79,7 @@ def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
 
 
 def test_a_server_of_3x_is_started_by_its_own_main_class_and_shows_an_identity(tmp_path: Path) -> None:
-    """A build of a release is that release, whatever stands behind its number."""
+    """A build of a release is that release; the text after its number is ignored."""
     (tmp_path / "nacos-naming-3.1.0-SNAPSHOT.jar").touch()
     directory, release = release_and_jars(str(tmp_path))
     assert directory == tmp_path

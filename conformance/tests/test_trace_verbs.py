@@ -74,7 +74,7 @@ def test_export_writes_a_file_and_says_which(
 def test_a_scenario_calls_servers_and_clients_by_names_that_it_can_say(
     call: Call, imported: tuple[Path, dict[str, Any]]
 ) -> None:
-    """Clients of the HTTP API are left out: they live by beats, of which logs say nothing."""
+    """Clients of the HTTP API are left out: they live by beats, which logs do not show."""
     text = call("export", str(imported[0]), "--to", "scenario").stdout
     scenario = parse(text)
     assert (scenario.profile, scenario.nodes) == ("nacos-2.2.4", ("a", "b", "c"))

@@ -1,4 +1,4 @@
-"""Two wires for embedded nodes: memory repeats itself byte for byte, and what is broken in gRPC is found over gRPC."""
+"""Two wires for embedded nodes: memory repeats itself byte for byte, and a defect of gRPC is found over gRPC."""
 
 from __future__ import annotations
 

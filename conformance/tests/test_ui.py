@@ -1,4 +1,4 @@
-"""The explorer in the browser: what a walk shows, who may click, and that a person gets from a click to a bug."""
+"""The explorer in the browser: the display of a walk, the access control, and the way from a click to a bug."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class TestRecorded:
             assert ended is not None
             last = run.go(ended - 1)
             contents = {line.rpartition(" ")[2] for part in last.nodes() for line, _ in part.lines}
-            assert len(contents) == 2  # what was lost makes the copies differ
+            assert len(contents) == 2  # the lost message makes the copies differ
             assert all(not part.lines for part in run.go(0).nodes())
 
     def test_a_trace_is_opened_where_it_lies_and_its_faults_are_found(self) -> None:

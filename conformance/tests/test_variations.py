@@ -1,4 +1,4 @@
-"""The table of requirements and variations: no cell is empty, and what a cell names exists."""
+"""The table of requirements and variations: no cell is empty, and each name in a cell exists."""
 
 from __future__ import annotations
 

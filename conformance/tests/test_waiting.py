@@ -1,4 +1,4 @@
-"""Waiting: what is in time, late, missed, and what the machine leaves open."""
+"""Waiting: results in time, late, missed, and left open because of the machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool
 @pytest.mark.parametrize(
     ("takes", "there_ms", "came"),
     [
-        (0, 1_500, Came.IN_TIME),  # what a machine at leisure is late is part of the bound
+        (0, 1_500, Came.IN_TIME),  # the delay of an idle machine is part of the bound
         (0, 1_600, Came.MISSED),
         (50, 1_500, Came.IN_TIME),
         (50, 2_500, Came.OPEN),  # 1,000 ms late, and the machine took 1,250

@@ -1,4 +1,4 @@
-"""A client of the HTTP API that shares nothing with the node: what was asked, and the bare answer."""
+"""A client of the HTTP API that shares no code with the node: the request, and the bare answer."""
 
 from __future__ import annotations
 

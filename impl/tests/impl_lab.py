@@ -72,7 +72,7 @@ class RawClient:
         self.acknowledges = False
         """Whether it answers pushes by itself."""
         self.reads = asyncio.Event()
-        """Cleared, the client leaves alone what comes after the next message on its stream."""
+        """Cleared, the client reads no message after the next one on its stream."""
         self.reads.set()
         self.id = ""
 
@@ -110,7 +110,7 @@ class RawClient:
         await self.say_bytes(encode(type_name, body).SerializeToString())
 
     async def say_bytes(self, serialized: bytes) -> None:
-        """Write on the stream what need not be a Payload."""
+        """Write bytes on the stream; they need not be a Payload."""
         await self._stream.write(serialized)
 
     async def ask(self, type_name: str, body: Json) -> Message:

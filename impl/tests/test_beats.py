@@ -1,4 +1,4 @@
-"""Beats of ip:port clients, and what happens without them (docs/protocol #lease-copies)."""
+"""Beats of ip:port clients, and the expiry without them (docs/protocol #lease-copies)."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ async def test_an_operator_reduces_the_clients_of_a_node(lab: Lab, profile: Prof
 async def test_from_2_3_on_members_count_for_a_reload_and_0_asks_no_client(
     lab: Lab, count: str, resets_sent: int
 ) -> None:
-    """Three clients and two members: what is beyond the count is taken from the clients."""
+    """Three clients and two members: the connections beyond the count are taken from the clients."""
     node, clock = await lab.node(profile=NACOS_2_3_2)
     clients = [await lab.naming(node) for _ in range(3)]
     members = [await lab.member(node) for _ in range(2)]

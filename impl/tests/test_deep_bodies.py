@@ -72,7 +72,7 @@ class Ring:
 
 @pytest.fixture
 def collector() -> Iterator[None]:
-    """Has only to do with what the test makes."""
+    """Concerns only the objects of the test."""
     usual = gc.get_threshold()
     gc.collect()
     gc.freeze()

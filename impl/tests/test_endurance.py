@@ -75,7 +75,7 @@ async def test_nothing_is_left_of_clients_that_abused_a_node(lab: Lab, caplog: p
     lab.forget_clients()
     await clock.advance(200_000)  # the memory of deleted clients ends with a lease
     assert living(Connection, Client) == before
-    for _ in range(200):  # gRPC ends the streams of who has gone in its own, real time
+    for _ in range(200):  # gRPC ends the streams of disconnected clients in its own, real time
         if len(asyncio.all_tasks()) <= tasks:
             break
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A peer that hangs, and a wire that swallows: what a node does about a connection on which nothing is answered."""
+"""A peer that hangs, and a wire that swallows: how a node handles a connection without answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_member_that_hangs_does_not_stay_up_and_is_back_when_it_answers(
     run.link(0, 1).mute = True
     await run.clock.advance(10_000)
     assert state() is MemberState.UP  # time-outs alone change nothing
-    run.link(1, 0).cut = True  # else its own reports keep it up
+    run.link(1, 0).cut = True  # otherwise its own reports keep it up
     await run.clock.advance(40_000)
     assert state() is MemberState.DOWN
     run.link(0, 1).mute = run.link(1, 0).cut = False

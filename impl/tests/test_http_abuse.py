@@ -172,7 +172,7 @@ async def test_a_body_that_is_not_what_it_claims_to_be_is_refused(lab: Lab) -> N
 
 
 async def _ask_all(asked: list[Any]) -> None:
-    """No answer of a healthy cluster is a 500, and what was registered can be replicated and listed."""
+    """No answer of a healthy cluster is a 500, and registered instances can be replicated and listed."""
     lab = Lab()
     try:
         run = await lab.cluster(size=2)

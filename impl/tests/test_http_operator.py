@@ -1,4 +1,4 @@
-"""What operators, and clients that look for a healthy server, ask over HTTP (docs/protocol #http-v1 and
+"""Requests of operators, and of clients that look for a healthy server, over HTTP (docs/protocol #http-v1 and
 #http-admin)."""
 
 from __future__ import annotations

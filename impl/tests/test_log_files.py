@@ -1,4 +1,4 @@
-"""The files that a real server writes: the same lines in the same files, so that what reads one reads the other.
+"""The files that a real server writes: the same lines in the same files, so that one reader can read both.
 
 The lines of a real 2.2.4 cluster are those of traces/tests/data; what is compared is their wording, without the values.
 """

@@ -1,4 +1,4 @@
-"""Member reports in both directions and what they make of a member's state (docs/protocol #member-report)."""
+"""Member reports in both directions and their effect on a member's state (docs/protocol #member-report)."""
 
 from __future__ import annotations
 

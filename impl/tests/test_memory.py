@@ -37,6 +37,6 @@ async def test_a_sync_that_is_not_answered_yet_holds_no_instances_beside_those_o
     run.link(0, 1).unanswered.add("CHANGE")
     await run.clock.advance(1_100)
     assert run.links.operations(client.id) == ["CHANGE"]
-    gc.collect()  # of what other tests left behind
+    gc.collect()  # of objects that other tests left behind
     held = [each for each in gc.get_objects() if isinstance(each, dict) and "metadataId" in each]
     assert held == []

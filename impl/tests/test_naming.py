@@ -73,7 +73,7 @@ async def test_a_subscriber_is_pushed_half_a_second_after_a_change_with_growing_
 
 
 async def test_a_change_is_newer_than_what_was_before_it_in_the_same_instant(lab: Lab) -> None:
-    """The Python SDK drops what is not newer than what it has."""
+    """The Python SDK drops a list that is not newer than its own."""
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
     times = []

@@ -1,4 +1,4 @@
-"""The counters of Distro: what was sent, what came back, how long the load took (docs/protocol #log-lines)."""
+"""The counters of Distro: requests, answers, the duration of the load (docs/protocol #log-lines)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nacos' configuration keys: what a file of them says, what comes of it, and what is refused by name."""
+"""Nacos' configuration keys: a file of them, the resulting profile, and the keys that are refused."""
 
 from __future__ import annotations
 

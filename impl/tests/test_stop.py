@@ -1,4 +1,4 @@
-"""How a node ends when it is asked to: what its clients and the other members notice."""
+"""The orderly end of a node, as its clients and the other members observe it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One small language for all tests of the timed model: a cluster that is up, and what happens to it.
+"""One small language for all tests of the timed model: a cluster that is up, and actions on it.
 
 pytest imports test modules without making their directory importable (import mode `importlib`), so what several of
 them use, as `mazes.py`, is put on the path here.

@@ -1,4 +1,4 @@
-"""Do the steps of a transition fit? What a step reads is held against what was written under that name before it.
+"""Checks that the steps of a transition fit: a step reads values of the type that an earlier one wrote under that name.
 
 Type checkers cannot see it, because the registers are names. A step that reads a node as running where an earlier one
 may have left it down misses a guard; that is found here too.

@@ -118,7 +118,7 @@ class TestLease:
         ],
     )
     def test_b23_after_a_pause_every_lease_begins_again_in_strict(self, profile, gap_ms, survives):
-        """Two periods and more without a check: the node was suspended, and what would have renewed is waiting."""
+        """Two periods and more without a check: the node was suspended, and the renewing requests are waiting."""
         copy = Client("c1", False, 1, (("web", WEB_1),), renewed_ms=0)
         native = Client("c2", True, 1, (), renewed_ms=0)
         node = fresh_node("b", ["a"], 0).with_client(copy).with_client(native)
@@ -188,7 +188,7 @@ class TestLoad:
 
 
 class TestNativeClientsAndPeers:
-    """B01, B41: what a peer may do to a client that is connected here."""
+    """B01, B41: the requests of a peer about a client that is connected here."""
 
     node = fresh_node("a", ["b", "c"], 0).with_client(Client("c1", True, 2, (("web", WEB_2),), 0))
 

@@ -1,4 +1,4 @@
-"""Every reachable situation of small clusters: counts, what holds, and what each broken profile breaks."""
+"""Every reachable state of small clusters: counts, properties that hold, and the violations of each broken profile."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class TestCounterexample:
         assert [action for action in as_timed(run, profile).actions if isinstance(action, LoseReply)]
 
     def test_a_caller_of_a_node_that_crashes_fails_at_once(self):
-        """In the search it may wait; what is found without that has times, and the rest has a reason."""
+        """In the search it may wait; counterexamples without that wait have times, the others have a reason."""
         mutant = with_mutant(STRICT, "B33")
         run = explore(MUTANTS["B33"].bounds, mutant, [property_named("INV-INIT")]).results[0].counterexample
         assert "finds no connection" not in str(run)

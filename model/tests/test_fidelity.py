@@ -94,10 +94,10 @@ class TestReports:
 
 
 class TestDefectsOfReleases:
-    """B05 and B32 are what releases do, not only what mutants do."""
+    """B05 and B32 are in releases, not only in mutants."""
 
     def test_every_release_reads_and_applies_in_parts(self):
-        """#receive-torn, #sync-torn: and a search that looks at the parts finds what comes of it."""
+        """#receive-torn, #sync-torn: and a search over the parts finds the consequence."""
         releases = [PROFILES[each.name] for each in RELEASES]
         assert all(each.has(torn.on_change) and each.has(torn.on_task_due) for each in releases)
         bounds = Bounds(torn=1, drops=0, max_states=5_000)

@@ -1,4 +1,4 @@
-"""Connections between nodes that break silently, and what makes a node test and replace them."""
+"""Connections between nodes that break silently, and the events after which a node tests and replaces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one `strict`: what a node remembers of a change of an ip:port client until every peer has acknowledged it."""
+"""The one `strict`: a node's record of a change of an ip:port client until every peer has acknowledged it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_release_remembers_nothing_of_what_peers_have_acknowledged(release: st
     assert profile.has(members.not_handed_over)
 
 
-# What each part of it is for, by a search that finds what is broken without it
+# The purpose of each part of it: a search finds the violation without it
 
 
 @instead_of(ip_clients.is_not_superseded)
@@ -134,7 +134,7 @@ def test_it_is_accepted_here_until_a_peer_sends_another_content(content, accepte
 
 
 def test_a_copy_that_ends_without_its_owner_is_not_deleted_elsewhere() -> None:
-    """Its owner has not verified it for a lease: what was accepted here once says nothing any more."""
+    """Its owner has not verified it for a lease: the change accepted here counts no longer."""
     node = receive.deleted(holder(unacknowledged=True), OF_B, 0, STRICT)
     assert (node.client(OF_B), node.unacknowledged, node.tasks) == (None, (), ())
 

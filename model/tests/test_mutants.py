@@ -31,7 +31,7 @@ LATE = {
     *("load-exception-no-retry", "m-ipport-verify-no-beat-renew", "m-load-waits-for-down"),
     *("m-verify-only-if-all-up", "m-no-lease-ends", "m-verifies-copies"),
 }
-"""What these break is found after thousands of states, a minute together; that they change something is in
+"""Their violations are found after thousands of states, a minute together; their effect is tested in
 test_mutant_modes."""
 
 

@@ -1,4 +1,4 @@
-"""A node seen from outside in real time: how much a busy machine makes later, and what that excuses."""
+"""A node seen from outside in real time: the delays of a busy machine, and the differences that they excuse."""
 
 from __future__ import annotations
 

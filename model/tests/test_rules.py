@@ -1,4 +1,4 @@
-"""Rules: what they are called, what replaces them, and which of their guards a rejection names."""
+"""Rules: their names, their replacements, and the guards that a rejection names."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_nothing_depends_on_the_space_that_tables_have(system):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_the_set_of_known_states_grows(exact):
-    """280,000 states: more than four times what the set begins with."""
+    """280,000 states: more than four times the initial size of the set."""
     found = search(moving(12, 3), Limits(max_states=280_000), exact=exact)
     assert found.stopped is Stopped.MAX_STATES
     assert found.distinct_states > 4 * known.FIRST_SLOTS
@@ -473,7 +473,7 @@ def test_threads_are_counted_from_one():
 
 def test_the_memory_of_a_search_is_counted_with_the_values_in_its_tables():
     system = bounded_cluster(Bounds(changes=3, crashes=1), STRICT)
-    search(system)  # what is made once for all searches is not meant
+    search(system)  # objects made once for all searches do not count
     tracemalloc.start()
     try:
         running = engine._Engine(system, Limits(), never_stop, exact=False, threads=1, spill=None)

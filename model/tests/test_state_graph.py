@@ -1,4 +1,4 @@
-"""The state graph has what the readable search counts, in the order of `transitions`, and can be drawn."""
+"""The state graph has the rows that the readable search counts, in the order of `transitions`, and can be drawn."""
 
 from __future__ import annotations
 

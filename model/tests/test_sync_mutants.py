@@ -1,4 +1,4 @@
-"""Replication, leases and loads, broken one by one: every mutant is noticed, and what is only nearly broken is not."""
+"""Replication, leases and loads, broken one by one: every mutant is noticed, and a near miss is not."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_client_has_one_to_three_services(services):
 
 
 class TestAFreshChangeIsNotLate:
-    """INV-DELAY: whatever changes a client is announced after the sync delay, not after the delay of a queued retry."""
+    """INV-DELAY: every change of a client is announced after the sync delay, not after the delay of a queued retry."""
 
     LOST = Bounds(changes=0, drops=1, swallows=0, retry_waits=1)
 
