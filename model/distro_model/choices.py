@@ -1,4 +1,4 @@
-"""The action on a clock of each choice of the search, or that it comes by itself in its time."""
+"""The action on a clock of each choice of the search, or that it is automatic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from distro_model.transitions import (
 )
 
 BY_A_LEASE = (LeaseCheckRuns, BeatCheckRuns, Lapses, ChecksConnections, EndsConnectionCheck)
-"""Choices that come within minutes, the time unit of silences."""
+"""Automatic choices that come within minutes, the time unit of silences."""
 
 BY_THEMSELVES = (TaskRuns, VerifyRuns, LoadRuns, TimesOut, Fails, AnnounceRuns, PeriodPasses, *BY_A_LEASE)
 
@@ -46,7 +46,7 @@ class NoActionError(ValueError):
 
 
 def action_of(choice: Transition) -> Action:
-    """The action of a choice that does not come by itself. Raises NoActionError."""
+    """The action of a choice that is not automatic. Raises NoActionError."""
     if isinstance(choice, Action):
         return choice
     match choice:

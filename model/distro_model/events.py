@@ -363,7 +363,7 @@ class Reply:
 
 @value(frozen=True, slots=True)
 class Forward:
-    """An HTTP request goes on to the node that is believed to own the client; its answer is relayed."""
+    """An HTTP request is forwarded to the node that is believed to own the client; its answer is relayed."""
 
     target: str
 

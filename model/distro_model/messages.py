@@ -13,9 +13,9 @@ from typing import ClassVar
 from distro_model.value import value
 
 Content = tuple[tuple[str, str], ...]
-"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`, except that
+"""The content of a client: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`, except that
 it begins with its address, and that a word `cluster=…` in it names its cluster. A batch is published as one text
-(`batch_of`), since it is one entry of its client as a single instance is (docs/protocol #naming-requests)."""
+(`batch_of`), since it is one entry of its client like a single instance (docs/protocol #naming-requests)."""
 
 BATCH = "batch of "
 AND = " and "

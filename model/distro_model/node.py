@@ -31,7 +31,7 @@ class Client:
     content: Content
     renewed_ms: int  # start of the running lease; means nothing for a native client
     beats: tuple[tuple[str, int], ...] = ()
-    """Of an ip:port client: pairs (service, time of the last beat in ms)."""
+    """Ip:port clients only: pairs (service, time of the last beat in ms)."""
     watched: bool = True
     """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
     turn_ms: int = 0
@@ -128,7 +128,7 @@ class Unacknowledged:
 
 @value(frozen=True, slots=True)
 class NodeState:
-    """One running node. A node that is down has no state at all: everything is in memory."""
+    """One running node. A node that is down has no state: everything is in memory."""
 
     name: str
     others: tuple[str, ...]  # the other members, ascending

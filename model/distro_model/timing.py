@@ -273,7 +273,7 @@ class _Search:
         return f"{' and '.join(others)} would be different"
 
 
-# What can be compared
+# Comparable states
 
 
 def shown_by(state: ClusterState) -> Shown:

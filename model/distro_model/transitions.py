@@ -97,7 +97,7 @@ class AtClient:
 
 
 class Answers(AtClient):
-    does = "gives a sign of life"
+    does = "answers a probe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class StartsRequest(InsideNode):
 
 
 class FinishesRequest(InsideNode):
-    does = "goes on with the request"
+    does = "continues the request"
 
 
 class AnswersEarly(InsideNode):
@@ -346,7 +346,7 @@ class HttpEnds:
     request: HttpReceived
 
     def __str__(self) -> str:
-        return f"{self.node} goes on with the request in which {_asked(self.request)}"
+        return f"{self.node} continues the request in which {_asked(self.request)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class TestRenewal:
         found = self.found(FAIL, 5000)
         assert (found.property_id, found.what) == (
             "INV-RENEW",
-            "b refused VERIFY c1 revision 2, and renewed c1 all the same",
+            "b refused VERIFY c1 revision 2, and renewed c1 nevertheless",
         )
 
     @pytest.mark.parametrize(("answer", "renewed_ms"), [(FAIL, 0), (SUCCESS, 5000)])

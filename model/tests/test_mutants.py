@@ -105,7 +105,7 @@ def test_a_mutant_is_noticed_by_these_properties_alone(mutant):
 
 def test_a_mutant_that_breaks_what_is_no_property_is_refused():
     typo = replace(MUTANTS["B02"], id="my-own", breaks=("INV-CNOV",))
-    with pytest.raises(UnknownPropertyError, match="the mutant 'my-own' says that it breaks an unknown property 'INV-"):
+    with pytest.raises(UnknownPropertyError, match="the mutant 'my-own' claims to break an unknown property 'INV-"):
         checked(typo)
     assert all(checked(mutant) is mutant for mutant in MUTANTS.values())
 

@@ -84,7 +84,7 @@ def node_lines(node: NodeState) -> Iterable[str]:
         yield f"{value} set for {address}{', marked as gone' if address in node.expiring else ''}"
     for asked in node.detections:
         known = " and ".join(word for word, so in (("recorded", asked.recorded), ("counted", asked.counted)) if so)
-        yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
+        yield f"{asked.client} was probed, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"
     local = node.local

@@ -154,7 +154,7 @@ def _done(board: Board, action: Action) -> list[Board]:
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
-    """What each node answers to a query: node -> client -> view. None: the node is down."""
+    """The answer of each node to a query: node -> client -> view. None: the node is down."""
     return views_of(zip(state.plan.names, state.nodes, strict=True), state.plan.profile)
 
 

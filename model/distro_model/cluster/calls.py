@@ -1,7 +1,7 @@
 """The outcomes of a call: everything between the sending of a request and the moment its sender observes its end.
 
 A call is delivered, answered and ended in one transition, unless it is lost, swallowed, overtaken, doubled, delayed or
-answered late; each of those is a transition of its own. Which call is affected is a choice: a search takes the first
+answered late; each of those is a separate transition. Which call is affected is a choice: a search takes the first
 one on the link, a clock the one that a scenario names.
 """
 
@@ -80,7 +80,7 @@ def take_waiting(link: Link) -> list[MaybeTaken]:
     return [MaybeTaken(link.without(position), call) for call, position in found.items()] or [MaybeTaken(link, None)]
 
 
-# Whether there is a call of this kind: a step of its own, so that a search examines each link once for all kinds.
+# Whether there is a call of this kind: a separate step, so that a search examines each link once for all kinds.
 
 
 def is_operation(call: Call | None, operation: Operation) -> Meant | None:

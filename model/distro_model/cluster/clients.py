@@ -1,4 +1,4 @@
-"""What clients do on their connections: connect, register, deregister, disconnect. Which of these happens is a
+"""Actions of clients on their connections: connect, register, deregister, disconnect. Which of these happens is a
 choice."""
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def accepted(outcome: IpLife, before: NodeState | None, handling_name: str) -> I
     """Two nodes that accept different changes, without either having received the other's, fork the client: see
     INV-CLIENTACK.
 
-    A node that holds nothing knows of a deregistration only if it has handled it.
+    A node that holds no content knows of a deregistration only if it has handled it.
     """
     held = None if before is None else before.client(outcome.client)
     content = () if held is None else shown(held.content)

@@ -224,7 +224,7 @@ _ROWS = (
     ),
     Defect(
         id="B35",
-        sentence="What a node sends counts as a sign of life of its target: a connection that broke is never replaced",
+        sentence="A node's own requests count as activity of their target: a connection that broke is never replaced",
         releases=Span(until="2.0.0"),
         link=f"{_ISSUE}/5265",
     ),
@@ -241,7 +241,7 @@ _ROWS = (
     ),
     Defect(
         id="B39",
-        sentence="A connection that answers a detection is ejected all the same",
+        sentence="A connection that answers a detection is ejected nevertheless",
         releases=_EVERY_RELEASE,
         link=f"{_CODE}/2.3.2/{_CORE}/NacosRuntimeConnectionEjector.java",
     ),

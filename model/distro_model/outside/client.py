@@ -74,7 +74,7 @@ class ClientOutside:
         """The forms in which the node may show the client; None: not shown."""
         return frozenset(self._view(each.node) for each in self._states)
 
-    # What happens to the node
+    # Events of the node
 
     def begin(self, key: str, event: Event, now_ms: int) -> None:
         """From now on this may happen at any time; `finish` reports that it has."""
@@ -147,7 +147,7 @@ class ClientOutside:
         if not self.is_undecided:
             self._now(now_ms)
 
-    # What is observed
+    # Observations of messages and views
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
         """The node has sent this; a VERIFY has its state at `gathered_ms` or later. Raises Unexplained."""

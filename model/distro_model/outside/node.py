@@ -121,7 +121,7 @@ class NodeOutside:
     def has_loaded(self) -> bool:
         return all(node.loaded for node in self._blank.nodes)
 
-    # What happens to the node
+    # Events of the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
         self._lose_faith(now_ms)
@@ -132,7 +132,7 @@ class NodeOutside:
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
-        """An action on the node, which detects it by itself."""
+        """An action on the node, which the node detects itself."""
         self._lose_faith(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
 
@@ -208,7 +208,7 @@ class NodeOutside:
         member.left_ms = None if member.left_ms is None else now_ms
         self._believe(peer, (*after, *before), now_ms)
 
-    # What is observed
+    # Observations
 
     def sent(self, call: str, target: str, request: Request, now_ms: int) -> None:
         self._calls[call] = _Call(target, request, now_ms)

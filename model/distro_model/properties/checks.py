@@ -360,7 +360,7 @@ def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 
 
 def of_workers(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-    """INV-ISOLATE: each node by itself."""
+    """INV-ISOLATE: each node separately."""
     for node in layout.nodes:
         yield (Lookup("workers are free", held_up(layout.profile), (node_column(node),), ("found",)),)
 

@@ -110,7 +110,7 @@ def _renewed(before: NodeState, event: Arrived, after: NodeState) -> Finding | N
     for client in before.clients:
         held = after.client(client.name)
         if held is not None and held.renewed_ms > client.renewed_ms:
-            return Finding("INV-RENEW", f"{after.name} refused {event.request}, and renewed {client.name} all the same")
+            return Finding("INV-RENEW", f"{after.name} refused {event.request}, and renewed {client.name} nevertheless")
     return None
 
 

@@ -55,7 +55,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             _between_nodes("garbles", "an answer was of an unknown type"),
             _between_nodes("raises", "an exception left a handler"),
             _between_nodes("half_open", "a connection between nodes broke silently"),
-            _between_nodes("flips", "a running node was taken for dead"),
+            _between_nodes("flips", "a running node was believed DOWN"),
             Fault("leaves", "one of three nodes left the list of another", {"nodes": 3, "leaves": 1}),
             Fault("joins", "a node left the list of another and came back", {"nodes": 2, "leaves": 1, "joins": 1}),
             Fault("strays", "a request named a client of another node", {"nodes": 2, "strays": 1, "clients": 1}),

@@ -192,7 +192,7 @@ def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile
 
 
 def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
-    """However a connection ends, its client is removed with it, and all other members are notified.
+    """Whichever way a connection ends, its client is removed with it, and all other members are notified.
 
     A snapshot that was taken before the removal must not restore the client either.
     """

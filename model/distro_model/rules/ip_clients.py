@@ -187,7 +187,7 @@ def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client
 
 
 def turn_of(node: NodeState, at_ms: int, profile: Profile) -> int:
-    """Of a client that is created now: from the next tick on it is checked once in a period."""
+    """For a client that is created now: from the next tick on it is checked once in a period."""
     since_start_ms = at_ms - node.started_ms
     return (since_start_ms + -since_start_ms % profile.tick_ms) % profile.lease_check_ms
 

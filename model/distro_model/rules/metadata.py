@@ -1,7 +1,7 @@
 """Metadata that an operator has set of an instance, its weight for example. It belongs to an address, not to a client.
 
 All nodes agree on the values (they travel through the raft log, which is not part of Distro and takes no time here),
-but each node decides by itself whether an instance is gone: it marks the address when a publisher goes, removes the
+but each node decides separately whether an instance is gone: it marks the address when a publisher goes, removes the
 mark when one comes, and after a minute under the mark has the metadata deleted everywhere. A client that comes back on
 a new connection is two publishers of one address for a while, and the older one may go last (B43).
 """

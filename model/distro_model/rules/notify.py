@@ -119,7 +119,7 @@ def queue_of(event: LocalEvent, _: Profile) -> str:
 
 @instead_of(queue_of)
 def queue_of_class(event: LocalEvent, _: Profile) -> str:
-    """Each class of events has a queue of its own: two of one client may change places (B08)."""
+    """Each class of events has a separate queue: two events of one client may change places (B08)."""
     return type(event).__name__
 
 

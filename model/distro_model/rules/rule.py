@@ -131,7 +131,7 @@ def name_of(function: Function) -> str:
 
 
 def is_own(function: Function) -> bool:
-    """Whether this is a rule as it is called, and not a replacement."""
+    """Whether this is a rule as callers call it, and not a replacement."""
     return _rules[name_of(function)].function is function
 
 

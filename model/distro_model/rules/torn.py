@@ -82,7 +82,7 @@ def _revised(held: Client, apply: Apply, at_ms: int, profile: Profile) -> Client
 
 @instead_of(sync.on_task_due)
 def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
-    """What a CHANGE carries is read in two steps, first the content, then the revision (B05)."""
+    """The content of a CHANGE is read first, then the revision, in two steps (B05)."""
     task, client = node.task(event.client, event.target), node.client(event.client)
     if task is None or task.action is not Action.CHANGE or client is None:
         return executed(node, event, profile)

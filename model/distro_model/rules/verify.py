@@ -151,12 +151,12 @@ def checks_in_time(event: LeaseCheckDue, profile: Profile) -> bool:
 
 @instead_of(checks_in_time)
 def checks_always(_event: LeaseCheckDue, _: Profile) -> bool:
-    """However late the check is, it ends the leases that could not be renewed meanwhile (B23)."""
+    """A late check ends even the leases that could not be renewed meanwhile (B23)."""
     return True
 
 
 def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
-    """Of tombstones too: the requests that they refuse have been waiting as well."""
+    """This holds for tombstones too: the requests that they refuse have been waiting as well."""
     return node.changed(
         clients=tuple(each if each.native else replace(each, renewed_ms=at_ms) for each in node.clients),
         gone=tuple((client, at_ms) for client, _ in node.gone),

@@ -61,7 +61,8 @@ def search(
 
 
 def _found_by(engine: _Engine) -> Search:
-    """What the engine knows is gone at the end, or the first collection after a search would look at all of it."""
+    """The engine's data is released at the end; otherwise the first collection after a search would examine all of
+    it."""
     try:
         return engine.run()
     finally:

@@ -45,7 +45,7 @@ NOWHERE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What came of a chunk. `order` picks the candidates out of `rows`, `prints`, …, by row and ordinal."""
+    """The result of a chunk. `order` picks the candidates out of `rows`, `prints`, …, by row and ordinal."""
 
     rows: Ints
     prints: Words
@@ -112,7 +112,7 @@ class Expander:
         return _Round(self, rows, known, self.checks, reserve).expansion()
 
     def answered(self, property_id: str) -> None:
-        """A check that has found something is asked no longer."""
+        """A check that has a finding is not run any more."""
         program = self.tables.program
         for strand in range(program.chains, len(program.strands)):
             if program.strands[strand].name == property_id:

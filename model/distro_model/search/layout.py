@@ -1,7 +1,7 @@
-"""What the compiled loops work on: tuples of arrays, and what their columns mean.
+"""The data of the compiled loops: tuples of arrays, and the meaning of their columns.
 
-A remembered look-up is one number: 0 not computed yet, 1 it was refused, otherwise where in the heap its
-alternatives stand (how many there are, then their values one after the other).
+A cached look-up is one number: 0 not computed yet, 1 it was refused, otherwise the position in the heap of its
+alternatives (their number, then their values one after the other).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Bytes = npt.NDArray[np.uint8]
 
 UNASKED, REFUSED = 0, 1
 NEXT, KEPT, ASIDE, MISSES = range(4)
-"""What `expand` reports: the next row, the candidates, rows put aside, look-ups not computed yet."""
+"""The report of `expand`: the next row, the candidates, rows put aside, look-ups not computed yet."""
 READ_0, READ_1, READ_2, SHIFT_0, SHIFT_1, BASE, FUNCTION, WRITE, WIDTH, STEP_SIZE = range(10)
 COLUMN, REGISTER, COLUMN_BASE = range(3)
 HASHED = 0xFFFFFFFF
 """The base of a look-up that has no dense table."""
 LEAST_WIDTH = 4
-"""So many registers are written by any look-up; there is space behind the last ones."""
+"""The maximum number of registers that a look-up writes; there is space behind the last ones."""
 
 
 class Layout(NamedTuple):
@@ -125,7 +125,7 @@ class Tally(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one `expand` keeps while it walks a row."""
+    """The data that one `expand` keeps while it walks a row."""
 
     registers: Ints
     choices: Longs

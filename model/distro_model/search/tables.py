@@ -31,7 +31,7 @@ from distro_model.search.program import Program
 from distro_model.search.system import ContradictionError, Row, System, Value, findings_in
 
 DENSE_BITS = 18
-"""A look-up with at most 2**18 combinations of inputs gets 1 MiB of its own. With four times as much, clearing tables
+"""A look-up with at most 2**18 combinations of inputs gets a table of 1 MiB. With four times as much, clearing tables
 that stay almost empty takes a fifth of a search of 200,000 states; one of millions is no faster for it."""
 LEAST_BITS = 4
 """Fewer, and the tables are laid out anew for each of the first few values."""
@@ -69,7 +69,7 @@ class Tables:
             )
             for function in program.functions
         ]
-        """Of each function: what to call, the values of what it reads, how to find the numbers of what it writes."""
+        """For each function: the callable, the values that it reads, the lookup of the numbers that it writes."""
         self.value_bytes = 0
         self.measured: set[int] = set()
         """The ids of measured values; none of them is ever dropped."""
@@ -101,7 +101,7 @@ class Tables:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the arrays, and of the values, by the size of every sixteenth."""
+        """The size of the arrays, and of the values, estimated from every sixteenth."""
         arrays = [each for each in self.layout if isinstance(each, np.ndarray)]
         numbers = sum(map(getsizeof, self.numbers)) + sum(map(getsizeof, self.values))
         return sum(each.nbytes for each in [*arrays, self.entries.rows]) + numbers + self.value_bytes
@@ -252,7 +252,7 @@ class Tables:
             bits = [self.bits[program.column_domains[column]] for column in strand.opened]
             if not bits or sum(bits) > DENSE_BITS:
                 continue
-            # What hangs on one column is filed with a second number, which is 0.
+            # Values that depend on one column are filed with a second number, which is 0.
             reads, shift = (strand.opened, bits[1]) if len(bits) == 2 else ((*strand.opened, nothing), 0)
             word = number // 64
             if reads not in guards[word]:

@@ -93,7 +93,7 @@ def _circuit(graph: StateGraph, times: NDArray[np.int64]) -> list[int]:
             circuit.append(came_by)
             stack.pop()
     circuit.pop()  # the beginning, which was reached by no edge
-    # What follows the last way home ends in the initial row, and so may as well come first.
+    # The part after the last way home ends in the initial row, so it may come first.
     homewards = circuit.index(HOME) if HOME in circuit else 0
     return circuit[:homewards][::-1] + circuit[homewards:][::-1]
 

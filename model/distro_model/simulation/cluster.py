@@ -257,7 +257,7 @@ class SimulatedCluster(Board):
         self._agenda.in_turn(at_ms, tie, self._arrive, source, target, call.number)
 
     def deliver(self, source: int, target: int, call: Call) -> None:
-        """It arrives now, and its reply after a latency of its own."""
+        """It arrives now, and its reply after a separate latency."""
         fault = self.wires[source * self.size + target].fate_of(call)
         if fault is not None:
             self._at(call.deadline_ms, source, self._time_out, source, target, call.number)
