@@ -1,7 +1,7 @@
 """Unintended events: a load that is interrupted, and requests that no owner sent.
 
 A *stray* request claims a client of another node: connection ids are `millis_ip_port`, and collide after a step of a
-clock or behind a proxy (B41). It carries a revision that the owner never reaches and with different content. Its answer is
+clock or behind a proxy (B41). It carries a revision that the owner never reaches, and different content. Its answer is
 discarded. At a client's home it may also be a DELETE.
 """
 

@@ -172,7 +172,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-LOAD",
-                "A node that is not loaded continues to load, and starts with a member that is UP; it is loaded if there"
+                "A node that is not loaded keeps loading, and starts with a member that is UP; it is loaded if there"
                 " is no member to load from, or once a member has answered, and then holds every connected client that"
                 " the snapshot's sender holds.",
                 applies=lambda bounds: bounds.crashes > 0,
