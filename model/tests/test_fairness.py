@@ -63,7 +63,7 @@ def test_fairness_of_a_node_as_a_whole_is_not_enough(monkeypatch):
 @pytest.mark.slow
 def test_a_verify_round_is_not_held_up_for_ever_by_a_link_that_is_full_now_and_then():
     """A node that sends to members that are DOWN too (2.0.x) retries a refused call on the link of its next round."""
-    profile = STRICT.with_rules(sync.reaches_everybody)
+    profile = STRICT.with_rules(sync.reaches_all)
     assert explore(ONE_STAYS_DOWN, profile, LASTING[:1]).holds
 
 

@@ -87,7 +87,7 @@ class Layout:
         return {"budget": BUDGET, "clock": CLOCK, **self._optional}
 
     @cached_property
-    def _everybody(self) -> tuple[Family, ...]:
+    def _all_families(self) -> tuple[Family, ...]:
         return (
             _family("life", map(client_column, self.clients)),
             _family("ip_life", map(ip_column, self.ip_clients)),
@@ -106,7 +106,7 @@ class Layout:
             {"node": node_column(node), **self._chooser},
             {"node_name": node, "others": others, "addresses": self.addresses},
             (
-                *self._everybody,
+                *self._all_families,
                 _family("outgoing", (link_column(node, other) for other in others)),
                 _family("incoming", (link_column(other, node) for other in others)),
                 _family("guest", (client_column(each) for each in self.clients if self.home(each) == node)),
@@ -118,11 +118,11 @@ class Layout:
     def link(self, source: str, target: str, **constants: str) -> Place:
         columns = {"link": link_column(source, target), "source": node_column(source), "target": node_column(target)}
         names = {"source_name": source, "target_name": target, **constants}
-        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._everybody, self._absent)
+        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._all_families, self._absent)
 
     def client(self, client: str) -> Place:
         columns = {"life": client_column(client), "home": node_column(self.home(client)), **self._chooser}
-        return Place(client, columns, {"client": client}, self._everybody, self._absent)
+        return Place(client, columns, {"client": client}, self._all_families, self._absent)
 
     def stranger(self, client: str, node: str) -> Place:
         """A client, and the node that receives a request about it."""
@@ -133,7 +133,7 @@ class Layout:
 
     def ip_client(self, client: str) -> Place:
         columns = {"ip_life": ip_column(client), **self._chooser}
-        return Place(client, columns, {"client": client}, self._everybody, self._absent)
+        return Place(client, columns, {"client": client}, self._all_families, self._absent)
 
     def ip_client_at(self, client: str, node: str) -> Place:
         columns = {"ip_life": ip_column(client), "node": node_column(node), **self._chooser}
@@ -163,7 +163,7 @@ class Layout:
             for client in self.clients
         )
         families = (
-            *self._everybody,
+            *self._all_families,
             Family(("any_link", "any_source", "any_source_name", "any_target_name"), links),
             Family(("holder", "held"), held),
         )

@@ -63,7 +63,7 @@ ANSWER_AGAIN = Transition(
 """Of clocks only: where the length of a silence has no effect, the silence need not end."""
 
 
-def nobody_yet(node: NodeState | None) -> Idle | None:
+def none_asked(node: NodeState | None) -> Idle | None:
     return None if node is None or node.detections else Idle(())
 
 
@@ -74,7 +74,7 @@ def check_of(idle: Names, now: int) -> ConnectionCheckDue | None:
 CHECK_CONNECTIONS = Transition(
     "connection check",
     (
-        chooses(nobody_yet, "{node_name} is down, or waits for answers"),
+        chooses(none_asked, "{node_name} is down, or waits for answers"),
         handles("node", check_of, "no connection is idle"),
     ),
     of(ChecksConnections, "node_name", "idle"),

@@ -54,7 +54,7 @@ def with_pairs(stale: Pairs, *pairs: tuple[str, str]) -> Pairs:
     return tuple(sorted({*stale, *pairs}))
 
 
-def unheard_of(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+def stop_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
     """No node has observed yet that it has stopped, including those that believed it DOWN before."""
     kept = tuple(pair for pair in stale if pair[0] != node_name)
     return Stale(with_pairs(kept, *((other, node_name) for other in others)))
@@ -68,7 +68,7 @@ CRASH = Transition(
         writes(refuse),
         writes(disconnect),
         records(shaken),
-        records(unheard_of),
+        records(stop_unobserved),
     ),
     of(Crash, "node_name"),
     cost="crashes",
@@ -86,14 +86,14 @@ def mend(incoming: Link) -> Incoming:
     return Incoming(Link(False, incoming.calls, cut=incoming.cut))
 
 
-def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+def start_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
     """It believes all members UP, and the others have not observed that it runs again."""
     return Stale(with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others)))
 
 
 RESTART = Transition(
     "restart",
-    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), handles("node", of(LoadDue, "now"))),
+    (writes(start, "{node_name} runs"), writes(mend), records(start_unobserved), handles("node", of(LoadDue, "now"))),
     of(Restart, "node_name"),
     fair=Fairness.STRONG,
 )

@@ -131,7 +131,7 @@ def ask_early(life: Life) -> Asked | None:
     return Asked(Register(life.client, SERVICE, _instance(life, "early")))
 
 
-def heard_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
+def answered_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
     """A client that is refused retries when it is connected; a client that receives SUCCESS expects its change to be
     applied."""
     if answer is None or answer.result is not CallResult.SUCCESS:
@@ -144,7 +144,7 @@ EARLY_REQUEST = Transition(
     (
         chooses(ask_early, "{client} cannot request early now"),
         handles("home", of(request_of, "action", "now")),
-        records(heard_early),
+        records(answered_early),
     ),
     lambda life, action, answer: AnswersEarly(life.home, f"{action}: {answer.result}"),
 )
@@ -166,7 +166,7 @@ def request_started(action: Change, now: int) -> RequestStarted:
     return RequestStarted(now, request_of(action, 0))
 
 
-def heard_at_start(life: Life, event: RequestStarted, answer: Answer | None) -> Lived:
+def answered_at_start(life: Life, event: RequestStarted, answer: Answer | None) -> Lived:
     return Lived(with_answer(replace(life, changes_left=life.changes_left - 1), event.request, answer))
 
 
@@ -175,7 +175,7 @@ START_REQUEST = Transition(
     (
         chooses(ask_slowly, "{client} cannot start request now"),
         handles("home", request_started),
-        records(heard_at_start),
+        records(answered_at_start),
     ),
     lambda life, action: StartsRequest(life.home, action),
     cost="slow_requests",
@@ -187,7 +187,7 @@ def requests_finished(life: Life, home: NodeState | None, now: int) -> list[Requ
     return [RequestFinished(now, each) for each in pending if each.client == life.client]
 
 
-def heard_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> Lived:
+def answered_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> Lived:
     """The content that the client publishes has changed at its node, if its request was carried out while it was
     there."""
     if answer is not None and answer.result is CallResult.SUCCESS and life.connection is Connection.OPEN:
@@ -197,7 +197,7 @@ def heard_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> L
 
 FINISH_REQUEST = Transition(
     "finish request",
-    (handles("home", requests_finished, "{client} cannot finish request now"), records(heard_at_end)),
+    (handles("home", requests_finished, "{client} cannot finish request now"), records(answered_at_end)),
     lambda life, event: FinishesRequest(life.home, _action(event.request)),
     fair=Fairness.STRONG,
 )

@@ -54,7 +54,7 @@ def _position(link: Link, apply: Apply) -> int | None:
     return next(found, None)
 
 
-def is_unheard(link: Link, event: ApplyDue, answer: Answer | None) -> bool:
+def is_unobserved(link: Link, event: ApplyDue, answer: Answer | None) -> bool:
     return answer is None or _position(link, event.apply) is None
 
 
@@ -66,7 +66,7 @@ def take_handled(link: Link, event: ApplyDue) -> Taken | None:
 NOTHING_APPLIED = "nothing of {source_name} is being applied"
 APPLY_PART = Transition(
     "apply",
-    (handles("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller observes the end")),
+    (handles("target", next_parts, NOTHING_APPLIED), writes(is_unobserved, "its caller observes the end")),
     lambda target_name, event: AppliesInPart(target_name, event.apply),
     fair=Fairness.STRONG,
 )

@@ -11,7 +11,7 @@ from distro_model.rules.rule import instead_of
 
 
 @instead_of(members.listed)
-def everybody_up(node: NodeState, name: str, profile: Profile) -> Member:
+def all_up(node: NodeState, name: str, profile: Profile) -> Member:
     """Reading the member list makes every member UP that was in it before."""
     down = Member(name, MemberState.DOWN, profile.failures_until_down + 1)
     return Member(name) if name in node.others else down
@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant(
         "B36-refresh",
         "Reading the member list makes every member UP again.",
-        rules=(everybody_up,),
+        rules=(all_up,),
         breaks=("INV-OWNER",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1, refreshes=1),
     ),

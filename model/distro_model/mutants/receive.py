@@ -44,7 +44,7 @@ def own_range(node: NodeState, profile: Profile) -> tuple[Client, ...]:
 
 
 @instead_of(load.asked_further)
-def everybody_else(node: NodeState, later: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
+def all_others(node: NodeState, later: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
     """Each member is asked for the clients that it owns, one after the other."""
     return tuple(peer for peer in later if is_reachable(node, peer, profile))
 
@@ -168,7 +168,7 @@ MUTANTS = (
     Mutant(
         "snapshot-range-after-jitter",
         "A load asks each member for the clients that it owns by now; clients that no asked member owns are missing.",
-        rules=(own_range, everybody_else),
+        rules=(own_range, all_others),
         breaks=("INV-CONV",),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1),
     ),

@@ -65,14 +65,14 @@ MUTANTS = (
     Mutant(
         "B37-fall-through",
         "A task for a node that has left the member list ends with success, and is executed nevertheless.",
-        rules=(sync.for_everybody, sync.reaches_everybody),
+        rules=(sync.for_any_target, sync.reaches_all),
         breaks=("INV-RETRY",),
         bounds=Bounds(changes=1, drops=1, swallows=0, leaves=1),
     ),
     Mutant(
         "B42",
         "A sync whose answer cannot be read, or is of an unknown type, is neither finished nor retried.",
-        rules=(sync.drops_unheard,),
+        rules=(sync.drops_unreadable,),
         breaks=("INV-RETRY",),
         bounds=Bounds(changes=1, drops=0, swallows=0, garbles=1),
     ),

@@ -102,7 +102,7 @@ class ClientOutside:
         kept = [each for each in states if each.answer_to(key) == answer.result]
         if not kept:
             expected = " or ".join(sorted({str(each.answer_to(key)) for each in states})) or "another answer"
-            raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
+            raise Unexplained(*self._contradicting_rule(key), seen, expected, self._refusals(key, now_ms))
         self._states = merged(each.without_answer(key) for each in kept)
 
     def notice(self, key: str, now_ms: int) -> None:
@@ -365,7 +365,7 @@ class ClientOutside:
         sent = _sends(step(node, TaskDue(task.due_ms, self.client, target), self._profile))
         return f"{request_text(sent[0].request)} from {task.due_ms} ms on" if sent else "nothing"
 
-    def _said_otherwise(self, key: str) -> tuple[str, str | None]:
+    def _contradicting_rule(self, key: str) -> tuple[str, str | None]:
         for each in self._states:
             waiting = each.waiting_for(key)
             if waiting is not None:

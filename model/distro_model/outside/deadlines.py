@@ -74,8 +74,8 @@ class Deadlines:
         return all(len(options) == 1 for options in self.alive.values())
 
     def _task_by_ms(self, node: NodeState, task: Task) -> int | None:
-        """A task waits at most one tick; it may be due before it was queued, where it continues an older one. A task for
-        a target that could not be reached is retried after the retry delay."""
+        """A task waits at most one tick; it may be due before it was queued, if it continues an older one. A task
+        for a target that could not be reached is retried after the retry delay."""
         due_ms, reached_ms, profile = task.due_ms, self.reach(task.target), self.profile
         if reached_ms is None or not self.is_owner_known:
             return None

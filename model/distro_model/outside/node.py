@@ -87,7 +87,7 @@ class NodeOutside:
         loading = step(node, LoadDue(now_ms), self.profile).node
         self._blank = self._watch(NO_CLIENT, (loading,))
         self._clients: dict[str, ClientOutside] = {}
-        self._told: Alive = self._alive()
+        self._believed: Alive = self._alive()
         self._late: set[str] = set()
 
     def joined(self, now_ms: int) -> None:
@@ -271,9 +271,9 @@ class NodeOutside:
 
     def _tell_owners(self, now_ms: int) -> None:
         """The node's beliefs about its members determine the owners of the clients of the HTTP API."""
-        if (alive := self._alive()) == self._told:
+        if (alive := self._alive()) == self._believed:
             return
-        self._told = alive
+        self._believed = alive
         for client in self._clients.values():
             client.believe(alive, now_ms)
 
@@ -363,7 +363,7 @@ class NodeOutside:
         if found is None:
             self._blank.settle(now_ms)
             found = self._clients[client] = self._watch(client, self._blank.nodes)
-            found.believe(self._told, now_ms)
+            found.believe(self._believed, now_ms)
             if loaded is not None:
                 found.happens(f"load {client}", RequestReceived(now_ms, *loaded), now_ms)
         return found

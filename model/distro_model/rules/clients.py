@@ -156,7 +156,7 @@ def on_request_finished(node: NodeState, event: RequestFinished, profile: Profil
     node = _with(node, replace(node.local, requests=tuple(left)))
     request = replace(event.request, at_ms=event.at_ms)
     if node.client(request.client) is None and not looks_again(node, request.client, profile):
-        return Step(operated(node, _said(request), True, event.at_ms, profile), (Reply(SUCCESS),))
+        return Step(operated(node, _event_of(request), True, event.at_ms, profile), (Reply(SUCCESS),))
     match request:
         case InstanceRegistered():
             return on_registered(node, request, profile)
@@ -211,7 +211,7 @@ def _published(
     `on_connected`)."""
     number = client.revision + 1 if revision is None else revision
     changed = node.with_client(Client(client.name, client.native, number, content, client.renewed_ms))
-    node = operated(changed, _said(request), client.native, request.at_ms, profile)
+    node = operated(changed, _event_of(request), client.native, request.at_ms, profile)
     return Step(node, (Reply(SUCCESS),))
 
 
@@ -233,7 +233,7 @@ def copy_may_ask(_held: Client, _: Profile) -> bool:
     return True
 
 
-def _said(request: InstanceRequest) -> ServiceRegistered | ServiceDeregistered:
+def _event_of(request: InstanceRequest) -> ServiceRegistered | ServiceDeregistered:
     kind = ServiceDeregistered if isinstance(request, InstanceDeregistered) else ServiceRegistered
     return kind(request.client, request.service)
 

@@ -269,7 +269,7 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     return changed(node, client, replace(after, revision=revision_of_health(after, profile)), at_ms, profile)
 
 
-def ends_unheard(client: Client, at_ms: int, profile: Profile) -> bool:
+def ends_silent(client: Client, at_ms: int, profile: Profile) -> bool:
     """An ip:port client that was silent for so long that every node removes it."""
     if not is_ip_client(client.name):
         return False

@@ -92,7 +92,7 @@ def is_executed_for(node: NodeState, target: str, profile: Profile) -> bool:
 
 
 @instead_of(is_executed_for)
-def for_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
+def for_any_target(_node: NodeState, _target: str, _: Profile) -> bool:
     """A task for a node that has left the member list is executed nevertheless (B37)."""
     return True
 
@@ -155,7 +155,7 @@ def is_reachable(node: NodeState, target: str, _: Profile) -> bool:
 
 
 @instead_of(is_reachable)
-def reaches_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
+def reaches_all(_node: NodeState, _target: str, _: Profile) -> bool:
     """A node sends to every member to which it has a connection, believed UP or not."""
     return True
 
@@ -180,7 +180,7 @@ def calls_back(_result: CallResult, _: Profile) -> bool:
 
 
 @instead_of(calls_back)
-def drops_unheard(result: CallResult, _: Profile) -> bool:
+def drops_unreadable(result: CallResult, _: Profile) -> bool:
     """Where an answer cannot be read, or its type is unknown, an exception leaves the callback: the caller is not
     notified of the end (B42)."""
     return result not in (CallResult.UNREADABLE, CallResult.UNHEARD)

@@ -14,7 +14,7 @@ from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import FAIL, SUCCESS, CallResult, OwnedList, Verify
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.ip_clients import ends_unheard, verified
+from distro_model.rules.ip_clients import ends_silent, verified
 from distro_model.rules.notify import audited, published, removed
 from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
 from distro_model.rules.rule import guard, instead_of, rule
@@ -137,7 +137,7 @@ def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) 
     if not checks_in_time(event, profile):
         return Step(_leases_anew(node, event.at_ms))
     for client in node.clients:
-        if is_expired(client, event.at_ms, profile) or ends_unheard(client, event.at_ms, profile):
+        if is_expired(client, event.at_ms, profile) or ends_silent(client, event.at_ms, profile):
             node = removed(node, client, event.at_ms, profile)
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
     return Step(node if len(gone) == len(node.gone) else node.changed(gone=gone))
