@@ -1,6 +1,6 @@
-"""What a request of a client was answered, over gRPC, over HTTP, or by the model, in one form.
+"""The answer to a request of a client, over gRPC, over HTTP, or by the model, in one form.
 
-The code is the one that a client looks at: that in the body where there is one (a beat is answered `{"code": 20404}`
+The code is the one that a client reads: that in the body if there is one (a beat is answered `{"code": 20404}`
 with status 200), else the HTTP status; over gRPC the error code, else the result code.
 """
 
@@ -22,8 +22,8 @@ UNREACHABLE = "unreachable"
 
 @dataclass(frozen=True, slots=True)
 class ClientAnswer:
-    """`code`: None when no node answered. `is_refused`: what was asked is not carried out. `detail`: in its own
-    words."""
+    """`code`: None when no node answered. `is_refused`: the request is not carried out. `detail`: the answer's own
+    text."""
 
     code: int | None
     is_refused: bool

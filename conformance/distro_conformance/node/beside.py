@@ -1,4 +1,4 @@
-"""A node and played members side by side: their ports, who is dialled when, and that nothing of them is left."""
+"""A node and played members side by side: their ports, the order of their connections, and their clean-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def members_beside(
     """The target running, and played members on its list that have been dialled in both directions, if possible.
 
     `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
-    (docs/protocol #owner-place). `listed`: else they are on no list of the node, and only speak to it.
+    (docs/protocol #owner-place). `listed`: if false they are on no list of the node, and only send to it.
     """
     async with played_members(target, count, higher=higher) as peers:
         await target.start([peer.address for peer in peers] if listed else [], on_progress)
@@ -68,6 +68,6 @@ def _port_beside(target: Target, higher: bool, *others: int) -> int:
 
 
 def _version_of(profile: str) -> str:
-    """That a member of this profile has; `strict` stands on the latest 2.x."""
+    """The features of a member of this profile; `strict` is based on the latest 2.x."""
     release = release_of(profile)
     return "2.5.1" if release is None else ".".join(map(str, release))

@@ -1,7 +1,7 @@
-"""What the node under test and the members that are played have of one client, side by side.
+"""The copies of one client at the node under test and at the played members, side by side.
 
-The node is asked as any member may ask it. A played member keeps no copies: of a client of its own it has what it sent
-last, of any other what it received last and acknowledged.
+The node is asked as any member may ask it. A played member keeps no copies: of its own client it has the content that
+it sent last, of any other client the content that it acknowledged last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Has = tuple[Replica | None, str]
 
 
 def client_of(message: str, evidence: Iterable[str]) -> str | None:
-    """The one that a finding names; else the client of the last request, or the only one that its check noted."""
+    """The client that a finding names; else the client of the last request, or the only client that its check noted."""
     if named := CLIENT_ID.search(message):
         return named[0]
     lines = list(evidence)
@@ -38,7 +38,7 @@ def client_of(message: str, evidence: Iterable[str]) -> str | None:
 
 
 async def held_by_each(kit: Kit, client: str) -> tuple[Held, ...]:
-    """The node first. Of a client of a played member, the other members know nothing and are left out."""
+    """The node first. Other members do not know a client of a played member and are left out."""
     sender = next((peer for peer in kit.played if client in peer.sent_contents), None)
     receivers = kit.played if kit.target.limits.counts_members else ()
     members = {peer.address: _of_member(kit, peer, client) for peer in ([sender] if sender else receivers)}

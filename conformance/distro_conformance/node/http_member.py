@@ -1,7 +1,7 @@
-"""The HTTP port of the played member: what a node says there is remembered, reports are answered as a member does.
+"""The HTTP port of the played member: requests of the node are recorded, and reports are answered as by a member.
 
-Up to 2.2.0 a node takes only members for alive that it can report to over HTTP; in every release it sends here what
-clients asked it about instances that this member owns. Source: docs/protocol #member-report and #owner-place.
+Up to 2.2.0 a node considers only members alive that it can report to over HTTP; every release passes on to this port
+requests about instances that this member owns. Source: docs/protocol #member-report and #owner-place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANSWER = "ok, said the owner"
 
 @dataclass
 class HttpMember:
-    """`as_member` is its own record. `requests` are those that are no reports, `reports` the members reported."""
+    """`as_member` is its own record. `requests` are all requests but reports, `reports` the members in them."""
 
     port: int
     as_member: Callable[[], Json]
@@ -49,7 +49,7 @@ class HttpMember:
             self._runner = None
 
     async def report_to(self, node: str, version: str) -> None:
-        """Tell the node at host:port that this member is there. Raises TargetError when it will not hear of it."""
+        """Report this member to the node at host:port. Raises TargetError when the node refuses the report."""
         headers = {"User-Agent": f"Nacos-Server:v{version}", "Nacos-Server": version}
         async with aiohttp.ClientSession(trust_env=False) as session:
             url = f"http://{node}{REPORT_PATH}"

@@ -1,6 +1,6 @@
-"""A client of the HTTP API that the kit plays: it holds no connection, registers, and lives by what it sends.
+"""A client of the HTTP API that the kit plays: it holds no connection, registers, and stays alive by its beats.
 
-Whose client it is follows from its address alone, so a check chooses the address by the member that shall own it.
+Its owner follows from its address alone, so a check chooses the address by the member that is to own it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distro_model.rules.owners import place
 HTTP_OK = 200
 _TIMEOUT_S = 10.0
 _SPREAD = 37
-"""Of addresses next to each other the hashes have one sign."""
+"""Adjacent addresses have hashes of the same sign."""
 _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/nacos/v3/client/ns/instance"}
 _IN_3X = Span("3.0.0", "3.99.99")
 
@@ -43,7 +43,7 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class PlayedHttpClient:
-    """An instance at ip:port, which is also the client. `node` is the member that it speaks to.
+    """An instance at ip:port, which is also the client. `node` is the member that it sends to.
 
     `api` is `v2` for what came with 2.2.0, `v3` for what took its place in 3.x (docs/protocol #http-v2).
     """
@@ -54,7 +54,7 @@ class PlayedHttpClient:
     connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector
     api: str = "v1"
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of each request that it sends."""
+    """The headers of its requests."""
     require: Callable[[str], None] = field(default=lambda _: None, compare=False, repr=False)
     """Called with the feature that a request needs; raises where the server lacks it."""
 
@@ -89,8 +89,8 @@ class PlayedHttpClient:
         return await self._ask("PUT", "/beat", named, beat=json.dumps({**info, "metadata": without_cluster(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
-        """Only where, not what: of no use to a node that does not know the instance. It is the only beat of version 3
-        of the API, where it is a registration with a mark."""
+        """The light beat names the address only, which a node that does not know the instance cannot use. It is the
+        only beat of version 3 of the API, where it is a registration with a mark."""
         if self.api == "v3":
             return await self._ask("POST", "", service, heartBeat="true")
         return await self._ask("PUT", "/beat", f"{GROUP}@@{service}", clusterName="DEFAULT")
@@ -126,9 +126,9 @@ class PlayedHttpClient:
 def address_owned_by(
     owner: str, members: tuple[str, ...], number: int, *others: tuple[str, tuple[str, ...]]
 ) -> tuple[str, int]:
-    """The ip and port, the `number`-th such, of a client that this member owns (docs/protocol #owner-place).
+    """The ip and port of the `number`-th client that this member owns (docs/protocol #owner-place).
 
-    `others`: its owners where the members are others.
+    `others`: its owners under other lists of members.
     """
     owners = [(each, sorted(among)) for each, among in ((owner, members), *others)]
     owned = (

@@ -1,6 +1,6 @@
-"""What a check gets: the clients, connections and answers of the members that it plays towards a node.
+"""The tools of a check: clients, connections, and the answers of played members.
 
-How it waits for what the node does of it, and how it ends, is in `observer`.
+`observer` has the part that waits for the node and ends the check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from distro_traces.content import Replica
 _SERVES_WITHIN_MS = 60_000
 _SIGN_OF_LIFE_MS = 5_000
 _KNOWN_WITHIN_MS = 1_500
-"""Until naming knows a connection that is set up; so long is waited where a node does not show clients without
+"""The time until naming knows a connection that is set up; the kit waits for it if a node does not show clients without
 instances."""
 _numbers = count(1)
 
@@ -51,7 +51,7 @@ class Kit(Observer):
     _connections: list[Connection] = field(default_factory=list)
     _rules: list[tuple[PlayedPeer, AnswerRule]] = field(default_factory=list)
 
-    # Who plays.
+    # Played clients and members.
 
     @property
     def _sdk_address(self) -> str:
@@ -77,7 +77,7 @@ class Kit(Observer):
         (docs/protocol #connection-setup). A node that does not list clients without instances takes the whole time."""
 
         async def look() -> Replica | None:
-            with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):  # a QUERY is for checks to judge
+            with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):  # checks judge the answer to a QUERY
                 return await self.peer.query(client.id)
             return None
 
@@ -92,7 +92,7 @@ class Kit(Observer):
         return client, service
 
     async def connection(self, labels: Mapping[str, str], *, on_push: OnPush | None = None) -> Connection:
-        """A connection with other labels; with those of a member it goes where members go, and shows what they show."""
+        """A connection with other labels; with those of a member it uses the port and the headers of members."""
         offset, headers = SDK_OFFSET, self.target.client_headers
         if labels == CLUSTER_LABELS:
             if not self.target.limits.takes_syncs:
@@ -114,7 +114,7 @@ class Kit(Observer):
         return connection
 
     async def named_connection(self) -> Connection:
-        """The same, of which the node has said what its id will be. Raises TargetError."""
+        """A transport without a set-up, with the id that the node has announced for it. Raises TargetError."""
         connection = self.bare_connection()
         await connection.ask_id()
         self._own.add(connection.id)
@@ -124,7 +124,7 @@ class Kit(Observer):
     def http_client(self, owner: str, *, node_owns_without: str | None = None) -> PlayedHttpClient:
         """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner.
 
-        `node_owns_without`: and the node, were this member not on the list.
+        `node_owns_without`: the node is the owner while this member is not on the list.
         """
         members = (self.target.address, *(peer.address for peer in self.peers))
         without = tuple(each for each in members if each != node_owns_without)
@@ -136,7 +136,7 @@ class Kit(Observer):
         return client
 
     async def start_node(self, *, until_loaded: bool = True, short_lease: bool = False) -> None:
-        """Where the check has a node of its own. Raises TargetError."""
+        """Starts the node of a check that has one of its own. Raises TargetError."""
         if short_lease:
             self.target.shorten_lease()
             self.timings = Timings.of(self.target.profile, self.target.lease_ms)
@@ -149,15 +149,15 @@ class Kit(Observer):
             await self.arrange_service()
 
     async def change_members(self, *others: PlayedPeer) -> None:
-        """From now on these are the others on the list of the node. Raises TargetError where that cannot be done."""
+        """Sets the other members on the list of the node. Raises TargetError if that is impossible."""
         await self.target.change_members([peer.address for peer in others])
         self.note(f"its list names {' and '.join(peer.address for peer in others)} beside itself")
 
     async def suspend_node(self, ms: int) -> None:
-        """The node does not run for so long. Raises TargetError where that cannot be done."""
+        """Suspends the node for this time. Raises TargetError if that is impossible."""
         self.note(f"{self.target.address} is suspended for {ms} ms")
         await self.target.suspend(ms)
-        for peer in self.peers:  # who was not answered for so long connects anew
+        for peer in self.peers:  # a client without an answer for this time connects again
             await peer.hang_up()
             await peer.dial(self.target.address)
 
@@ -171,7 +171,7 @@ class Kit(Observer):
         return connection.id
 
     async def arrange_service(self) -> None:
-        """Wait for a node that takes clients: one of 2.0.x does only after it has seen what its members can."""
+        """Wait for a node that accepts clients: 2.0.x accepts them only after it knows the abilities of its members."""
 
         async def look() -> bool:
             client = await self.client()
@@ -218,7 +218,7 @@ class Kit(Observer):
         return look
 
     def shows(self, reader: PlayedClient, service: str, *addresses: str) -> Look[tuple[Host, ...]]:
-        """Looks until a query of the service gives exactly these."""
+        """Looks until a query of the service returns exactly these."""
 
         async def look() -> tuple[Host, ...] | None:
             hosts = await reader.query(service)
@@ -227,20 +227,20 @@ class Kit(Observer):
         return look
 
     async def eventually_listed(self, reader: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
-        """The list that a query gives once what was applied can be seen: exactly these. Raises ViolationError."""
+        """The list of a query as soon as it shows exactly these. Raises ViolationError."""
         look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
         return await self.eventually(look, within_ms=self.timings.view_ms, what=what)
 
     arrange_listed = assumed(eventually_listed)
 
     async def revision_of(self, client: str) -> int | None:
-        """As the node holds it; None: it does not know the client."""
+        """The revision that the node holds; None: it does not know the client."""
         copy = await self.peer.query(client)
         return copy.revision if copy else None
 
     async def heard_of(self, client: str, content: Sequence[str]) -> Observed:
-        """Whether the node has `announced` these services of the client, and goes on speaking for it, `verified`.
-        Nothing where no member of the kit receives anything."""
+        """Whether the node has `announced` these services of the client, and still sends VERIFYs of it, `verified`.
+        Empty if no member of the kit receives anything."""
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
@@ -259,12 +259,12 @@ class Kit(Observer):
         return {"sent": list(content), "published": published, "confirmed": confirmed, "claimed": claimed}
 
     async def leave(self, client: PlayedClient) -> None:
-        """The client's connection ends, without a farewell."""
+        """Ends the client's connection without a message."""
         self._clients.remove(client)
         self._alive_at_ms.pop(client, None)
         self.note(f"client {client.id} closes its connection")
         await client.close()
-        await self.target.clock.pass_ms(0)  # where time is virtual, until the node knows of it
+        await self.target.clock.pass_ms(0)  # in virtual time, until the node has noticed it
 
     def service(self) -> str:
         """A service name that no other check of this process uses."""
@@ -277,7 +277,7 @@ class Kit(Observer):
         return client
 
     def answer(self, operation: str, answer: Answer, *, client: str, at: PlayedPeer | None = None) -> None:
-        """From now on, and until the check ends, that member (default: `peer`) answers so about that client."""
+        """Until the check ends that member (default: `peer`) gives this answer to requests about that client."""
         peer = at or self.peer
         self._rules.append((peer, peer.answer(operation, answer, client=client)))
         is_silent = isinstance(answer, Reply) and answer.after_ms >= FOR_EVER_MS
@@ -290,14 +290,15 @@ class Kit(Observer):
 
     @property
     def neglected(self) -> str | None:
-        """Which client the kit gave no sign of life for so long that a server may have ended its connection, if any."""
+        """A client for which the kit was so late with a sign of life that a server may have ended its connection, if
+        any."""
         for client in self._alive_at_ms:
             if not client.is_silent and client.longest_idle_ms >= self.timings.idle_ms:
                 return f"{client.id} gave no sign of life for {client.longest_idle_ms} ms"
         return None
 
     async def close(self) -> None:
-        """Every client leaves; a node that does not notice has nothing to do with the check that is over."""
+        """Every client leaves; a node that does not notice it does not affect the finished check."""
         for client in list(self._clients):
             with contextlib.suppress(TargetError):
                 await self.leave(client)
@@ -310,15 +311,15 @@ class Kit(Observer):
     async def stay(self) -> None:
         """The played member stays a member during a wait, and here clients stay connected too.
 
-        A server asks clients that are idle, and on a busy machine gives up some that answer (docs/protocol
-        #ejector-answer): only checks of that leave it to the answer.
+        A server sends detections to idle clients, and on a busy machine removes some that answer (docs/protocol
+        #ejector-answer): only the checks of that behaviour rely on the answer.
         """
         await super().stay()
         now_ms = self.target.clock.now_ms()
         due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _SIGN_OF_LIFE_MS]
         for client in (each for each in due if not each.is_silent):
             self._alive_at_ms[client] = now_ms
-            with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check finds a client that is gone
+            with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices that a client is gone
                 await client.check_health()
 
 
@@ -336,5 +337,5 @@ def _a_few_at_a_time() -> asyncio.Semaphore:
 
 
 def _one_at_a_time() -> asyncio.Semaphore:
-    """Servers are started one after the other: each wants a processor for some seconds, which the others miss."""
+    """Servers are started one after the other: each needs a processor for some seconds."""
     return _STARTING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(1))

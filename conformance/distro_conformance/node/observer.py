@@ -1,12 +1,12 @@
-"""What a check has seen of a node so far, how it waits in the target's own time, and the two ways in which it ends.
+"""The observations of a check, its waits in the target's own time, and the two ways in which it fails to pass.
 
-A check *violates* when something that must come does not come, or something comes that must not. When it cannot get
-that far (the node never connected to the played member, a client was refused) it *cannot tell*: that is never a pass
+A check is *violated* when something that must come does not come, or something comes that must not. When it cannot get
+that far (the node never connected to the played member, a client was refused) it is *not judged*: that is never a pass
 and never a fault of the node in this respect. `eventually` and `never` are the first kind, `arrange` is the second.
 
-Whether time plays a part is said by the method. `require` is about what the node holds, answers or sends, whenever: it
-is judged on any machine. `eventually`, `never`, `require_within` and `require_apart` are about time: where the machine
-took enough of it to be the reason, the question stays open (`waiting.py`). A check never compares times by itself.
+The method decides whether time matters. `require` is about what the node holds, answers or sends, whenever: it is
+judged on any machine. `eventually`, `never`, `require_within` and `require_apart` are about time: if delays of the
+machine may be the reason, the check is not judged (`waiting.py`). A check never compares times by itself.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Observed = Mapping[str, object]
 
 
 class ViolationError(Exception):
-    """The node does not do what the requirement says: what was expected and observed, and under names what the symptoms
-    of known failures are recognized by. `found`: what came too late."""
+    """The node does not do what the requirement says: the expectation and the observation, with
+    the named values by which symptoms of known failures are recognized. `found`: what came too late."""
 
     def __init__(
         self, message: str, *, expected: str, observed: Observed = NOTHING, found: object | None = None
@@ -58,15 +58,15 @@ class NotJudgedError(Exception):
 
 
 class BeyondError(NotJudgedError):
-    """The server cannot be asked that: the kit did not start it."""
+    """The kit cannot do this with the server, since it did not start it."""
 
 
 class LacksError(BeyondError):
-    """The server lacks what the question is about."""
+    """The server lacks the feature that is to be checked."""
 
 
 def require_feature(target: Target, feature: str) -> None:
-    """Raises LacksError where the server lacks it."""
+    """Raises LacksError if the server lacks the feature."""
     if feature in target.limits.lacks:
         raise LacksError(f"the description says that the server lacks {feature!r}")
 
@@ -74,8 +74,8 @@ def require_feature(target: Target, feature: str) -> None:
 def assumed(
     wait: Callable[Concatenate[W, P], Awaitable[T]],
 ) -> Callable[Concatenate[W, P], Coroutine[Any, Any, T]]:
-    """The same wait for what a check assumes: what comes late is good enough. Raises NotJudgedError in the place
-    of ViolationError."""
+    """The same wait for an assumption of a check: a late result is good enough. Raises NotJudgedError instead of
+    ViolationError."""
 
     async def arranged(observer: W, /, *args: P.args, **named: P.kwargs) -> T:
         try:
@@ -92,7 +92,7 @@ def assumed(
 
 @dataclass
 class Observer:
-    """Of one check: `evidence` is in order, of its own clients only."""
+    """The observations of one check: `evidence` is in order and covers only its own clients."""
 
     target: Target
     played: tuple[PlayedPeer, ...]
@@ -120,17 +120,17 @@ class Observer:
 
     @property
     def peer(self) -> PlayedPeer:
-        """The member that speaks to the node."""
+        """The member that sends to the node."""
         return self.played[0]
 
     @property
     def other(self) -> PlayedPeer:
-        """A member that is there as well. Raises NotJudgedError when there is none."""
+        """A second member. Raises NotJudgedError when there is none."""
         if len(self.peers) < 2:
             raise NotJudgedError("cannot go on with only one played member")
         return self.peers[1]
 
-    # What has been seen.
+    # Observations.
 
     def arrivals(self, client: str, at: PlayedPeer | None = None) -> list[Arrival]:
         """Distro requests about that client at a member (default: `peer`) since the check began."""
@@ -148,7 +148,7 @@ class Observer:
         carrying: Callable[[Replica], bool] | None = None,
     ) -> Look[Arrival]:
         """Looks for the first such request at a member (default: `peer`), since the check began or after another;
-        `carrying`: with such a content."""
+        `carrying`: the content must satisfy this."""
 
         def is_meant(arrival: Arrival) -> bool:
             replica = arrival.call.replica if arrival.call else None
@@ -176,26 +176,27 @@ class Observer:
             raise NotJudgedError(f"cannot go on without {needed}; seen: {_text(seen)}")
 
     def assume_turns(self, gap_ms: int, within_ms: int, what: str) -> None:
-        """The kit did in time what the check is about. Raises NotJudgedError where it did not: what ended meanwhile
-        ended rightly."""
+        """Assumes that the kit acted in time. Raises NotJudgedError if it did not: then a lease that expired meanwhile
+        expired rightly."""
         self.assume(gap_ms < within_ms, f"{what} within {within_ms} ms", f"{gap_ms} ms")
 
     def assume_answers(self, since_ms: int) -> None:
-        """Since then neither side waited so long for an answer that it gave up the other. Raises NotJudgedError."""
+        """Assumes that since then neither side waited so long for an answer that it dropped the other. Raises
+        NotJudgedError."""
         is_starved = self.target.clock.is_starved_since(since_ms)
         self.assume(not is_starved, "answers in time on both sides", self._taken_since(since_ms))
 
     def require_within(self, took_ms: int, within_ms: int, what: str, *, since_ms: int) -> None:
-        """It took so long from then on. Raises ViolationError where that is too long, NotJudgedError where the machine
-        may be why."""
+        """Requires a duration from then on. Raises ViolationError if it is too long, NotJudgedError if the machine may
+        be the reason."""
         how = came(took_ms, within_ms, self.target.clock, since_ms)
         expected, seen = f"{what} within {within_ms} ms", f"{took_ms} ms"
         self.assume(how is not Came.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
         self.require(how is Came.IN_TIME, expected, seen)
 
     def require_apart(self, earlier_ms: int, later_ms: int, least_ms: int, what: str) -> None:
-        """The second came so long after the first at least. Raises ViolationError where it came sooner, NotJudgedError
-        where the first may have been observed late."""
+        """Requires this time between the two at least. Raises ViolationError if the second came sooner, NotJudgedError
+        if the first may have been observed late."""
         gap_ms, since_ms = later_ms - earlier_ms, earlier_ms - least_ms
         is_open = 0 < least_ms - gap_ms <= self.target.clock.slack_since(since_ms)
         expected, seen = f"at least {least_ms} ms between {what}", f"{gap_ms} ms"
@@ -210,8 +211,8 @@ class Observer:
     async def eventually(
         self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
-        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`; NotJudgedError
-        where it may be the machine that was late."""
+        """The result of `look` within the time. Raises ViolationError with the values of `otherwise`; NotJudgedError if
+        the machine may have been late."""
         wait = await self._waited(look, within_ms)
         expected, found = f"{what} within {within_ms} ms", wait.found
         if wait.came is Came.OPEN:
@@ -242,13 +243,13 @@ class Observer:
         what = _sent(operation, client, after, at or self.peer)
         return await self.eventually(look, within_ms=within_ms or due_ms, what=what)
 
-    # For what a check assumes.
+    # Assumptions of a check.
     arrange = assumed(eventually)
     arrange_sent = assumed(eventually_sent)
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
-        """Watch for the whole time. Raises ViolationError when `look` finds something; NotJudgedError where
-        one side may have given up the other before that, for want of an answer."""
+        """Watch for the whole time. Raises ViolationError when `look` finds something; NotJudgedError if
+        one side may have dropped the other before that, without an answer."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             self.assume_answers(self.began_ms)
@@ -256,11 +257,11 @@ class Observer:
             raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
 
     async def sleep(self, ms: int) -> None:
-        """Exactly so long, for what the kit does at its own pace."""
+        """Sleeps exactly this time, for actions at the kit's own pace."""
         await self.target.clock.pass_ms(ms)
 
     async def settle(self, ms: int) -> None:
-        """So long, as the node had it: longer where the machine took some of it. What was to be done is done."""
+        """Waits until the node has had this time: longer if the machine took some of it."""
         await settled(self.target.clock, ms)
 
     def stop_watching(self) -> None:
@@ -275,7 +276,7 @@ class Observer:
         await self.peer.stay()
 
     def _staying(self, look: Look[T]) -> Look[T]:
-        """Signs of life are given beside the look: how long the node takes to answer them is no part of the wait."""
+        """Gives signs of life beside the look: the time of their answers is not part of the wait."""
 
         async def look_on() -> T | None:
             if not self.target.clock.is_real:
@@ -287,16 +288,16 @@ class Observer:
         return look_on
 
     async def _stay(self) -> None:
-        with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check sees who does not answer
+        with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices a client without an answer
             await self.stay()
 
     @property
     def _step_ms(self) -> int:
-        """Real time is looked at less often: many checks ask one node."""
+        """The interval of looks, longer in real time, where many checks query one node."""
         return 100 if self.target.clock.is_real else STEP_MS
 
     def _arrived(self) -> list[Arrival]:
-        """Distro requests about clients of this check, at members that are played for the node."""
+        """Distro requests about clients of this check at played members."""
         played = self.played if self.target.limits.counts_members else ()
         return [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
 

@@ -1,7 +1,7 @@
 """A member that the kit plays: it listens where the node expects a peer, answers as configured, and records everything.
 
-The member looks alive to the node for one reason: it answers member reports with success and a `node`
-(docs/real-servers.md#a-played-member). Everything else is programmable: by default it acknowledges what it is sent
+The node considers the member alive since it answers member reports with success and a `node`
+(docs/real-servers.md#a-played-member). Everything else is programmable: by default it acknowledges every request
 and holds an empty snapshot; `answer` changes the reply to an operation, for one client or for all. In the other
 direction `sync`, `verify`, `delete`, `snapshot` and `query` send to the node what a member would send.
 """
@@ -98,7 +98,7 @@ class Arrival:
 
 @dataclass
 class PlayedPeer:
-    """One member at 127.0.0.1:`port`. `now_ms` stamps what arrives; `listeners` hear of it at once.
+    """One member at 127.0.0.1:`port`. `now_ms` stamps arrivals; `listeners` are called for each at once.
 
     `in_virtual_time`: whether its silences are the node's link's to keep (wire/silence.py).
     """
@@ -107,14 +107,14 @@ class PlayedPeer:
     now_ms: Callable[[], int]
     version: str = "2.2.4"
     headers: Mapping[str, str] = field(default_factory=dict)
-    """What it shows of itself with each request."""
+    """The headers of its requests."""
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
     sent_contents: dict[str, Json | None] = field(default_factory=dict)
-    """What this member sent last of each of its clients; None: a DELETE."""
+    """The last content that this member sent of each of its clients; None: a DELETE."""
     in_virtual_time: bool = False
     only_reads: bool = False
-    """Whether it sends the node reading requests only."""
+    """Whether it sends the node only requests that read."""
     on_connection: Callable[[], None] = lambda: None
     """Called when a connection to this member begins or ends."""
     http: HttpMember = field(init=False)
@@ -127,7 +127,7 @@ class PlayedPeer:
     _is_gone: bool = False
     _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
     link: PeerLink | None = None
-    """What a request passes on its way to this member, where the node's own side cannot be stood upon."""
+    """The link that requests to this member pass if the node's own side has none."""
     _server: grpc.aio.Server | Server | None = None
     _transport: Transport | None = None
     _node: str = ""
@@ -212,8 +212,8 @@ class PlayedPeer:
         await self.dial(node)
 
     async def dial(self, node: str) -> None:
-        """Open the connection on which this member speaks to the node at host:port, in the place of one that there may
-        be. Raises TargetError."""
+        """Open the connection on which this member sends to the node at host:port; it replaces an open one. Raises
+        TargetError."""
         self._node = node
         address = with_offset(node, CLUSTER_OFFSET)
         headers = {**self.headers, SENDER_HEADER: self.address}
@@ -227,11 +227,11 @@ class PlayedPeer:
         if opened is not None:
             await opened.close()
 
-    # What this member answers to the node.
+    # Answers to the node.
 
     def answer(self, operation: str, answer: Answer, *, client: str | None = None, once: bool = False) -> AnswerRule:
-        """From now on, or `once`, answer the operation so, for one client or for all; the latest matching rule
-        counts."""
+        """From now on, or `once`, give this answer to the operation, for one client or for all; the latest matching
+        rule counts."""
         self._rules.append(AnswerRule(operation, client, answer, once))
         return self._rules[-1]
 
@@ -244,16 +244,16 @@ class PlayedPeer:
         self._rules.clear()
 
     def falls_mute(self) -> None:
-        """What comes on the connections that are open here arrives nowhere from now on, as on a link that was cut
-        without a word. Another one can be opened."""
+        """From now on requests on the open connections get lost, as on a link that was cut silently. New connections
+        work."""
         self._mute |= self._registered.keys()
 
     def forgets_connections(self) -> None:
-        """What comes on the connections that are open here is answered as if they had never been set up. Another one
-        can be opened."""
+        """Requests on the open connections are answered as if the connections had never been set up. New connections
+        work."""
         self._registered.clear()
 
-    # What this member says of itself.
+    # Requests to the node.
 
     async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:
         """CHANGE: the client, owned by this member, now publishes these (service, ip, port)."""
@@ -278,18 +278,18 @@ class PlayedPeer:
         return read_query(await self._say("QUERY", client))
 
     async def report(self) -> Message:
-        """Say to the node that this member is UP. Raises TargetError."""
+        """Report this member to the node as UP. Raises TargetError."""
         body = {"headers": {}, "node": self.as_member(), "module": "cluster"}
         return await self._dialled().ask(REPORT_REQUEST, body)
 
     async def stay(self) -> None:
-        """A member that has said nothing for a while checks its connection, else the node may give it up (2.4, 2.5)."""
+        """An idle member checks its connection, else the node may end it (2.4, 2.5)."""
         if self._to_node is not None and self.now_ms() - self._said_ms >= _KEEP_ALIVE_MS:
             self._said_ms = self.now_ms()
             await self._to_node.check_health()
 
     async def say(self, body: Json) -> Message:
-        """A Distro request as it stands, also one that no member would send."""
+        """Sends a Distro request unchanged, also a malformed one."""
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
             raise TargetError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
@@ -367,7 +367,7 @@ class PlayedPeer:
         return _error(302, f"RequestHandler Not Found for {message.type}"), 0
 
     async def _stream(self, _: object, context: Context) -> None:
-        """Registers the transport; says nothing, since no ability negotiation was offered."""
+        """Registers the transport; sends nothing, since no ability negotiation was offered."""
         transport = context.peer()
         try:
             while (message := await context.read()) is not grpc.aio.EOF:

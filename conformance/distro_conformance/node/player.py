@@ -1,8 +1,8 @@
-"""A client that the kit plays: what an SDK sends to a node, and what it receives.
+"""A client that the kit plays: it sends the requests of an SDK and records what it receives.
 
 To the node it looks like an SDK: one connection with the same labels, the request bodies of
-docs/protocol #naming-requests. It keeps no cache and never reconnects, since a check wants to know what the node said,
-not what an SDK would have made of it.
+docs/protocol #naming-requests. It keeps no cache and never reconnects, since a check needs the answers of the node, not
+their handling by an SDK.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PlayedClient:
         self.require: Callable[[str], None] = lambda _: None
         """Called with the feature that a request needs; raises where the server lacks it."""
         self.pushes = pushes
-        """NotifySubscriberRequest and whatever else the node said on the stream, in order."""
+        """NotifySubscriberRequest and all other messages of the node on the stream, in order."""
 
     @classmethod
     async def connect(
@@ -75,7 +75,7 @@ class PlayedClient:
         await self._ask("BatchInstanceRequest", batch_request(service, [(ip, port, {}) for port in ports]))
 
     async def deregister(self, service: str, ip: str, port: int) -> None:
-        """Withdraw the service's instance; which one is not looked at
+        """Withdraw the client's instance of the service; the node ignores its address
         (docs/protocol #naming-requests). Raises RefusedError."""
         await self._ask("InstanceRequest", instance_request("deregisterInstance", service, ip, port, {}))
 
@@ -84,7 +84,7 @@ class PlayedClient:
         return read_hosts(await self._ask("ServiceQueryRequest", query_request(service)))
 
     async def subscribe(self, service: str, *, wanted: bool = True) -> tuple[Host, ...]:
-        """The current list; from now on changes arrive in `pushes`, or no more. Raises RefusedError."""
+        """The current list; from now on changes arrive in `pushes`, or no longer. Raises RefusedError."""
         reply = await self._ask(
             "SubscribeServiceRequest", {**service_request(service), "subscribe": wanted, "clusters": ""}
         )
@@ -99,7 +99,7 @@ class PlayedClient:
         ]
 
     def falls_silent(self) -> None:
-        """From now on it answers nothing, as if its machine had lost power: the transport stays as it is."""
+        """From now on it answers nothing, as if its machine had lost power: the transport stays open."""
         self._connection.is_mute = True
 
     @property
@@ -118,7 +118,7 @@ class PlayedClient:
         return await self._connection.check_health()
 
     async def ask(self, type_name: str, body: Json) -> Message:
-        """Any request as it stands; the answer whatever it says."""
+        """Sends a request unchanged and returns any answer, also a failure."""
         return await self._connection.ask(type_name, body)
 
     async def _ask(self, type_name: str, body: Json) -> Message:

@@ -1,6 +1,6 @@
-"""What a member that is played answers: the replies that a node may get to an operation, and when which is given.
+"""The answers of played members: the replies that a node may get to an operation, and the rules that choose them.
 
-The usual one is a success; the others are what the releases tell apart (docs/protocol #sync-result).
+The usual reply is a success; the others are those that the releases distinguish (docs/protocol #sync-result).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the peer answers: the type name of a response and its body; None is unreadable."""
+    """An answer of the peer: the type name of a response and its body; None is unreadable."""
 
     type: str
     body: Json | None
@@ -51,7 +51,7 @@ ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": 
 UNREADABLE = Reply(DISTRO_RESPONSE, None)
 REPORT_FAILURE = Reply(REPORT_RESPONSE, FAILURE.body)
 NEVER = replace(SUCCESS, after_ms=FOR_EVER_MS)
-"""No answer at all: the node has to give up waiting."""
+"""No answer at all: the node's call times out."""
 
 
 def snapshot_reply(*clients: Json) -> Reply:

@@ -1,9 +1,9 @@
 """Node conformance: one node under test, played members, every requirement, all at once.
 
 The node and the members are started once and live through the run, since a real server takes seconds to start; each
-check plays clients and services of its own, so it does not matter which run beside it. What a check waits for takes as
-long as the longest wait, not as their sum. Checks of how a node starts, and those that would harm the members' standing
-with it, get a node of their own.
+check plays clients and services of its own, so checks do not affect each other. A run takes as long as the longest
+wait, not as the sum of the waits. Checks of the start of a node, and those that would change the node's view of the
+members, get a node of their own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
 
 OWN_NODES = 6
-"""So many checks with a node of their own at a time; a real server takes some 300 MB, and 4 s of a core to start."""
+"""The number of concurrent checks with a node of their own; a real server takes some 300 MB, and 4 s of a core to
+start."""
 _FORBIDDEN = 403
 _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 1200.0
@@ -81,7 +82,7 @@ def run_node_conformance(
 
 
 async def run_requirements(target: Target, ids: Sequence[str] | None = None) -> list[Finding]:
-    """The same on a target object, which is started here and stopped at the end."""
+    """The same for a target object, which is started here and stopped at the end."""
     chosen = requirements_named(ids)
     async with members_beside(target, lambda _: None) as peers:
         return await check_requirements(target, peers, chosen, lambda _: None)
@@ -94,12 +95,11 @@ async def check_requirements(
     on_finding: OnFinding,
     asked: Sequence[str] = (),
 ) -> list[Finding]:
-    """One finding for each requirement, in their order, also for those that do not apply. What cannot be observed on
-    this server does not apply either, unless its id is `asked` for: then it is not judged.
+    """One finding for each requirement, in their order, also for those that do not apply. A requirement that cannot be
+    observed on this server does not apply either, unless its id is `asked` for: then it is not judged.
 
-    All checks begin together and share the waiting; those that want a node of their own, a few at a time. A question
-    that stays open where time is real is asked once more: the machine may have been too busy. What is violated is not
-    asked again, and counts.
+    All checks begin together and share the waiting; those that want a node of their own, a few at a time. In real
+    time a check that is not judged is repeated once: the machine may have been too busy. A violation counts at once.
     """
     async with target.clock.measured():
         return await _checked(target, peers, requirements, on_finding, frozenset(asked))
@@ -159,7 +159,7 @@ def _beyond(requirement: Requirement, asked: frozenset[str]) -> Judgement:
 
 
 def both(first: Finding, second: Finding) -> Finding:
-    """Of a question that was open and has been asked again: both answers."""
+    """The finding of a repeated check, with both results."""
     evidence = (*first.evidence, f"not judged: {first.message}; asked once more", *second.evidence)
     message = second.message
     if second.violates:
@@ -187,7 +187,7 @@ def _spec(target: Target) -> tuple[str, ...]:
 
 
 async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
-    """What keeps every check from being carried out, if anything."""
+    """The reason why no check can be carried out, if any."""
     kit = Kit(target, peers)
     try:
         if target.limits.counts_members:
@@ -228,7 +228,7 @@ async def _check(kit: Kit, requirement: Requirement, judged: Finding) -> Finding
 
 
 async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Finding:
-    """Only a ViolationError is the node's fault; whatever else ends a check leaves the question open."""
+    """Only a ViolationError is the node's fault; a check that any other error ends is not judged."""
 
     def open_question(why: str) -> Finding:
         return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
@@ -269,7 +269,7 @@ def _call_failed(error: grpc.aio.AioRpcError) -> str:
 
 
 def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None = None) -> Sequence[Requirement]:
-    """Those that are named, or all, without those that `skip` names.
+    """The named requirements, or all, without those that `skip` names.
 
     A name is an id, the beginning of ids up to a hyphen (DISTRO-SYNC), or a level, MUST or SHOULD. Ids and beginnings
     add up, and a level narrows them: DISTRO-SYNC and MUST are the MUSTs of that area. Raises UsageError.
@@ -283,7 +283,7 @@ def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None =
 
 
 def _named(names: Sequence[str], option: str) -> tuple[Requirement, ...]:
-    """In the order of the names."""
+    """The requirements of these names, in the order of the names."""
     levels = {name.upper() for name in names} & {MUST, SHOULD}
     every = all_requirements()
     found: dict[str, Requirement] = {}
@@ -291,7 +291,7 @@ def _named(names: Sequence[str], option: str) -> tuple[Requirement, ...]:
     for name in others:
         alike = {each.id: each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
         if not alike:
-            named("requirement", {each.id: each for each in every}, name)  # says which ones are similar
+            named("requirement", {each.id: each for each in every}, name)  # raises with the similar names
             raise UsageError(f"{option} {name}: no requirement begins so")
         found |= alike
     return tuple(each for each in (found.values() if others else every) if not levels or each.level in levels)

@@ -1,4 +1,4 @@
-"""When a node of a release has to do things: the windows in which the kit waits for them."""
+"""The time limits of the actions of a node, by release: the windows in which the kit waits for them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _TICK_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """When a node has to do things, with the tick of the delay engine. Source: docs/protocol #sync-merge,
+    """The time limits of a node's actions, with the tick of the delay engine. Source: docs/protocol #sync-merge,
     #releases-matrix."""
 
     sync_ms: int
     resync_ms: int
     retry_ms: int  # from a failed sync to its repetition
     verify_ms: int
-    view_ms: int  # until a query shows what was applied (docs/real-servers.md#a-played-member)
+    view_ms: int  # until a query shows a change (docs/real-servers.md#a-played-member)
     push_ms: int
     lease_ms: int
-    clean_ms: int = 5000  # until the cleaner comes round
-    call_ms: int = 3000  # the patience of a member that waits for an answer
-    idle_ms: int = 20_000  # until a silent connection is asked
+    clean_ms: int = 5000  # between two runs of the cleaner
+    call_ms: int = 3000  # the time-out of a member's call
+    idle_ms: int = 20_000  # until a silent connection gets a detection
 
     @classmethod
     def of(cls, profile: str, lease_ms: int | None = None) -> Timings:
-        """`lease_ms`: where the target was started with another one."""
+        """`lease_ms`: the lease of the target if it differs from the default."""
         release = release_of(profile)
         delay_ms, retry_ms = (2000, 5000) if release is not None and release < (2, 2, 0) else (1000, 3000)
         documented_ms = 30_000 if release is not None and release < (2, 0, 3) else 180_000
