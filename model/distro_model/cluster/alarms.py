@@ -116,4 +116,4 @@ def forgotten(before: NodeState | None, after: NodeState, ip_life: IpLife) -> Fi
     gone = held is not None and held.content and (kept is None or not kept.content)
     if not gone or not ip_life.published or ip_life.silence or after.name in ip_life.unlisted:
         return None
-    return Finding("INV-LIVE", f"{after.name} forgot {ip_life.client}, which has not fallen silent")
+    return Finding("INV-LIVE", f"{after.name} removed {ip_life.client}, which has not fallen silent")

@@ -23,12 +23,12 @@ _LEFT = (("nodes", 3), ("leaves", 1))
 _ROWS = (
     Defect(
         id="B01",
-        sentence="A snapshot or a CHANGE is applied to whatever client has that id, also to one that is connected here",
+        sentence="A snapshot or a CHANGE is applied to any client with that id, also to one that is connected here",
         releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/15857",
         breaks=(
             Break("INV-NATIVE", "a stale snapshot overwrites a client that is connected here"),
-            Break("INV-CLIENTACK", "a stale snapshot takes back what was acknowledged to the client"),
+            Break("INV-CLIENTACK", "a stale snapshot reverts content that was acknowledged to the client"),
             Break("INV-REV", "a stale snapshot overwrites a client that is connected here", Span(until="2.1.1")),
         ),
         repair=(receive.is_not_native_here,),
@@ -54,13 +54,13 @@ _ROWS = (
     ),
     Defect(
         id="B05",
-        sentence="A CHANGE is made and applied piece by piece: what happens meanwhile leaves content and revision torn",
+        sentence="A CHANGE is made and applied in parts: events in between leave content and revision inconsistent",
         releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/10056",
     ),
     Defect(
         id="B06",
-        sentence="What a beat or its absence changes in a client of the HTTP API leaves its revision as it was",
+        sentence="A beat or its absence changes a client of the HTTP API without changing its revision",
         releases=Span(since="2.1.2"),
         link=f"{_NAMING}/healthcheck/heartbeat/UnhealthyInstanceChecker.java",
     ),
@@ -116,7 +116,7 @@ _ROWS = (
     ),
     Defect(
         id="B16",
-        sentence="An exception while a sync is handled is answered with resultCode 200, and shows in errorCode only",
+        sentence="An exception while a sync is handled is answered with resultCode 200, and only errorCode shows it",
         releases=Span(until="2.5.0"),
         link=f"{_ISSUE}/12991",
     ),
@@ -134,7 +134,7 @@ _ROWS = (
     ),
     Defect(
         id="B18",
-        sentence="A batch leaves the revision of its client as it was, so that a copy without it passes every verify",
+        sentence="A batch does not change the revision of its client, so that a copy without it passes every verify",
         releases=Span("2.1.2", "2.2.4"),
         link=f"{_ISSUE}/11192",
     ),
@@ -163,7 +163,7 @@ _ROWS = (
         link=f"{_ISSUE}/10809",
         breaks=(
             Break("INV-DELETE", "the retry of a CHANGE replaces the queued DELETE"),
-            Break("EVENTUALLY-DELETE", "and the copy is left to its lease"),
+            Break("EVENTUALLY-DELETE", "and the copy remains until its lease ends"),
         ),
         repair=(sync.of_gone_client, sync.replaces_pending),
     ),
@@ -175,18 +175,18 @@ _ROWS = (
     ),
     Defect(
         id="B26",
-        sentence="A CHANGE that comes after the DELETE of its client brings it back",
+        sentence="A CHANGE that arrives after the DELETE of its client restores it",
         releases=_EVERY_RELEASE,
         link=_PROCESSOR,
     ),
     Defect(
         id="B27",
-        sentence="A snapshot that was made before a DELETE and arrives after it brings the client back",
+        sentence="A snapshot that was made before a DELETE and arrives after it restores the client",
         releases=_EVERY_RELEASE,
         link=_PROCESSOR,
         breaks=(
-            Break("INV-DELETE", "a snapshot that was asked for before the DELETE brings the client back"),
-            Break("EVENTUALLY-DELETE", "and the copy is left to its lease"),
+            Break("INV-DELETE", "a snapshot that was requested before the DELETE restores the client"),
+            Break("EVENTUALLY-DELETE", "and the copy remains until its lease ends"),
         ),
         repair=(receive.is_remembered,),
     ),
@@ -211,7 +211,7 @@ _ROWS = (
             Break("INV-LOAD", "no peer is known when the first load begins, so it fails and waits for its retry"),
             Break(
                 "INV-SOURCE",
-                "the load that comes late brings a client back that has left, and its task sends the copy",
+                "the late load restores a client that has left, and its task sends the copy",
             ),
         ),
         repair=(load.knows_a_peer,),
@@ -253,7 +253,7 @@ _ROWS = (
     ),
     Defect(
         id="B41",
-        sentence="A DELETE removes whatever client has that id, also one that is connected here",
+        sentence="A DELETE removes any client with that id, also one that is connected here",
         releases=_EVERY_RELEASE,
         link=_PROCESSOR,
     ),
@@ -295,7 +295,7 @@ _ROWS = (
     ),
     Defect(
         id="revision-zero-wildcard",
-        sentence="A VERIFY of revision 0 matches whatever is held",
+        sentence="A VERIFY of revision 0 matches any copy",
         releases=Span(since="2.1.2"),
         link=_CLIENTS,
     ),

@@ -103,14 +103,14 @@ MUTANTS = (
     ),
     Mutant(
         "B26",
-        "A CHANGE that comes after the DELETE of its client brings it back.",
+        "A CHANGE that arrives after the DELETE of its client restores it.",
         rules=(receive.is_forgotten_at_once,),
         breaks=("INV-DELETE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, reorders=1),
     ),
     Mutant(
         "B27",
-        "A snapshot that was cut before a DELETE and arrives after it brings the client back.",
+        "A snapshot that was made before a DELETE and arrives after it restores the client.",
         rules=(receive.is_forgotten_at_once,),
         breaks=("INV-DELETE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, crashes=1, late_replies=1),

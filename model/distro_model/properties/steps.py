@@ -129,8 +129,8 @@ def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
     for client in before.clients:
         held = after.client(client.name)
         if client.native and (held is None or (held.content, held.revision) != (client.content, client.revision)):
-            now = "forgot it" if held is None else f"has it at revision {held.revision}"
-            return Finding("INV-NATIVE", f"{before.name} owns {client.name}, and by a peer's doing {now}")
+            now = "removed it" if held is None else f"has it at revision {held.revision}"
+            return Finding("INV-NATIVE", f"{before.name} owns {client.name}, and after a peer's request {now}")
     return None
 
 

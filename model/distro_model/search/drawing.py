@@ -55,7 +55,7 @@ def graphml(graph: StateGraph, describe: Describe = shortly) -> str:
 
 
 def dot(graph: StateGraph, describe: Describe = shortly) -> str:
-    """The initial row is bold; an edge that need not happen (not fair) is dashed. Raises `GraphTooLargeError`."""
+    """The initial row is bold; an edge that is not fair is dashed. Raises `GraphTooLargeError`."""
     drawn = to_networkx(graph, describe)
     lines = ["digraph states {", "  node [shape=box];"]
     for number, texts in drawn.nodes(data=True):

@@ -1,4 +1,4 @@
-"""The states that a search knows: their fingerprints in a set, and from which state, by which transition, each came.
+"""The known states of a search: a set of their fingerprints, and the state and transition by which each was reached.
 
 That is 8 bytes a slot and 6 bytes a state; with exact comparison the rows themselves are added. A set is three
 quarters full at most, grows in place, and falls into 64 parts that threads fill side by side. From where states came

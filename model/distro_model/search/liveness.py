@@ -11,7 +11,7 @@ more chances to take it. So each maximal component is judged once, and exactly: 
 has a row where the chain is impossible, or an edge of that chain that stays inside. A row that is on no cycle is a
 component too, without edges; the same test then says whether the run may end there.
 
-Weak fairness forgives that a chain is impossible now and then. Where a bound makes it so (a queue that may send only
+Weak fairness allows a chain to be impossible now and then. Where a bound makes it so (a queue that may send only
 while its link is not full), runs are found that no real cluster has; such a chain is strongly fair: if it is possible
 again and again, it is taken again and again. A component that cannot take such a chain inside loses the
 rows where the chain is possible, and what is left of it is judged anew (Emerson and Lei, 1987).
@@ -38,7 +38,7 @@ def with_liveness(search: Search, graph: StateGraph) -> Search:
 
 
 def search_liveness(graph: StateGraph) -> dict[str, Run]:
-    """For each EVENTUALLY check that is violated, a lasso: property id -> run with `loop_from`.
+    """For each violated EVENTUALLY check, a lasso: property id -> run with `loop_from`.
 
     The way to the loop is a shortest one; the loop goes round by nearest next witnesses, so it is short, not shortest.
     A loop without transitions (`loop_from` is the last row) is a run that ends there: nothing fair is possible.
@@ -139,7 +139,7 @@ class _Loop:
         self.impossible = np.ones((len(rows), len(chains)), np.bool_)
         self.impossible[place[graph.source[edges]], graph.chain[edges]] = False
         strongly = np.array([chain.fair is Fairness.STRONG for chain in chains], np.bool_)
-        self.impossible &= self.impossible.all(axis=0) | ~strongly  # for these, impossible here and there is no excuse
+        self.impossible &= self.impossible.all(axis=0) | ~strongly  # strongly fair: only if in all rows
         edges = edges[place[graph.target[edges]] >= 0]
         self.edges = edges
         self.source, self.target = place[graph.source[edges]], place[graph.target[edges]]
@@ -172,7 +172,7 @@ class _Loop:
         return [int(self.edges[edge]) for edge in (*loop, *back)]
 
     def still(self, owed: set[int], here: int, path: list[int]) -> set[int]:
-        """What is owed after going along a path that ends here."""
+        """The fair chains that are still to be taken after a path that ends here."""
         seen = [here, *(int(self.source[edge]) for edge in path)]
         taken = {int(self.chain[edge]) for edge in path}
         return {chain for chain in owed if chain not in taken and not self.impossible[seen, chain].any()}

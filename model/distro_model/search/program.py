@@ -62,7 +62,7 @@ class Program:
     steps: tuple[Step, ...]
     strands: tuple[Strand, ...]
     chains: int
-    """How many of the strands are chains."""
+    """The number of strands that are chains."""
 
 
 def compiled(system: System) -> Program:

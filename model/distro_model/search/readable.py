@@ -1,7 +1,7 @@
 """The readable search: breadth-first, one queue, one table from each row to the row that it was first reached from.
 
 It is slow (some ten thousand transitions a second) and obvious. Every other engine must count what this one counts
-and find runs of the same length; tests hold them side by side.
+and find runs of the same length; tests compare them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _ReadableSearch:
         self.find_in(taken.after)
 
     def find_in(self, row: Row) -> None:
-        for finding in findings(self.system, row):  # of states; what lasts for ever is `liveness`
+        for finding in findings(self.system, row):  # of states; infinite runs are checked by `liveness`
             if finding.property_id not in self.runs:
                 self.runs[finding.property_id] = self.run_to(row, None, finding)
 

@@ -1,6 +1,6 @@
-"""The numbers of all values, and every look-up that was ever asked, laid out for the compiled loops.
+"""The numbers of all values, and every look-up that was ever computed, laid out for the compiled loops.
 
-`values` and `numbers` belong to a domain (see `program`). `entries` is the list of everything asked so far; the dense
+`values` and `numbers` belong to a domain (see `program`). `entries` is the list of all computed look-ups; the dense
 and hashed tables are only ways to find an entry, and are laid out anew when a domain outgrows its space. Look-ups with
 few possible combinations of inputs get a dense table, the others share one hashed table.
 """
