@@ -66,13 +66,13 @@ EXAMPLES: dict[str, dict[str, object]] = {
 
 NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     "DISTRO-LOAD-006": {
-        "the client is held with what was sent, and nothing else": ({"published": None}, "the node lost the client"),
+        "the held content is exactly the content that was sent": ({"published": None}, "the node lost the client"),
         "the node announces it as its own": ({"announced": False}, "members keep the new"),
         "the node verifies it as its own": ({"verified": False}, "it belongs to no member any more"),
     },
     "DISTRO-NATIVE-001": {
         "it is acknowledged": ({"acknowledged": False}, "refused and applied"),
-        "the client is held with what was sent, and nothing else": ({"published": []}, "what it published is gone"),
+        "the held content is exactly the content that was sent": ({"published": []}, "what it published is gone"),
         "the node announces it as its own": ({"announced": False}, "members keep what it was"),
         "the node verifies it as its own": ({"verified": False}, "it belongs to no member any more"),
     },
@@ -95,7 +95,7 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     },
     "DISTRO-LOAD-009": {
         "the node asks every member for a snapshot": ({"asked": [4, 0]}, "the second member is never asked"),
-        "nothing of the large one is held": ({"parts": True}, "one of its clients is taken, and no other"),
+        "no client of the large snapshot is held": ({"parts": True}, "one of its clients is taken, and no other"),
         "a smaller one is taken when it asks again": ({"smaller": False}, "no snapshot is ever taken"),
     },
     "DISTRO-REGISTER-005": {"the service has no hosts": ({"shown": 1}, "it is listed, and no client holds it")},
@@ -105,11 +105,11 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     },
     "DISTRO-ERROR-005": {
         "the answer has the errorCode 500": ({"error_code": 0}, "nothing in the answer shows it"),
-        "nothing of it is applied": ({"held": True}, "refused in one code, and applied"),
+        "the request is not applied": ({"held": True}, "refused in one code, and applied"),
     },
     "DISTRO-REFUSAL-002": {
         "the answer has the errorCode 500": ({"error_code": 0}, "nothing in the answer shows it"),
-        "nothing of it is applied": ({"held": True}, "applied as if it were known"),
+        "the request is not applied": ({"held": True}, "applied as if it were known"),
     },
     "DISTRO-LEASE-004": {
         "the copy stayed for its lease": ({"lasted_ms": 179_000}, "the copy went before its lease was over"),
@@ -127,11 +127,11 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     },
     "DISTRO-OWNER-004": {
         "the client is still held": ({"held": False}, "the node lost the client"),
-        "the new owner is sent nothing of the client": ({"told": 1}, "the new owner was sent something else"),
+        "the new owner is sent no request about the client": ({"told": 1}, "the new owner was sent something else"),
     },
     "DISTRO-OWNER-008": {
         "it is acknowledged": ({"acknowledged": False}, "what is refused is applied"),
-        "the client is held with what the change had replaced": ({"before": False}, "the client is gone"),
+        "the held content is the one before the change": ({"before": False}, "the client is gone"),
     },
     "DISTRO-LEASE-008": {
         "the copy is gone": ({"known": True}, "the copy stays without what it published"),
@@ -146,7 +146,7 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     },
     "DISTRO-HOLDER-003": {
         "it is acknowledged": ({"acknowledged": False}, "refused and applied"),
-        "the client is held with what was sent, and nothing else": (
+        "the held content is exactly the content that was sent": (
             {"published": ["old", "late"]},
             "the old came back",
         ),
@@ -155,7 +155,7 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     },
     "DISTRO-LOAD-007": {
         "the DELETE is acknowledged": ({"acknowledged": False}, "the DELETE was refused"),
-        "the client is held with what was sent, and nothing else": ({"published": []}, "it comes back empty"),
+        "the held content is exactly the content that was sent": ({"published": []}, "it comes back empty"),
         "the revision that was sent is confirmed": ({"confirmed": False}, "it never converges"),
         "the node neither announces nor verifies it as its own": ({"claimed": True}, "B07, a copy that is native"),
         "the other clients of the snapshot are held": ({"others": False}, "what came after it was not taken"),
@@ -184,8 +184,11 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
         "the instance is listed at the node that was asked": ({"shown": False}, "acknowledged, and held by no member"),
     },
     "DISTRO-SETUP-010": {
-        "the copy has what was registered, beside what it had": ({"both": False}, "the registration is in no client"),
-        "the members are sent nothing of it": ({"sent": ["CHANGE"]}, "the copy is announced as the node's own"),
+        "the copy has the registered instance and the old ones": (
+            {"both": False},
+            "the registration is in no client",
+        ),
+        "the members are sent no request about it": ({"sent": ["CHANGE"]}, "the copy is announced as the node's own"),
     },
     "DISTRO-PUSH-008": {
         "the instances of both clusters are pushed": ({"ports": [80]}, "those of the other cluster alone"),

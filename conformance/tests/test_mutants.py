@@ -22,7 +22,7 @@ from distro_conformance.mutation.traces import (
     checked,
     kill_by_chance,
     kill_seen,
-    live,
+    record_scenario,
 )
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.targets.real_mutants import Fired, real_mutants
@@ -113,7 +113,7 @@ def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at
     tmp_path: Path,
 ) -> None:
     for mutant in PROVOKED:
-        live(mutant, tmp_path)
+        record_scenario(mutant, tmp_path)
     result = checked([tmp_path])
     strict = [each for each in result.violations if each.run.endswith("-without")]
     assert not strict, "a scenario provokes the mutant, and not the protocol"

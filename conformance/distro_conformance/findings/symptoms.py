@@ -48,10 +48,10 @@ def _stand_still(seen: Observed) -> bool:
     return isinstance(revisions, list) and len(set(revisions)) == 1
 
 
-_AS_SENT = Shown("the client is held with what was sent, and nothing else", lambda seen: _same(seen, "sent"))
+_AS_SENT = Shown("the held content is exactly the content that was sent", lambda seen: _same(seen, "sent"))
 _ACKNOWLEDGED = _is("acknowledged", True, "it is acknowledged")
 _HELD = _is("held", True, "the client is still held")
-_NOT_HELD = _is("held", False, "nothing of it is applied")
+_NOT_HELD = _is("held", False, "the request is not applied")
 _CODE_500 = _is("error_code", 500, "the answer has the errorCode 500")
 _OWN = (
     _is_not("announced", False, "the node announces it as its own"),
@@ -107,7 +107,7 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
     RequirementSymptom(
         bug="B05",
         about=("DISTRO-HOLDER-012",),
-        sentence="a CHANGE is applied piece by piece, and two of them meet",
+        sentence="a CHANGE is applied in several steps, and two of them overlap",
         clauses=(
             _number("revision", lambda found: found in (1, 2), "the revision is that of one of the two"),
             _is("of_both", 20, "all services that both have are held"),
@@ -134,7 +134,7 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         about=("DISTRO-LOAD-009",),
         clauses=(
             Shown("the node asks every member for a snapshot", _every_member_asked),
-            _is("parts", False, "nothing of the large one is held"),
+            _is("parts", False, "no client of the large snapshot is held"),
             _is("smaller", True, "a smaller one is taken when it asks again"),
         ),
     ),
@@ -183,13 +183,13 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B22",
         about=("DISTRO-OWNER-004",),
         sentence="nothing is sent when the owner of a client changes",
-        clauses=(_HELD, _is("told", 0, "the new owner is sent nothing of the client")),
+        clauses=(_HELD, _is("told", 0, "the new owner is sent no request about the client")),  # codespell:ignore told
     ),
     RequirementSymptom(
         bug="B22",
         about=("DISTRO-OWNER-008",),
         sentence="of two contents of a client nothing says which is the newer",
-        clauses=(_ACKNOWLEDGED, _is("before", True, "the client is held with what the change had replaced")),
+        clauses=(_ACKNOWLEDGED, _is("before", True, "the held content is the one before the change")),
     ),
     RequirementSymptom(
         bug="B23",
@@ -250,8 +250,8 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="native-connect-onto-synced",
         about=("DISTRO-SETUP-010",),
         clauses=(
-            _is("both", True, "the copy has what was registered, beside what it had"),
-            _is("sent", [], "the members are sent nothing of it"),
+            _is("both", True, "the copy has the registered instance and the old ones"),
+            _is("sent", [], "the members are sent no request about it"),
         ),
     ),
     RequirementSymptom(

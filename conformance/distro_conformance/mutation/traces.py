@@ -77,17 +77,17 @@ def kill_by_scenario(judged: Judged, mutant_id: str) -> Finding:
     """In the simulation, on nodes, or both, where the mutant exists."""
     began = time.monotonic()
     with TemporaryDirectory() as directory:
-        live(mutant_id, Path(directory))
+        record_scenario(mutant_id, Path(directory))
         found = kill_seen(mutant_id, Path(directory), judged([Path(directory)]).violations)
     return replace(found, seconds=time.monotonic() - began)
 
 
-def live(mutant_id: str, directory: Path) -> None:
+def record_scenario(mutant_id: str, directory: Path) -> None:
     """Record its scenario below `directory`: each source with the mutant and without."""
     for source in _sources(mutant_id):
         for mutant in (None, mutant_id):
             run = _run(mutant_id, source, with_it=mutant is not None)
-            _live(replace(PROVOKED[mutant_id], mutant=mutant), source, directory / run, run)
+            _record(replace(PROVOKED[mutant_id], mutant=mutant), source, directory / run, run)
 
 
 def _sources(mutant_id: str) -> list[str]:
@@ -99,7 +99,7 @@ def _run(mutant_id: str, source: str, *, with_it: bool) -> str:
     return f"{mutant_id}-{source}-{'with' if with_it else 'without'}"
 
 
-def _live(scenario: Scenario, source: str, directory: Path, run: str) -> None:
+def _record(scenario: Scenario, source: str, directory: Path, run: str) -> None:
     if source == "simulation":
         play(scenario, directory, run=run, profile=STRICT.name)
     else:

@@ -18,8 +18,8 @@ FORMS: Mapping[str, str] = {
     "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
     "nacos:DIRECTORY": "a real server: a directory of jars that Maven resolved, or a distribution",
     "process:FILE.toml": "any server that takes a member list, started as the file says",
-    "process:COMMAND": "the same by a command that holds {port} and {members}",
-    "attach:HOST:PORT,…": "what runs already, in a namespace of our own; nothing of it is stopped or cut",
+    "process:COMMAND": "the same by a command that contains {port} and {members}",
+    "attach:HOST:PORT,…": "running servers, tested in a separate namespace; no server is stopped and no link is cut",
 }
 """The forms of `--target`, with a description."""
 

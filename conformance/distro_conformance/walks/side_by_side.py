@@ -42,7 +42,7 @@ _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
 """Of a client of the HTTP API."""
 
 
-class _Paper(Stage):
+class _Draft(Stage):
     """The walk only records the actions."""
 
     def suited(self, action: Action) -> Action | None:
@@ -54,7 +54,7 @@ def drawn(seed: int) -> list[tuple[Action, ...]]:
     found: list[tuple[Action, ...]] = []
     for machine, runs in RUNS.items():
         ended: list[tuple[Action, ...]] = []
-        draw(machine, seed, runs, STEPS, start=staticmethod(_Paper), on_end=staticmethod(partial(_note, ended)))
+        draw(machine, seed, runs, STEPS, start=staticmethod(_Draft), on_end=staticmethod(partial(_note, ended)))
         found += ended[:runs]
     return found
 
