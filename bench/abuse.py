@@ -1,14 +1,14 @@
-"""Whether a node survives those who treat it badly, and what they leave behind in it.
+"""Whether a node survives abusive clients, and the resources that it keeps afterwards.
 
     python bench/abuse.py --json [--quick]
 
 One node in a process of its own, in real time. Against it: connections opened and dropped, half-open sockets, readers
 that do not read, a subscriber that never acknowledges, random and spoiled payloads (those of impl/tests/payloads.py),
-bodies nested beyond all bounds, and on the HTTP port what is no HTTP.
+bodies nested beyond all bounds, and other protocols on the HTTP port.
 Resident memory and live asyncio tasks of the node are read before and after, with the node's caches warmed by a tenth
-of the same first, and after garbage and free pages were given back: what is left is what the node holds on to.
+of the same load first, and after garbage and free pages were released: the rest is kept by the node.
 Fails when memory has not returned to within TOLERANCE of the base, a task is left, an error was logged, or anything
-else was written to stderr: the node logs nothing there, so what is there came past all that handles errors.
+else was written to stderr: the node logs nothing there, so such output comes from an unhandled error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_impl.logs import LOG_FILES
 
 TOLERANCE = 1.15
-"""Memory afterwards over memory before. Free pages that malloc cannot give back make up most of it."""
+"""Memory afterwards divided by memory before. Most of the growth is free pages that malloc cannot release."""
 
 AT_ONCE = 50
 CALM_S = 8.0

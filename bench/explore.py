@@ -1,13 +1,13 @@
-"""How fast the explorer is, beside two independent checkers that search the same bounded cluster in the same run.
+"""The speed of the explorer, beside two independent checkers that search the same bounded cluster in the same run.
 
     python bench/explore.py --json [--quick] [--large | --huge]
 
-`bench/stateright` is the cluster once more in Rust (built by cargo on first use, two threads), `bench/spin` in Promela
+`bench/stateright` is the same cluster in Rust (built by cargo on first use, two threads), `bench/spin` in Promela
 (two nodes and one client only; built by spin and gcc). Distinct states and transitions must be identical, or the
 bench ends with exit code 1. A checker that cannot be built here is reported as absent, with the reason. A search that
-is cut at a depth runs on one thread: with two, stateright comes to some states on longer ways, and counts fewer.
-`--large` adds one search of more than a hundred million states, by our engine alone. `--huge` does nothing but search a
-billion, with what does not have to be in memory in files (20 GB of memory and 30 GB of disk in the temporary folder).
+is cut at a depth runs on one thread: with two, stateright reaches some states on longer paths, and counts fewer.
+`--large` adds one search of more than a hundred million states, by this engine alone. `--huge` only searches a
+billion, with data that need not be in memory in files (20 GB of memory and 30 GB of disk in the temporary folder).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Count:
 
 
 Checker = Callable[[Work], Count | None]
-"""None: this is not what this checker was written for."""
+"""None: this checker does not support the configuration."""
 
 
 class AbsentError(Exception):

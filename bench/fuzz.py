@@ -1,11 +1,11 @@
-"""Random and spoiled input, a million of each kind: does anything raise, log an error, or leave half a change behind?
+"""Random and invalid input, a million of each kind: does any cause an exception, an error log or a partial change?
 
     python bench/fuzz.py --json [--quick | --count N] [--first N] [--kinds payloads headers streams http]
 
 The node is in this process, over the transport in memory and in virtual time, so that nearly all the time is the
-node's. Input is made in batches of a thousand; each is the same in every run, so `--first N` goes on where another run
-has stopped, and a failure is repeated with the number that it names. After each batch the node has to answer a good
-request, have logged no error of its own, and hold tables that fit each other. The exit code is 1 when it does not.
+node's. Input is made in batches of a thousand; each is the same in every run, so `--first N` continues where another
+run has stopped, and repeats a failure by its number. After each batch the node must answer a valid request, must not
+have logged an error of its own, and must hold consistent tables. The exit code is 1 when it does not.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How fast the lockstep goes, beside what bare gRPC costs on the same machine in the same run.
+"""The speed of the lockstep, beside the cost of bare gRPC on the same machine in the same run.
 
     python bench/lockstep.py --json [--quick]
 
 A step is one action of the Hypothesis machine: done on three nodes under virtual time, in memory or over real gRPC,
 read back with a SNAPSHOT from each node that can have changed, and compared with the model. Starting the nodes of each
-run and the calm end are included. `steps_per_cpu_s` is per second of this process on a core, whatever else runs there.
-`steps_per_s_all` has a process on each core; the second and more that a process takes to begin is included.
+run and the calm end are included. `steps_per_cpu_s` is per second of processor time of this process.
+`steps_per_s_all` has a process on each core; the start of a process, a second or more, is included.
 """
 
 from __future__ import annotations

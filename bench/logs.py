@@ -1,11 +1,11 @@
-"""How fast server logs are imported, beside `zcat | grep` over the same files in the same run.
+"""The speed of the import of server logs, beside `zcat | grep` over the same files in the same run.
 
     python bench/logs.py --json [--quick] [--mb 1500]
 
 A directory of three nodes is written first: each log rotated and packed as Nacos does it, one record in a hundred about
-replication, the others what servers log all day (pushes, connections, requests, access logs, here and there a stack
-trace). Then `import nacos-logs` reads it in a process of its own, whose peak memory is that of the import, with its
-progress on standard error. Seconds are of processor time, since one core is what an import uses.
+replication, the others typical records (pushes, connections, requests, access logs, and some stack traces).
+Then `import nacos-logs` reads it in a process of its own, whose peak memory is that of the import, with its progress on
+standard error. Seconds are of processor time, since an import uses one core.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _packed(path: Path, text: str) -> int:
 
 
 def seconds_of(command: Sequence[str]) -> tuple[float, bytes]:
-    """Of processor time, since other work on the machine does not change it; and what was printed."""
+    """Processor time, which other work on the machine does not change, and the printed output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,19 +1,19 @@
-"""The reference node under load, beside a bare gRPC echo and, on request, beside servers of others in the same run.
+"""The reference node under load, beside a bare gRPC echo and, on request, beside other servers in the same run.
 
     python bench/node.py --json [--quick] [--nacos VERSION] [--rnacos PROGRAM]
 
-Every server runs in a process of its own, the load in this one; both stand on uvloop. Five measurements:
+Every server runs in a process of its own, the load in this one; both use uvloop. Five measurements:
 
-* ready: from the start of a process to three nodes that serve, and what that process holds then (imports included);
+* ready: from the start of a process to three nodes that serve, and the memory of that process then (imports included);
 * calls: registrations and queries of one node, a member of three, beside an echo of the same requests by the same
   client. A query's reply is ten times as long as the request that the echo returns. Heartbeats over HTTP, where the
   node serves them;
-* held: how much the processes of three nodes hold with all instances at each of them;
+* held: the memory of the processes of three nodes with all instances at each of them;
 * lag: from a change at its owner to each other member, by the observers of three processes, at 500 changes a second;
 * others: `--nacos 2.2.4` starts three real servers, `--rnacos` one server of that name. `nacos.*` and `rnacos.*` are
   their figures, the ratios are node to them: above 1 the node is faster, for memory and time to ready it is below 1.
 
-The load takes a core: on fewer than two, node and load share one and the echo ratio says less.
+The load uses one core: with fewer than two, node and load share one and the echo ratio is less exact.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much of everything."""
+    """The amounts of each measurement."""
 
     seconds: float
     held_clients: int
@@ -250,7 +250,9 @@ async def measure_rnacos(program: str, seconds: float) -> Figures:
 
 
 async def _as_other(name: str, ready_s: float, mib: float, target: str, seconds: float) -> Figures:
-    calls = await measure_calls(target, None, seconds)  # with the echo of that moment: it shows how busy the machine is
+    calls = await measure_calls(
+        target, None, seconds
+    )  # with the echo at the same time, which shows the load of the machine
     figures = {"ready_s": round(ready_s, 3), "ready_mib": round(mib, 1), **calls}
     return {f"{name}.{key}": value for key, value in figures.items()}
 

@@ -1,7 +1,7 @@
 """The load that `bench/node.py` puts on any server: connections, requests one after the other on each.
 
 Requests are written once and replies are not read beyond their type, so that the same loop drives a node, a real
-Nacos and a bare echo, and what differs between two results is the server.
+Nacos and a bare echo, and two results differ only by the server.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One connection. A registered one is a client of the server's under `id`."""
+    """One connection. A registered one is a client of the server with this `id`."""
 
     number: int
     id: str
@@ -57,7 +57,7 @@ class Client:
 
 
 def registration(client: int, service: int, version: int = 0) -> Payload:
-    """What a Java SDK sends for one instance; another version is another content."""
+    """The request of a Java SDK for one instance; another version is another content."""
     instance = {
         "ip": f"10.{client >> 8}.{client & 255}.{service & 255}",
         "port": 8000 + service,

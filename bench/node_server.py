@@ -1,12 +1,12 @@
-"""What `bench/node.py` measures, in a process of its own: reference nodes, or a bare echo.
+"""The servers that `bench/node.py` measures, in a process of their own: reference nodes, or a bare echo.
 
     python bench/node_server.py echo
     python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--profile NAME] [--watch] [--hold CLIENTS]
 
-Prints one JSON line when it is ready: how long the imports and how long the start took. It ends when its input ends;
-with `--watch` it then prints what its nodes did to their clients, [kind, client, revision, ms] each, by the node's own
-observer. With `--hold` the first node owns so many clients from the start, as if they had just connected. Ports are
-main ports on loopback. Imports are kept small, since the memory of this process is a figure.
+Prints one JSON line when it is ready, with the seconds of the imports and of the start. It ends when its input ends;
+with `--watch` it then prints the changes of its nodes' clients, [kind, client, revision, ms] each, from the node's own
+observer. With `--hold` the first node owns that many clients from the start, as if they had just connected. Ports are
+main ports on loopback. Imports are kept small, since the memory of this process is measured.
 """
 
 from __future__ import annotations

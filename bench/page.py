@@ -1,7 +1,7 @@
-"""How long a page about a trace of a million rows takes to write and to open, and how large it is.
+"""The time to write and to open a page about a trace of a million rows, and its size.
 
-`open_s` is from the start of navigation to the end of loading in headless Chromium, cold; `window_s` is what it takes
-to show another window of the same trace. Timings are the machine's; the size of the page is not.
+`open_s` is from the start of navigation to the end of loading in headless Chromium, cold; `window_s` is the time to
+show another window of the same trace. Timings depend on the machine; the size of the page does not.
 """
 
 from __future__ import annotations

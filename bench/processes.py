@@ -1,4 +1,4 @@
-"""Processes that a bench starts or finds, and what they take of the machine."""
+"""Processes that a bench starts or finds, and the resources that they use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Server:
     async def end(self) -> list[list[object]]:
         """What it watched. A second end gives the same again."""
         if self._watched is None:
-            out, _ = await self._process.communicate(b"")  # the end of its input is what it waits for
+            out, _ = await self._process.communicate(b"")  # it waits for the end of its input
             self._watched = json.loads(out or b"[]")
         return self._watched
 
@@ -62,6 +62,6 @@ def resident_mib(pids: Sequence[int]) -> float:
 
 
 def cpu_s(pids: Sequence[int]) -> float:
-    """What these processes have spent so far, without those that they started. The scheduler counts nanoseconds."""
+    """Processor time of these processes so far, without those that they started. The scheduler counts nanoseconds."""
     threads = (thread for pid in pids for thread in Path(f"/proc/{pid}/task").iterdir())
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

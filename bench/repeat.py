@@ -2,8 +2,8 @@
 
     python bench/repeat.py --json [--quick | --seeds N] [--first SEED]
 
-The two processes differ in the seed of Python's hashes and share the machine with each other, and with whatever else
-runs there. Their recordings must be the same byte for byte; the exit code is 1 when they are not.
+The two processes differ in the seed of Python's hashes and share the machine with each other and with other
+processes. Their recordings must be the same byte for byte; the exit code is 1 when they are not.
 """
 
 from __future__ import annotations

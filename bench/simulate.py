@@ -1,10 +1,10 @@
-"""How fast a simulation makes events, beside what writing the same rows costs alone in the same run.
+"""The speed of a simulation in events, beside the cost of only writing the same rows in the same run.
 
     python bench/simulate.py --json [--quick]
 
 The simulation runs as `distrocheck simulate` does: three nodes, ten clients, every fault, to Parquet. Bare writing is
-pyarrow with the rows ready in memory as columns: what any program that ends in such a file must spend. Seconds are of
-processor time, since one core is what a simulation uses; the wall clock's are given too.
+pyarrow with the rows ready in memory as columns: the minimum for any program that writes such a file. Seconds are of
+processor time, since a simulation uses one core; those of the wall clock are given too.
 """
 
 from __future__ import annotations

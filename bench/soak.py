@@ -2,11 +2,11 @@
 
     python bench/soak.py --json [--quick] [--minutes 120] [--rounds N] [--busy 2] [--target nacos:2.2.4]
 
-After each round it is looked at what the process holds: memory, descriptors, threads, child processes, and temporary
-files, those of its JVMs too. It is flat when the last third of the rounds holds no more than the rounds before it, but
-for what garbage collection moves (`ROOM`); the first round loads what stays. `--busy N` keeps N processes busy
-meanwhile: a tester's own trouble on a busy machine must be no verdict on the target. Exit code 1 when something grows
-or a round does not conform.
+After each round the resources of the process are measured: memory, descriptors, threads, child processes, and temporary
+files, those of its JVMs too. They are flat when the last third of the rounds holds no more than the rounds before it,
+except for the effect of garbage collection (`ROOM`); the first round loads what stays. `--busy N` keeps N processes
+busy meanwhile: delays of the tester on a busy machine must not become a verdict on the target. Exit code 1 when a
+resource grows or a round does not conform.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from busy import others
 
 ROOM: Mapping[str, float] = {"rss_mb": 32.0, "descriptors": 8, "threads": 4, "children": 1, "temporary_files": 1}
-"""How much more the last third may hold. Threads of gRPC and of Spark's gateway come and go, and so do its workers."""
+"""Tolerated growth of the last third. The numbers of threads of gRPC and of Spark's gateway and workers vary."""
 Sample = Mapping[str, float]
 
 
@@ -46,7 +46,7 @@ def held() -> Sample:
 
 
 def growing(samples: Sequence[Sample]) -> Mapping[str, float]:
-    """What the last third of the rounds holds more than the others did, beyond ROOM. Less than four rounds say nothing.
+    """The growth of the last third of the rounds over the others, beyond ROOM. Fewer than four rounds are not judged.
 
     Medians, the lower ones: one large round is no growth, and a little in each round adds up to one.
     """
@@ -62,7 +62,7 @@ def growing(samples: Sequence[Sample]) -> Mapping[str, float]:
 
 
 def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
-    """Verdict, seconds, and what violates or is not judged."""
+    """Verdict, seconds, and the violations or unjudged parts."""
     # Heavy, and not needed to compare samples.
     from distro_conformance.doctor import usable_cores  # noqa: PLC0415
     from distro_conformance.gate.options import BUDGETS, GateOptions  # noqa: PLC0415

@@ -1,15 +1,15 @@
-"""How long `check` takes, beside one shuffle and sort of the same rows in the same session.
+"""The time of `check`, beside one shuffle and sort of the same rows in the same session.
 
     python bench/spark.py --json [--quick] [--data simulated --data giant …] [--events N]
 
-The floor is `repartition(run, client)` with a sort by node and sequence number, written to nowhere: what any program
-that must see each client's rows together has to spend. The check is run once for the first time (`first_s`), then both
-in turn; a ratio is of the two medians. Of the last of each there is also what does not depend on who else is busy:
-seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these. `peak_mib` is
-what this program, the JVM and the Python workers held together.
+The floor is `repartition(run, client)` with a sort by node and sequence number, without output: the minimum for any
+program that needs each client's rows together. The check is run once for the first time (`first_s`), then both in turn;
+a ratio is of the two medians. The last run of each also has figures that other processes do not change: processor
+seconds in the JVM and in Python, the number of stages that wrote a shuffle, and the bytes of these. `peak_mib` is the
+memory of this program, the JVM and the Python workers together.
 
-`--flat-from N` checks N events too, and a thousand of them, which cost what every check costs: what is above that, per
-event of the whole and of the N, is one ratio, of seconds of processors (`…_flat_cpu`) and of the clock.
+`--flat-from N` checks N events too, and a thousand of them, which show the fixed cost of a check: the cost above it,
+per event of the whole and of the N, is one ratio, of processor seconds (`…_flat_cpu`) and of the clock.
 
 Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
 carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows, one
@@ -56,10 +56,10 @@ SIMULATED_S = 40_000.0
 NODES = ("a", "b", "c")
 STATE_CLIENTS = 3000
 STATE_LEASE_MS = 90_000
-"""In so long every client changes."""
+"""Every client changes within this time."""
 
 PART_CHANGES = 50_000
-"""So many are in memory while they are written."""
+"""This many rows are in memory while they are written."""
 
 LEAST_EVENTS = 1000
 FLOOR_PARTITIONS = 8
@@ -248,7 +248,7 @@ def processes() -> Processes:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a session has spent so far."""
+    """The resources that a session has used so far."""
 
     jvm_cpu_s: float
     python_cpu_s: float
@@ -282,20 +282,20 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a check of so many events."""
+    """The cost of a check of that many events."""
 
     events: int
     wall_s: float
     cpu_s: float
 
     def above(self, least: Cost) -> Cost:
-        """Per event, without what every check costs."""
+        """The cost per event, without the fixed cost of a check."""
         more = self.events - least.events
         return Cost(1, (self.wall_s - least.wall_s) / more, (self.cpu_s - least.cpu_s) / more)
 
 
 def cost_of(session: SparkSession, name: str, events: int) -> Cost:
-    """Of the second check: the first one meets cold code."""
+    """The cost of the second check; the first one runs cold code."""
     with tempfile.TemporaryDirectory() as directory:
         DATA[name](Path(directory), events)
         checked(session, directory)

@@ -1,13 +1,13 @@
-"""What verifying costs a node that owns many clients: three members, each in a process of its own, one owns them all.
+"""The cost of verifies for a node that owns many clients: three members, each in a process of its own; one owns all.
 
     python bench/strain.py --json [--quick | --clients N …] [--nacos VERSION]
 
 The clients have no connections of their own (`bench/node.py` measures those); everything between the members is real.
 The owner is a reference node. So are the other two, or they are real servers, and then the owner is of their release.
-A window begins when the other two hold every client and the owner has sent it to both: a member that starts takes the
-clients with its snapshot, while its owner still has it as DOWN and counts each that it may not send as a failure. In
-the window nothing may fail: where there are more clients than can be verified in a period, rounds are late instead,
-and are counted as such.
+A window begins when the other two hold every client and the owner has sent it to both: a member that starts loads the
+clients with its snapshot, while their owner still lists it as DOWN and counts each client that it may not send as a
+failure. In the window no call may fail: where there are more clients than can be verified in a period, rounds are late
+instead, and are counted as such.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How fast a trace is held against the model, and how many altered traces are found out.
+"""The speed of the validation of a trace against the model, and the share of altered traces that it rejects.
 
     python bench/validate.py --json [--quick]
 
 Traces come from the simulator, with all faults. Each alteration changes one row and renumbers the rows, so that no gap
-gives it away: a value altered, a row dropped, moved within its node, doubled. What is accepted must be of a kind that
-leaves no mark (`UNOBSERVABLE`); what is not is counted as unexplained.
+shows it: a value altered, a row dropped, moved within its node, doubled. An accepted alteration must be of a kind that
+a trace cannot show (`UNOBSERVABLE`); others are counted as unexplained.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ Alter = Callable[[random.Random, list[Event], int], list[Event] | None]
 
 
 def _tried(name: str, alter: Alter, traces: Sequence[TraceFile], times: int) -> tuple[int, Counter[Kind]]:
-    """How many alterations were found out, and of the others the kinds of row that were altered."""
+    """The number of rejected alterations, and the kinds of altered rows of the others."""
     choose = random.Random(name)
     found, missed, done = 0, Counter[Kind](), 0
     while done < times:
@@ -157,7 +157,7 @@ def _doubled(_: random.Random, events: list[Event], at: int) -> list[Event]:
 
 
 def _moved(choose: random.Random, events: list[Event], at: int) -> list[Event] | None:
-    """To another place among the rows of its node."""
+    """Move a row to another place among the rows of its node."""
     node = events[at].node
     places = [place for place, event in enumerate(events) if event.node == node and abs(place - at) > 1]
     event = events.pop(at)
@@ -166,7 +166,7 @@ def _moved(choose: random.Random, events: list[Event], at: int) -> list[Event] |
 
 
 def _altered(choose: random.Random, events: list[Event], at: int) -> list[Event] | None:
-    """One value another one of its kind."""
+    """Replace one value by another one of its kind."""
     event = events[at]
     names = [name for name in _VALUES if getattr(event, name) is not None]
     if not names:
@@ -211,7 +211,7 @@ UNOBSERVABLE: dict[tuple[str, Kind], str] = {
     ("doubled", Kind.NODE_STARTED): _RESTART,
     ("doubled", Kind.NODE_STOPPED): _RESTART,
 }
-"""What a trace can show no other way; by alteration and kind of row."""
+"""Alterations that a trace cannot show; by alteration and kind of row."""
 
 if __name__ == "__main__":
     main()

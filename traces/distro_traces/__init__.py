@@ -1,5 +1,5 @@
-"""Traces: what happened in a run, one row per event.
+"""Traces: the events of a run, one row per event.
 
-`event` says what a row is, `content` turns what a client publishes into a digest, `ndjson` records and reads
-while a run goes on, `parquet` keeps it at rest. Nothing here judges; the invariants live in `spark/`.
+`event` defines a row, `content` turns the instances that a client publishes into a digest, `ndjson` records and reads
+during a run, `parquet` stores it at rest. No module here judges; the invariants are in `spark/`.
 """

@@ -1,9 +1,9 @@
-"""Which members differ about a client when a recording ends, also where no call failed.
+"""Members that differ about a client when a recording ends, even where no call failed.
 
-Of each client the last that each node's rows say of it is kept, and compared with what the node that owns it says, or
-with the node that changed last. A member lacks a client only if its state was recorded from the client's first row to
-the end (`Observed.covers_to_end`); and a change shortly before the end of either is on its way, no difference. It is no
-verdict: a server under load drops log records.
+For each client the last state in each node's rows is kept, and compared with that of its owner, or of the node that
+changed last. A member lacks a client only if its state was recorded from the client's first row to the end
+(`Observed.covers_to_end`); a change shortly before the end of either recording is in transit and no difference. This is
+no verdict: a server under load drops log records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distro_traces.event import Event, Kind
 from distro_traces.observed import EVERYTHING, Observed
 
 SETTLES_MS = 20_000
-"""A change is at every member within that time, also if the first call for it fails."""
+"""A change reaches every member within this time, even if the first call for it fails."""
 
 _HOLDS = (Kind.REPLICA_APPLIED, Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.OBSERVED)
 _GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
@@ -35,7 +35,7 @@ class Differs:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """What a node said last of a client; `digest` null: that it is gone."""
+    """The last state of a client in a node's rows; `digest` null: it is gone."""
 
     at_ms: int
     digest: str | None
@@ -68,7 +68,7 @@ class Endings:
             self._gone((run, client), node, event.at_ms)
 
     def forget(self, run: str, node: str) -> None:
-        """What the node holds is unknown from now on."""
+        """The state of the node is unknown from now on."""
         for (its_run, _), by_node in self._clients.items():
             if its_run == run:
                 by_node.pop(node, None)
@@ -83,7 +83,7 @@ class Endings:
             del self._clients[key], self._came[key]
 
     def found(self) -> Iterator[Differs]:
-        """In order of time."""
+        """The differences, in order of time."""
         found = [each for key, by_node in self._clients.items() for each in self._of(*key, by_node)]
         yield from sorted(found, key=lambda each: (each.from_ms, each.client, each.node))
 

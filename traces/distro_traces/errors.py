@@ -1,7 +1,7 @@
-"""What can be wrong with a trace as a whole.
+"""Errors of a trace as a whole.
 
-One family, so that a command can turn every member into one line and exit code 2. What is wrong with a single
-row is no error here: the row is set aside with a reason and counted (`ndjson.read_ndjson`, `distro_spark.load`).
+One family, so that a command can turn every member into one line and exit code 2. An invalid row is no error here: it
+is set aside with a reason and counted (`ndjson.read_ndjson`, `distro_spark.load`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class EmptyTraceError(TraceError):
 
 
 class UnreadableTraceError(TraceError):
-    """The path exists and the system does not let us read it."""
+    """The path exists, but the system refuses to read it."""
 
     def __init__(self, path: Path | str, error: OSError) -> None:
         super().__init__(f"{path}: cannot be read ({error.strerror or error}); check the path and its permissions")
 
 
 class UnwritableTraceError(TraceError):
-    """The system does not let us write there."""
+    """The system refuses to write there."""
 
     def __init__(self, path: Path | str, error: OSError) -> None:
         super().__init__(f"{path}: cannot be written ({error.strerror or error}); choose another place")
@@ -46,7 +46,7 @@ class NewerTraceError(TraceError):
 
 
 class DamagedTraceError(TraceError):
-    """The file is a trace by its beginning or end, and cannot be read in between."""
+    """The file is a trace by its beginning or end, but its middle cannot be read."""
 
     def __init__(self, path: Path | str, error: Exception) -> None:
         said = (str(error).splitlines() or [type(error).__name__])[0]
@@ -71,4 +71,4 @@ class TooLongLineError(TraceError):
 
 
 class TooLargeError(TraceError):
-    """The run has more rows than what it shall be written as can show."""
+    """The run has more rows than the requested format can show."""

@@ -1,9 +1,9 @@
-"""What an event is: the one definition from which the JSON, the Parquet columns and the Spark schema derive.
+"""The definition of an event, from which the JSON, the Parquet columns and the Spark schema derive.
 
-A trace answers *which node diverged, from when, after which message*, so a row says where (`node`), in which order
-there (`seq`), through which message (`message`, shared by the four rows of one call) and what the node held
-afterwards (`client`, `owned`, `revision`, `digest`). Order is causal: `seq` within a node, message ids across nodes;
-`at_ms` is only information. Content travels as a digest (`content.py`).
+A trace answers *which node diverged, from when, after which message*, so a row has its place (`node`), its order there
+(`seq`), its message (`message`, shared by the four rows of one call) and the state of the node afterwards (`client`,
+`owned`, `revision`, `digest`). Order is causal: `seq` within a node, message ids across nodes; `at_ms` is only
+information. The content is recorded as a digest (`content.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ SCHEMA_VERSION = 2
 
 
 class Kind(StrEnum):
-    """What happened. The comment says which fields the row carries besides run, node, seq, at_ms and kind."""
+    """The kind of event. The comments list the fields of the row besides run, node, seq, at_ms and kind."""
 
     RUN_STARTED = "run_started"  # detail: profile of the target; one row, on the first node
     NODE_STARTED = "node_started"  # detail: the member list, comma separated
     NODE_STOPPED = "node_stopped"  # detail: reason; all that the node held in memory is gone
-    MEMBERS_CHANGED = "members_changed"  # detail: the members that the node takes for up, comma separated
+    MEMBERS_CHANGED = "members_changed"  # detail: the members that the node lists as UP, comma separated
     LINK_FAULT = "link_fault"  # peer; detail: cut, healed, held, released, drop, swallow (link node -> peer)
     # or client; detail: silent, answers (the connection of a client to the node); or neither; detail: paused, resumed
 
     CLIENT_CONNECTED = "client_connected"  # client, owned=true, revision, digest (of nothing published)
-    CLIENT_CHANGED = "client_changed"  # client, owned=true, revision, digest: what its own connection made of it
+    CLIENT_CHANGED = (
+        "client_changed"  # client, owned=true, revision, digest: the content after a change by its own connection
+    )
     # (and detail: batch, when some of that is published as a batch; healthy, unhealthy or expired, when beats did it)
     CLIENT_DISCONNECTED = "client_disconnected"  # client, owned=true; the owner no longer has it
     REPLICA_APPLIED = "replica_applied"  # client, owned, revision, digest, message: the node now holds this
@@ -39,7 +41,7 @@ class Kind(StrEnum):
     # (and detail: batch, when some of that is published as a batch)
     REQUEST_RECEIVED = "request_received"  # the same, at the receiver
     REPLY_SENT = "reply_sent"  # peer, message, operation, client, outcome
-    REPLY_RECEIVED = "reply_received"  # the same, at the one who asked
+    REPLY_RECEIVED = "reply_received"  # the same, at the caller
 
     CHECKPOINT = "checkpoint"  # detail: its number; one row on each live node: faults are healed, all should agree
 

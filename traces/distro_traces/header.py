@@ -26,7 +26,7 @@ WITHOUT_REVISIONS = re.compile(r"^nacos-2\.(0\.|1\.[01]$)")
 """Profiles of the releases before 2.1.2: the field is always 0 (docs/protocol #releases-matrix)."""
 
 UNKNOWN_RELEASE = "nacos-unknown"
-"""The profile of logs that do not name their release: what its releases do differently cannot be judged."""
+"""The profile of logs that do not name their release: behaviour that differs between releases is not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Header:
         return not WITHOUT_REVISIONS.search(self.profile)
 
     def with_gaps(self) -> Header:
-        """As a recording says it of which rows are gone."""
+        """The same for a recording with missing rows."""
         return replace(self, observed=replace(self.observed, lossless=False))
 
     def to_json(self) -> dict[str, Any]:

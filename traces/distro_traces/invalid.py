@@ -1,8 +1,8 @@
-"""Invalid recordings: rows that no run can have produced, however wrong its nodes are.
+"""Invalid recordings: rows that no run can have produced, even with faulty nodes.
 
-Two nodes that were recorded under one name, and a virtual clock that goes back. Such a run is not judged: whatever
-does not fit in it may be the recording's fault. `validate` looks through the rows in memory here; the engines of
-`check` find the same in frames, and all say it in the same words.
+Two nodes that were recorded under one name, and a virtual clock that goes back. Such a run is not judged, since each
+violation may be a fault of the recording. `validate` checks the rows in memory here; the engines of `check` find the
+same in frames, and all report it in the same words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from distro_traces.header import Header
 
 
 class Placed(Protocol):
-    """What a row must have to be looked at."""
+    """The fields that a row needs for these checks."""
 
     @property
     def node(self) -> str: ...
@@ -71,7 +71,7 @@ def doubled(rows: int) -> str:
 
 
 def invalid(header: Header, events: Iterable[Event], *, has_gaps: bool) -> InvalidRecording | None:
-    """Why the rows of a run are not to be judged, or None."""
+    """The reason why the rows of a run are not judged, or None."""
     by_node: dict[str, list[Event]] = {}
     for event in sorted(events, key=lambda event: (event.node, event.seq)):
         by_node.setdefault(event.node, []).append(event)

@@ -1,10 +1,10 @@
-"""A trace while it is being recorded: append-only NDJSON, and the reader of such files.
+"""A trace during its recording: append-only NDJSON, and the reader of such files.
 
 The header is the first line, every further line is one event, each written and handed to the system before `record`
 returns: when the recording process dies, at most the line it was writing is incomplete. A long run goes on in a further
-file, a segment with the same header, before one grows too large. The reader takes a file up to the cut and says so, and
-sets aside every line that does not fit, with the reason, instead of losing it. `distro_spark.load` reads the same files
-with the same reasons, without passing them through one process.
+file, a segment with the same header, before one grows too large. The reader reads a file up to the cut and reports it,
+and sets aside every invalid line with the reason. `distro_spark.load` reads the same files with the same reasons,
+without passing them through one process.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Recorder:
 
 
 class Rejected(NamedTuple):
-    """A line that does not fit, and why. Line 1 is the header; a row at rest has no line: 0."""
+    """An invalid line, and the reason. Line 1 is the header; a row at rest has no line: 0."""
 
     line: int
     reason: str
@@ -154,7 +154,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """All that an NDJSON file holds; nothing of it is lost."""
+    """The whole content of an NDJSON file."""
 
     header: Header
     events: tuple[Event, ...]

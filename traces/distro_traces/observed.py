@@ -1,8 +1,8 @@
-"""What a recording could show: what was not observed must not be taken for absent.
+"""The facts that a recording could show: an unobserved fact must not be taken for absent.
 
-A trace of a whole cluster and a trace of one node's log have the same columns. The header says which differ: whose
-state was recorded and how, which end of which directed link, which operations, which values, and whether rows may be
-missing without a sign. A check that needs more than was observed answers "cannot decide".
+A trace of a whole cluster and a trace of one node's log have the same columns. The header declares the difference:
+whose state was recorded and how, which end of which directed link, which operations, which values, and whether rows may
+be missing without a sign. A check that needs more than was observed answers "cannot decide".
 
 Nodes and links are patterns: `*` stands for every node, also for one that joins later; a link is `source->target`.
 

@@ -1,7 +1,7 @@
-"""Which files below a directory are traces, for every reader of a local disk.
+"""The traces below a directory, for every reader of a local disk.
 
-Hidden ones are left out, since a compaction or a recording that is not finished is one, and so is what a check has
-kept: that is Parquet too. Whether a file is what its name says is found out when it is opened, and said of that file.
+Hidden files are left out, since unfinished compactions and recordings are hidden, and the stored results of a check,
+which are Parquet too, are left out as well. A file of another format than its name shows is reported when it is opened.
 """
 
 from __future__ import annotations

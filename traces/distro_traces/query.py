@@ -77,7 +77,7 @@ def opened(path: Path, checked: Path | None = None) -> Iterator[duckdb.DuckDBPyC
 
 
 def _refuse_too_long(path: Path) -> None:
-    """Where a line is that no reader takes: the engine names the file alone. Looked for when it has complained."""
+    """Find a line that is too long, after an error of the engine, which names only the file."""
     for _, files in headers_at(path):
         for file in files if files[0].suffix == SUFFIX else ():
             line = first_too_long(file)

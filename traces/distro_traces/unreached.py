@@ -1,10 +1,10 @@
-"""Which changes had not reached a member when a recording ended, according to the calls that carry them.
+"""Changes that had not reached a member when a recording ended, according to the calls that carry them.
 
-A CHANGE or DELETE is sent to each member until it succeeds. What is left in the end, of a client and a member, is a row
-of calls that failed or one that was not answered: the member does not have the change, unless something else brought
-it. That nothing succeeded later, and that the member does not hold the client in the end, is asked of what was observed
-(`Observed.covers_to_end`): a log of which a file is missing may have said otherwise in it. A call without an answer is
-open if its node goes on for longer than calls last; else it was under way when the recording ended.
+A CHANGE or DELETE is sent to each member until it succeeds. If, for a client and a member, the last calls failed or
+were not answered, the member does not have the change, unless another message brought it. That no later call succeeded,
+and that the member does not hold the client in the end, must be covered by the recording (`Observed.covers_to_end`): a
+missing log file may contain the success. A call without an answer is open if its node runs for longer than calls last;
+else it was in transit when the recording ended.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Row:
 
 
 class Unreachables:
-    """Takes the events of runs in any order that keeps each node's own. Keeps what is open, and who holds what."""
+    """Takes the events of runs in any order that keeps each node's own. Keeps open calls and held clients."""
 
     def __init__(self, observed: Observed = EVERYTHING) -> None:
         self._observed = observed
@@ -99,7 +99,7 @@ class Unreachables:
             self._call(event, (run, node, client, event.peer))
 
     def forget(self, run: str, node: str) -> None:
-        """What became of the node's calls, and what it holds, is unknown from now on."""
+        """The outcomes of the node's calls, and its state, are unknown from now on."""
         self._rows = {key: row for key, row in self._rows.items() if key[:2] != (run, node)}
         self._held.pop((run, node), None)
 
@@ -121,16 +121,16 @@ class Unreachables:
             row.started_ms, row.until_ms = None, event.at_ms
 
     def found(self) -> Iterator[Unreached]:
-        """What is open, in order of time."""
+        """The open calls, in order of time."""
         for (run, node, client, member), row in sorted(self._rows.items(), key=lambda item: item[1].first_ms):
             if not self._observed.covers_to_end(node, "sent", row.first_ms):
                 continue
             if not row.failed and self._end_ms(run, node, "sent") - row.until_ms < CALL_LASTS_MS:
-                continue  # under way
+                continue  # in transit
             held = self._held.get((run, member))
             own = self._held.get((run, node), {}).get(client)
             if held is not None and row.operation == "CHANGE" and own is not None and held.get(client) == own:
-                continue  # something else brought it
+                continue  # another message brought it
             if held is not None and row.operation == "DELETE" and client not in held and not row.failed:
                 continue
             if held is not None and client not in held:
@@ -155,7 +155,7 @@ class Unreachables:
 
 
 def unreached(events: Iterable[Event], observed: Observed = EVERYTHING) -> list[Unreached]:
-    """What had not been reached at the end of runs that have no checkpoint; with one, INV-CONV judges it."""
+    """The unreached changes at the end of runs without a checkpoint; with one, INV-CONV judges them."""
     open_calls = Unreachables(observed)
     for event in events:
         open_calls.take(event)
