@@ -1,4 +1,4 @@
-"""The main job on real input: the Spark check over a recording of three real servers, healthy and made sick."""
+"""The main job on real input: the Spark check over a recording of three real servers, as recorded and altered."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class BesideTheModel:
         self.rows = [(node, row) for node, row in self.rows if row[1] == Kind.REQUEST_SENT and row[3] not in over]
         return ended
 
-    def whims(self) -> Iterator[tuple[int, Action]]:
+    def random_actions(self) -> Iterator[tuple[int, Action]]:
         """Something that a client does, or a fault, with the time at which it happens from now."""
         random, clients = self.random, self.cluster.homes()
         if random.random() < 0.35:
@@ -118,7 +118,7 @@ def test_where_messages_take_no_time_the_model_allows_all_that_happens(profile: 
     for number, node in enumerate(NAMES):
         heappush(waiting, (13 * number * number, number, Restart(node)))
     for number in range(len(NAMES), 60):
-        for after_ms, action in beside.whims():
+        for after_ms, action in beside.random_actions():
             heappush(waiting, (beside.agenda.now_ms + after_ms, number * 100 + len(waiting), action))
         until_ms = beside.agenda.now_ms + beside.random.choice((1, 130, 730, 1110, 3070, 5030))
         while waiting and waiting[0][0] <= until_ms:
@@ -277,7 +277,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
         made(tmp_path, duration_s=1)
 
 
-def unheard(events: Sequence[Event]) -> Iterator[Event]:
+def acknowledged_only(events: Sequence[Event]) -> Iterator[Event]:
     """The CHANGEs that were acknowledged and never arrived."""
     received = {event.message for event in events if event.kind is Kind.REQUEST_RECEIVED}
     succeeded = {event.message for event in events if event.kind is Kind.REPLY_RECEIVED and event.outcome == "success"}
@@ -313,7 +313,7 @@ def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(document: 
     assert ("3", "INV-OWNER") in broken
     assert not [each for each in broken if each[0] == "1"]
     lost = [each for each in found["violations"] if each["run"].split("-")[2] == "2"]
-    swallowed = {(event.peer, event.client) for event in unheard(events_of(tmp_path / "B02"))}
+    swallowed = {(event.peer, event.client) for event in acknowledged_only(events_of(tmp_path / "B02"))}
     assert {each["invariant"] for each in lost} <= {"INV-CONV", "INV-VERIFY"}
     lost = [each for each in lost if each["invariant"] == "INV-CONV"]
     assert all((each["node"], each["client"]) in swallowed for each in lost)

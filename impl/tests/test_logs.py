@@ -146,14 +146,14 @@ def test_without_a_handler_no_log_line_is_formatted(written: StringIO, capsys: p
             put_together.append(self)
             return "text"
 
-    def tell() -> None:
+    def log() -> None:
         for name in LOG_FILES:
             NodeLog("a:1").tell(logger(name), logging.ERROR, "a %s", Value())
 
-    tell()
+    log()
     assert (put_together, capsys.readouterr().err) == ([], "")
     log_to(written)
-    tell()
+    log()
     assert written.getvalue().count("ERROR a text") == len(LOG_FILES)
 
 

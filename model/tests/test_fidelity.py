@@ -133,14 +133,14 @@ class TestSuspicious:
 
     BOUNDS = Bounds(clients=1, changes=0, drops=0, swallows=0, crashes=1, flips=1, suspicions=1, in_flight=1)
 
-    def believed(self, bounds):
+    def states_seen(self, bounds):
         graph = state_graph(bounded_cluster(bounds, STRICT))
         nodes = {each for number in range(graph.states) for each in graph.row(number) if isinstance(each, NodeState)}
         return {member.state for node in nodes for member in node.members}
 
     def test_it_is_reached(self):
-        assert self.believed(self.BOUNDS) == set(MemberState)
-        assert self.believed(replace(self.BOUNDS, suspicions=0)) == {MemberState.UP, MemberState.DOWN}
+        assert self.states_seen(self.BOUNDS) == set(MemberState)
+        assert self.states_seen(replace(self.BOUNDS, suspicions=0)) == {MemberState.UP, MemberState.DOWN}
 
     def test_strict_holds_where_it_is(self):
         explored = explore(self.BOUNDS, STRICT)

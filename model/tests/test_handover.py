@@ -50,7 +50,7 @@ def test_a_release_remembers_nothing_of_what_peers_have_acknowledged(release: st
 
 
 @instead_of(ip_clients.is_not_superseded)
-def whoever_sends_it(_node: NodeState, _source: str, _change: Change, _: Profile) -> bool:
+def from_any_sender(_node: NodeState, _source: str, _change: Change, _: Profile) -> bool:
     """No request names its sender, so none is refused for it."""
     return True
 
@@ -64,7 +64,7 @@ def only_by_the_owner(node: NodeState, task: Task, profile: Profile) -> bool:
 @pytest.mark.parametrize(
     ("without", "bounds", "breaks"),
     [
-        (whoever_sends_it, Bounds(**QUIET, changes=2, flips=1), "INV-CLIENTACK"),
+        (from_any_sender, Bounds(**QUIET, changes=2, flips=1), "INV-CLIENTACK"),
         (only_by_the_owner, Bounds(**QUIET, changes=2, flips=1), "INV-RETRY"),
     ],
     ids=["the sender", "the retry"],

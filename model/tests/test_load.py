@@ -53,7 +53,7 @@ def test_a_member_that_did_not_answer_may_hold_the_clients(lost, is_first):
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
-def believing(**states):
+def node_with_members(**states):
     node = fresh_node("a", sorted(states), 0)
     for name, state in states.items():
         node = node.with_member(Member(name, state))
@@ -65,27 +65,27 @@ UP, SUSPICIOUS, DOWN = MemberState
 
 @pytest.mark.parametrize("states", [{"b": UP, "c": DOWN}, {"b": DOWN, "c": UP}], ids=str)
 def test_down_members_are_skipped(states):
-    assert after_answers(FAIL, node=believing(**states)).loaded
+    assert after_answers(FAIL, node=node_with_members(**states)).loaded
 
 
 @pytest.mark.parametrize("states", [{"b": UP, "c": SUSPICIOUS}, {"b": SUSPICIOUS, "c": UP}], ids=str)
 def test_a_suspicious_member_may_hold_the_clients(states):
-    node = after_answers(FAIL, node=believing(**states))
+    node = after_answers(FAIL, node=node_with_members(**states))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
 def test_a_node_without_answers_waits():
-    node = after_answers(node=believing(b=DOWN, c=DOWN))
+    node = after_answers(node=node_with_members(b=DOWN, c=DOWN))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
 def test_an_answer_that_was_lost_is_no_refusal_though_the_others_are_down():
-    node = after_answers(UNREACHABLE, node=believing(b=UP, c=DOWN))
+    node = after_answers(UNREACHABLE, node=node_with_members(b=UP, c=DOWN))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
 def test_a_member_that_is_back_is_asked_again():
-    node = after_answers(UNREACHABLE, node=believing(b=DOWN, c=UP)).with_member(Member("b"))
+    node = after_answers(UNREACHABLE, node=node_with_members(b=DOWN, c=UP)).with_member(Member("b"))
     assert step(node, LoadDue(30_000), STRICT).outputs == (Send("b", Snapshot()),)
 
 

@@ -38,7 +38,7 @@ def show(outside: NodeOutside, content: Iterable[tuple[str, str]] | None, now_ms
     outside.shown(held, now_ms, now_ms, "it shows")
 
 
-def hear(outside: NodeOutside, request: Change | Delete | Verify, now_ms: int, peers: str = "bcd") -> None:
+def receive(outside: NodeOutside, request: Change | Delete | Verify, now_ms: int, peers: str = "bcd") -> None:
     for peer in peers:
         call = f"{request} {peer} {now_ms}"
         outside.sent(call, peer, request, now_ms)
@@ -49,7 +49,7 @@ def registered() -> NodeOutside:
     """At 1,000 ms, and announced."""
     outside = node()
     ask(outside, HttpAction.REGISTER, OWN, 1_000)
-    hear(outside, Change(f"{OWN}#true", 0, HEALTHY), 2_000)
+    receive(outside, Change(f"{OWN}#true", 0, HEALTHY), 2_000)
     return outside
 
 
@@ -66,7 +66,7 @@ def test_a_release_keeps_what_version_2_asks_it_for_and_announces_nothing_of_it(
     ask(outside, HttpAction.REGISTER, OF_D, 1_000, by_v2=True)
     show(outside, [("web", OF_D)], 1_000, OF_D)
     with pytest.raises(Unexplained, match="no CHANGE and no DELETE"):
-        hear(outside, Change(f"{OF_D}#true", 0, (("web", OF_D),)), 2_000)
+        receive(outside, Change(f"{OF_D}#true", 0, (("web", OF_D),)), 2_000)
 
 
 def test_a_missed_beat_is_found_between_its_time_and_the_next_check() -> None:
@@ -75,7 +75,7 @@ def test_a_missed_beat_is_found_between_its_time_and_the_next_check() -> None:
         show(early, UNHEALTHY, 15_900)
     show(early, HEALTHY, 16_100)
     show(early, UNHEALTHY, 19_000)
-    hear(early, Change(f"{OWN}#true", 0, UNHEALTHY), 20_000)
+    receive(early, Change(f"{OWN}#true", 0, UNHEALTHY), 20_000)
     with pytest.raises(Unexplained, match="unhealthy"):
         show(late, HEALTHY, 21_500)
 
@@ -90,11 +90,11 @@ def test_a_beat_in_time_keeps_it_healthy() -> None:
 
 def test_an_instance_without_beats_is_removed_forgotten_and_deleted() -> None:
     outside = registered()
-    hear(outside, Change(f"{OWN}#true", 0, UNHEALTHY), 19_000)
-    hear(outside, Change(f"{OWN}#true", 0, ()), 34_000)
+    receive(outside, Change(f"{OWN}#true", 0, UNHEALTHY), 19_000)
+    receive(outside, Change(f"{OWN}#true", 0, ()), 34_000)
     show(outside, (), 34_000)
     show(outside, None, 36_000)
-    hear(outside, Delete(f"{OWN}#true"), 37_000)
+    receive(outside, Delete(f"{OWN}#true"), 37_000)
 
 
 def test_clients_of_a_member_known_to_be_gone_belong_to_others_and_until_then_to_either() -> None:
@@ -117,7 +117,7 @@ def _is_done(outside: NodeOutside, address: str, now_ms: int) -> bool:
 
 def test_the_hash_that_is_its_revision_is_known_to_no_other_node() -> None:
     outside = registered()
-    hear(outside, Verify(f"{OWN}#true", 0), 5_000)
+    receive(outside, Verify(f"{OWN}#true", 0), 5_000)
     with pytest.raises(Unexplained, match="VERIFY"):
         outside.sent("v", "b", Verify(f"{OF_D}#true", 0), 5_000)
 
@@ -137,7 +137,7 @@ def test_a_check_that_goes_from_service_to_service_may_be_seen_on_its_way(*, is_
     for service in ("api", "web"):
         outside.begin(service, client, HttpReceived(0, client, HttpAction.REGISTER, service, OWN), 1_000)
         outside.finish(service, client, Answer(CallResult.SUCCESS), 1_000, "it answers")
-    hear(outside, Change(client, 0, (("api", OWN), ("web", OWN))), 2_000)
+    receive(outside, Change(client, 0, (("api", OWN), ("web", OWN))), 2_000)
     one_of_two = (("api", OWN), ("web", f"{OWN} (unhealthy)"))
     if is_real:
         show(outside, one_of_two, 17_000)

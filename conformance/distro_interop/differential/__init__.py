@@ -1,4 +1,4 @@
-"""The same scripts against a real server and a reference node, and every difference of what came back.
+"""The same scripts against a real server and a reference node, and every difference of the answers.
 
 Where the requirements say what must be true of any node, here the real server is the rule: `scripts` say what is asked,
 `stage` asks it and keeps a log, `normalise` removes the values of one run from a log, `compare` yields the

@@ -9,7 +9,7 @@ from typing import Any
 from distro_interop.differential.exchange import Exchange
 
 MISSING = "{missing}"
-"""Stands where one side has nothing at that path."""
+"""The value of a side that has no field at that path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from distro_protos import Json
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`step` says what was done, in the words of the script, and is unique in it."""
+    """`step` names the action in the words of the script, and is unique in it."""
 
     step: str
     answer: Any
@@ -24,7 +24,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class ScriptLog:
-    """One script on one node. `names`: what stands for this run's own addresses, ports and client ids."""
+    """One script on one node. `names`: the placeholders of this run's own addresses, ports and client ids."""
 
     script: str
     names: dict[str, str]
@@ -58,7 +58,7 @@ def in_rows(content: Any) -> Any:
 
 
 def _rows(client: Json) -> Json:
-    """ClientSyncData keeps parallel lists; rows can be sorted. What does not fit into rows stays as it is."""
+    """ClientSyncData keeps parallel lists; rows can be sorted. Lists that do not fit into rows stay unchanged."""
     lists = [client.get(name) for name in ("namespaces", "groupNames", "serviceNames", "instancePublishInfos")]
     if not all(isinstance(each, list) and len(each) == len(lists[0] or []) for each in lists):
         return client

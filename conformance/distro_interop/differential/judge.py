@@ -45,7 +45,7 @@ class Compared:
 
 
 def compared(real: Log, reference: Log, profile: str) -> Compared:
-    """`profile` says whose listed differences count."""
+    """`profile`: whose listed differences count."""
     found = {each.key: each for name in real for each in differences(name, real[name], reference.get(name, ()))}
     listed = listing(profile)
     explained = {key: listed[key] for key, each in found.items() if key in listed and listed[key].explains(each)}

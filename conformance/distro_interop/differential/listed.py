@@ -64,7 +64,7 @@ def _read(path: Path) -> Listing:
 
 
 def accept(profile: str, deviation: str, found: Iterable[Difference], gone: Iterable[Difference]) -> None:
-    """Lists what was found under that deviation, and takes out what is gone."""
+    """List the found differences under that deviation, and remove those that are gone."""
     path = _path(profile)
     kept = dict(_read(path))
     for each in gone:

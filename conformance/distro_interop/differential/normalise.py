@@ -73,7 +73,7 @@ class _Words:
         return self._numbers.get(number, number) if key.lower().endswith("port") else number
 
     def _text_or_object(self, text: str) -> Any:
-        """A JSON object inside a text: the order of its fields says nothing."""
+        """A JSON object inside a text: the order of its fields is no difference."""
         if text.startswith("{"):
             with contextlib.suppress(ValueError):
                 return {"within a text": self.of(json.loads(text))}

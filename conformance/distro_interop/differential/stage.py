@@ -287,7 +287,7 @@ def _family(name: str, address: str) -> dict[str, str]:
 
 
 def _media_type(text: str) -> str:
-    """JSON has no charset: whether one is named says nothing."""
+    """JSON has no charset: a named one is no difference."""
     kind = text.lower().replace(" ", "")
     return kind.partition(";")[0] if kind.startswith("application/json") else kind
 

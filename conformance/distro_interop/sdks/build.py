@@ -26,7 +26,7 @@ _COMPLAINT_CHARACTERS = 400
 
 
 class SdkMissingError(KitError):
-    """The SDK cannot be had on this machine: its tools are missing, or cannot fetch it. Says nothing about a node."""
+    """The SDK is unavailable on this machine: its tools are missing, or cannot fetch it. No finding about a node."""
 
     exit_code = 3
 

@@ -103,7 +103,7 @@ def _reference_servers(profile: str, settings: Sequence[str], ports: Sequence[in
 
 
 class Nodes:
-    """The servers, and what each of them shows to a client and to a member."""
+    """The servers, and the content that each shows to a client and to a member."""
 
     def __init__(self, servers: Sequence[Server], profile: str) -> None:
         self.servers, self.profile = tuple(servers), profile
@@ -148,7 +148,7 @@ class Nodes:
         await self.servers[index].stop()
 
     async def repair(self) -> None:
-        """Start again what was killed; returns when every node has loaded what the others hold, and takes clients."""
+        """Restart the killed nodes; returns when every node has loaded the others' clients, and accepts clients."""
         for index, server in enumerate(self.servers):
             if server.pid is None:
                 await self._forget(index)

@@ -1,4 +1,4 @@
-"""Which SDKs there are: one entry each, from its sources to what it can.
+"""The list of SDKs: one entry each, with its sources and its abilities.
 
 The version is pinned where the language pins versions (requirements.txt, pom.xml, go.mod, package-lock.json), or by a
 property of the build where one source serves several releases.
@@ -18,7 +18,7 @@ SOURCES = Path(__file__).resolve().parent / "programs"
 
 class Transport(StrEnum):
     GRPC = "gRPC"
-    """One connection to one server; what it published goes when the connection does."""
+    """One connection to one server; its instances are removed when the connection ends."""
     HTTP = "HTTP"
     """Requests to any server, kept alive by heartbeats: unhealthy after 15 s without one, gone after 30 s."""
 
@@ -36,7 +36,7 @@ class Sdk:
     build: tuple[tuple[str, ...], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     here: tuple[str, str] | None = None
-    """A module that has to be in the Python that runs this, and what pip installs for it."""
+    """A module that the running Python must have, and its pip requirement."""
 
     @property
     def sources(self) -> Path:

@@ -40,9 +40,9 @@ than one round of the checker apart (docs/protocol #lease-copies)."""
 UNHEALTHY_WITHIN_S = 12.0 + 5.0 + REPLICATED_WITHIN_S
 DELETED_WITHIN_S = 22.0 + 5.0 + REPLICATED_WITHIN_S
 BEATEN_S = 45.0
-"""Longer than an instance lives whose beats do not arrive: 30 s, a round of the checker, a member that goes DOWN."""
+"""Longer than the life of an instance without beats: 30 s, a round of the checker, a member that goes DOWN."""
 REDONE_WITHIN_S = 60.0
-"""How soon is the affair of the SDK: the slowest notices within 10 s, and registers anew by a timer of 30 s."""
+"""The delay depends on the SDK: the slowest notices within 10 s, and registers anew by a timer of 30 s."""
 
 IP, PORT = "10.0.0.1", 80
 INSTANCE = f"{IP}:{PORT}"
@@ -148,7 +148,7 @@ async def _login(stage: Stage) -> None:
 async def _published(
     nodes: Nodes, service: str, within_s: float, what: str, before: frozenset[str] = frozenset()
 ) -> None:
-    """By a client besides those before, at every node; read as a member does: members need no password."""
+    """Wait until every node holds a publisher besides those before; read as a member does, without a password."""
 
     async def holds(index: int) -> bool:
         return bool(await nodes.publishers(index, service) - before)
@@ -170,7 +170,7 @@ async def _kill_client(stage: Stage) -> None:
 
 
 async def _kill_node(stage: Stage) -> None:
-    """The node that the SDK uses dies: the SDK must go to another one, and do there again what it did here."""
+    """The node that the SDK uses dies: the SDK must go to another one, and register and subscribe again there."""
     service, program = stage.new_service("kill-node"), await stage.roamer()
     await program.ask("subscribe", service)
     await _register_one(stage, program, service)
@@ -178,7 +178,7 @@ async def _kill_node(stage: Stage) -> None:
     killed = await asyncio.to_thread(_node_of, stage, program, IP, PORT)
     await stage.nodes.kill(killed)
     if stage.sdk.transport is Transport.GRPC:
-        # Another client id, held by all: what the nodes kept of the old one for its lease does not count.
+        # Another client id, held by all: copies of the old one that wait for their lease do not count.
         await _published(stage.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
     else:
         await _survives(stage, service)

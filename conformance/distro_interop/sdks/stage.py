@@ -64,7 +64,7 @@ class Stage:
         await self.everywhere(service, lambda found: addresses(found) == wanted, within_s, what)
 
     async def everywhere(self, service: str, meant: Callable[[Listing], bool], within_s: float, what: str) -> None:
-        """Until every running node shows such a list. Raises FailedError with what the last one shows instead."""
+        """Wait until every running node shows such a list. Raises FailedError with the list of the last one."""
         found: Listing = ()
 
         async def holds(index: int) -> bool:
@@ -87,7 +87,7 @@ _ALL = Span()
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`on` says whether SDK and nodes have what the scenario is about, `releases` which servers do."""
+    """`on`: whether SDK and nodes have the feature of the scenario; `releases`: the servers that have it."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""The envelope and the set-up: what a node says to requests that never reach a handler."""
+"""The envelope and the set-up: the answers to requests that never reach a handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP API of old clients: register, beat, look up, and what is sent on to the owner."""
+"""The HTTP API of old clients: register, beat, look up, and the requests that are forwarded to the owner."""
 
 from __future__ import annotations
 

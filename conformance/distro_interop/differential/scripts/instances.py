@@ -21,7 +21,7 @@ from distro_interop.differential.stage import Stage
 BATCH = Span("2.1.1")
 
 
-@script("register", "a client registers, changes what it registered, takes it back and leaves; members hear of it")
+@script("register", "a client registers, changes what it registered, deregisters it and leaves; members receive it")
 async def registering(stage: Stage) -> None:
     client, other = await stage.client("client"), await stage.client("other")
     await stage.ask("register", client, "InstanceRequest", register(stage))

@@ -1,4 +1,4 @@
-"""Logging in, and what is behind the tokens: over HTTP, as SDKs do it before they connect."""
+"""Logging in, and the content of tokens: over HTTP, as SDKs do it before they connect."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ type line map[string]any
 
 var stdout sync.Mutex
 
-func tell(answer line) {
+func emit(answer line) {
 	stdout.Lock()
 	defer stdout.Unlock()
 	text, err := json.Marshal(answer)
@@ -54,13 +54,13 @@ func main() {
 		ServerConfigs: serverConfigs(*server),
 	})
 	if err != nil {
-		tell(line{"error": err.Error()})
+		emit(line{"error": err.Error()})
 		os.Exit(1)
 	}
-	tell(line{"ready": "nacos-sdk-go " + sdkVersion()})
+	emit(line{"ready": "nacos-sdk-go " + sdkVersion()})
 	obeyAll(sdk)
 	sdk.CloseClient()
-	tell(line{"done": "close"})
+	emit(line{"done": "close"})
 }
 
 func serverConfigs(list string) []constant.ServerConfig {
@@ -80,7 +80,7 @@ func obeyAll(sdk naming_client.INamingClient) {
 		if err := obey(sdk, words[0], words[1:], answer); err != nil {
 			answer = line{"error": err.Error()}
 		}
-		tell(answer)
+		emit(answer)
 	}
 }
 
@@ -107,7 +107,7 @@ func obey(sdk naming_client.INamingClient, verb string, words []string, answer l
 			if err != nil && len(found) == 0 { // the SDK reports an empty list as an error
 				found = nil
 			}
-			tell(line{"pushed": service, "instances": described(found)})
+			emit(line{"pushed": service, "instances": described(found)})
 		}})
 	case "query":
 		found, err := sdk.SelectAllInstances(vo.SelectAllInstancesParam{ServiceName: service})

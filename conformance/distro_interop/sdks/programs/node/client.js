@@ -8,7 +8,7 @@ const { parseArgs } = require('node:util');
 const { NacosNamingClient } = require('nacos');
 const { version } = require('nacos/package.json');
 
-const tell = line => process.stdout.write(JSON.stringify(line) + '\n');
+const emit = line => process.stdout.write(JSON.stringify(line) + '\n');
 
 const described = hosts => hosts.map(({ ip, port, weight, healthy, clusterName, metadata }) =>
   ({ ip, port, weight, healthy, cluster: clusterName, metadata }));
@@ -29,7 +29,7 @@ async function obey(sdk, verb, [ service, ...words ]) {
       await sdk.deregisterInstance(service, instance(words[0], words[1], []));
       return {};
     case 'subscribe':
-      sdk.subscribe(service, hosts => tell({ pushed: service, instances: described(hosts) }));
+      sdk.subscribe(service, hosts => emit({ pushed: service, instances: described(hosts) }));
       return {};
     case 'query':
       return { instances: described(await sdk.getAllInstances(service)) };
@@ -46,22 +46,22 @@ async function main() {
   const { server, ...credentials } = values;
   const sdk = new NacosNamingClient({ logger, serverList: server, ...credentials });
   await sdk.ready();
-  tell({ ready: `nacos ${version}` });
+  emit({ ready: `nacos ${version}` });
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [ verb, ...words ] = line.split(' ');
     if (verb === 'close') break;
     try {
-      tell({ done: verb, ...await obey(sdk, verb, words) });
+      emit({ done: verb, ...await obey(sdk, verb, words) });
     } catch (error) { // report every error of the SDK
-      tell({ error: String(error) });
+      emit({ error: String(error) });
     }
   }
   await sdk.close();
-  tell({ done: 'close' });
+  emit({ done: 'close' });
   process.exit(0); // timers of the SDK outlive its close
 }
 
 main().catch(error => {
-  tell({ error: String(error) });
+  emit({ error: String(error) });
   process.exit(1);
 });

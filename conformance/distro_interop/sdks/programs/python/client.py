@@ -26,7 +26,7 @@ from v2.nacos.naming.model.instance import Instance
 REQUEST_TIMEOUT_MS = 5000
 
 
-def tell(**line: object) -> None:
+def emit(**line: object) -> None:
     print(json.dumps(line), flush=True)  # noqa: T201 - the contract is lines on stdout
 
 
@@ -45,7 +45,7 @@ def described(instances: list[Instance]) -> list[dict[str, object]]:
 
 
 async def push(service: str, instances: list[Instance]) -> None:
-    tell(pushed=service, instances=described(instances))
+    emit(pushed=service, instances=described(instances))
 
 
 async def obey(sdk: NacosNamingService, verb: str, words: list[str]) -> dict[str, object]:
@@ -100,18 +100,18 @@ async def main() -> None:
         .build()
     )
     sdk = await NacosNamingService.create_naming_service(config)
-    tell(ready=f"nacos-sdk-python {version('nacos-sdk-python')}")
+    emit(ready=f"nacos-sdk-python {version('nacos-sdk-python')}")
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
         verb, *words = line.split()
         if verb == "close":
             break
         try:
-            tell(done=verb, **await obey(sdk, verb, words))
+            emit(done=verb, **await obey(sdk, verb, words))
         except Exception as error:  # noqa: BLE001 - report every error of the SDK
-            tell(error=f"{type(error).__name__}: {error}")
+            emit(error=f"{type(error).__name__}: {error}")
     with suppress(TypeError):  # 2.0.x has closed its connection by then, and awaits what is no coroutine
         await sdk.shutdown()
-    tell(done="close")
+    emit(done="close")
 
 
 asyncio.run(main())

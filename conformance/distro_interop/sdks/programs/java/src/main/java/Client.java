@@ -32,10 +32,10 @@ public final class Client {
     public static void main(String[] args) throws Exception {
         System.setOut(System.err); // whatever the SDK prints: stdout carries the contract
         NamingService naming = NacosFactory.createNamingService(properties(args));
-        tell(Map.of("ready", jar()));
+        emit(Map.of("ready", jar()));
         new Client(naming).obeyAll();
         naming.shutDown();
-        tell(Map.of("done", "close"));
+        emit(Map.of("done", "close"));
         System.exit(0); // threads of the 1.x SDK outlive its shutdown
     }
 
@@ -62,9 +62,9 @@ public final class Client {
                 Map<String, Object> answer = new LinkedHashMap<>();
                 answer.put("done", words.get(0));
                 answer.putAll(obey(words.get(0), words.subList(1, words.size())));
-                tell(answer);
+                emit(answer);
             } catch (Exception error) { // report every error of the SDK
-                tell(Map.of("error", error.toString()));
+                emit(Map.of("error", error.toString()));
             }
         }
     }
@@ -85,7 +85,7 @@ public final class Client {
                 naming.deregisterInstance(service, words.get(1), Integer.parseInt(words.get(2)));
                 return Map.of();
             case "subscribe":
-                naming.subscribe(service, event -> tell(Map.of(
+                naming.subscribe(service, event -> emit(Map.of(
                         "pushed", service, "instances", described(((NamingEvent) event).getInstances()))));
                 return Map.of();
             case "query":
@@ -118,7 +118,7 @@ public final class Client {
                 "metadata", instance.getMetadata())).collect(Collectors.toList());
     }
 
-    private static synchronized void tell(Map<String, ?> line) {
+    private static synchronized void emit(Map<String, ?> line) {
         try {
             OUT.println(JSON.writeValueAsString(line));
         } catch (IOException error) {
