@@ -1,7 +1,7 @@
 """Exhaustive search of the model for the command line and the gate: budgets, scenarios, known defects.
 
-The search itself is the model's. Here a counterexample becomes a scenario that nodes can replay, and violations that a
-release is known for are separated from new ones.
+The search itself is the model's. Here a counterexample becomes a scenario that nodes can replay, and known violations
+of a release are separated from new ones.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ENGINES: Mapping[str, Engine] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search. None of these changes what is found."""
+    """Options of the search that do not change its findings."""
 
     engine: Engine = search_automatically
     properties: tuple[str, ...] = ()  # none: all
@@ -72,7 +72,8 @@ BOUND_OPTIONS = ("nodes", "clients", "changes", "crashes", "drops", "swallows", 
 """The bounds that `distrocheck explore` has an option of their own for; every other one is set by `--bound`."""
 
 RECOVERY_MS = 15_000
-"""What a scenario grants a cluster to agree: three verify periods, as no repair in any release takes longer."""
+"""The time that a scenario gives a cluster to agree: three verify periods, since no repair in any release takes
+longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Explored:
 
     @property
     def taken(self) -> Counter[str]:
-        """How often each kind of transition was taken, wherever it was; one that was not is there with 0."""
+        """How often each kind of transition was taken, 0 included."""
         taken: Counter[str] = Counter()
         for name, count in self.exploration.search.taken.items():
             taken[self.exploration.kinds[name]] += count
@@ -105,7 +106,7 @@ class Explored:
 
     @property
     def guards(self) -> dict[str, dict[str, int]]:
-        """Kind of transition -> guard -> how often it forbade one; a guard that never did is there with 0."""
+        """Kind of transition -> guard -> how often it forbade one, 0 included."""
         refused = self.exploration.search.refused
         guards: dict[str, Counter[str]] = {}
         for chain in self.exploration.system.chains:
@@ -167,7 +168,7 @@ def counterexample_scenario(counterexample: Counterexample, profile: str, mutant
 
 
 def _expectation(counterexample: Counterexample) -> list[Step]:
-    """What ought to hold at the end, where a scenario can say it; else that the nodes do what the model did."""
+    """The expectation at the end, if a scenario can express it; else that the nodes agree with the model."""
     if counterexample.property_id in ("INV-CONV", "EVENTUALLY-CONV"):
         return [Expect(AllAgree(), RECOVERY_MS)]
     if counterexample.property_id == "INV-DELETE":
@@ -236,7 +237,7 @@ def _revised(copy: Client | None) -> tuple[int, object] | None:
 
 
 def diagram_of(found: Counterexample) -> Sequence:
-    """The run, the event that should not have been last."""
+    """The run; the first wrong event is its last one."""
     labels = [step.transition for step in found.steps]
     drawn = sequence_of(found.bounds.node_names, labels, last_is_bad=True)
     return replace(drawn, items=(*drawn.items, Fault(found.found, bad=True)))
@@ -253,8 +254,8 @@ def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str)
 
 
 def against_the_list(explored: Explored, seconds_max: float | None = None) -> Explored:
-    """For the gate: what is known to break the release is no news, if with all of it repaired the property holds; a
-    break that is listed and does not show is news."""
+    """For the gate: a violation by known defects of the release is not new if the property holds with all of them
+    repaired; a listed violation that does not show is new."""
     profile, bounds = explored.profile, explored.bounds
     broken = [each for each in explored.findings if each.violates and breaking(each.about, profile, bounds)]
     without: dict[str, Result] = {}
@@ -292,6 +293,6 @@ def _excused(finding: Finding, explored: Explored, without: Result | None) -> Fi
 
 
 def stop_after(seconds_max: float | None) -> Watch:
-    """Says stop when so many seconds have passed, None: never."""
+    """Stops the search after this number of seconds, None: never."""
     began = time.monotonic()
     return lambda _: seconds_max is not None and time.monotonic() - began > seconds_max

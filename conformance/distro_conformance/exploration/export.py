@@ -1,4 +1,4 @@
-"""What was explored, in the formats of other tools: a counterexample as ITF, the state graph as GraphML or DOT."""
+"""The result of a search in the formats of other tools: a counterexample as ITF, the state graph as GraphML or DOT."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def graph_text(found: Explored, suffix: str) -> str:
 
 
 def described(_: str, value: Value) -> str:
-    """One column of one state, as short as a picture needs it; nothing where there is nothing to say."""
+    """One column of one state in short form for a picture; empty if it has nothing to show."""
     match value:
         case None:
             return "down"

@@ -1,6 +1,6 @@
 """Beats that a client of the HTTP API sends again and again, as every SDK of 1.x does, until it is stopped.
 
-A scenario says it in one line; the beats are sent while time passes, whichever line lets it pass. The same schedule
+A scenario has one line for them; the beats are sent while time passes, in any later line. The same schedule
 serves clusters, whose clock it stands before (`running.py`), and simulations, which are given plain actions.
 """
 
@@ -34,7 +34,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class StopBeats:
-    """The client of this address sends no more of its beats for the service, as if its process had ended."""
+    """The client of this address stops its beats for the service, as if its process had ended."""
 
     service: str
     instance: str
@@ -51,7 +51,7 @@ class _Due:
 
 
 class Beats:
-    """Which beats are due when. A client has one series of beats for each service."""
+    """The schedule of beats. A client has one series of beats for each service."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str], _Due] = {}
@@ -69,7 +69,7 @@ class Beats:
         return _key(service, instance) in self._series
 
     def next_until(self, until_ms: int) -> tuple[int, Beat] | None:
-        """The first beat that is due until then, and when; it counts as sent."""
+        """The first beat that is due until then, with its time; it counts as sent."""
         due = min(self._series.values(), key=lambda each: each.at_ms, default=None)
         if due is None or due.at_ms > until_ms:
             return None

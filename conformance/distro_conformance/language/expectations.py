@@ -1,7 +1,8 @@
-"""What a scenario expects: conditions on what nodes hold, show, push and believe, on any driver.
+"""The expectations of a scenario: conditions on what nodes hold, show and push, and on their view of members, on any
+driver.
 
-A condition is asked of each state that the cluster may be in and says why it is not met there. "within" is a window,
-"for" a time during which it must hold throughout. `str(condition)` is the text after the colon.
+A condition is evaluated in each state that the cluster may be in and returns the reason why it does not hold there.
+"within" is a window, "for" a time during which it must hold throughout. `str(condition)` is the text after the colon.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class QueryShows:
         for node in nodes:
             try:
                 lists = await cluster.query(node, self.service)
-            except RefusedError as error:  # it may answer later, as a node does that is starting
+            except RefusedError as error:  # a node that is starting may answer later
                 found.append(str(error))
             else:
                 found += [_wrong_list(f"{node} shows {self.service} as", shown, self.instances) for shown in lists]

@@ -1,4 +1,4 @@
-"""What came of a scenario, as findings."""
+"""The result of a scenario, as findings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from distro_conformance.verdict import Verdict
 def findings_of_replay(
     replay: Replay, file: Path, name: str | None = None, *, allow_disruption: bool = False
 ) -> tuple[Finding, ...]:
-    """One for each line that expects something, and for each that could not be done as the model has it. `name`: what
-    the scenario is called, where that is not its path."""
+    """A finding for each expectation, and for each line that did not go as in the model. `name`: the name of the
+    scenario, if it is not its path."""
     options = ("--target", replay.target, *(("--allow-disruption",) if allow_disruption else ()))
     again = command("replay", file, *options, profile=replay.profile, mutant=replay.mutant)
     judgements = {

@@ -1,6 +1,6 @@
-"""Whether a condition holds, and when: from when to when it did, and what happened last before it did not.
+"""Whether and how long a condition holds, and the last event before it stopped holding.
 
-"within" waits until the condition holds in every possible state, "for" watches that it goes on to.
+"within" waits until the condition holds in every possible state, "for" watches that it keeps holding.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ STEP_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What came of a step. `held_from_ms`, `held_to_ms`: when its condition was first and last seen to hold; None where
-    it never did. `detail` is in the words of the target, and no two targets need agree on it."""
+    """The result of a step. `held_from_ms`, `held_to_ms`: when its condition was first and last observed to hold; None
+    if it never did. `detail` is the text of the target, and may differ between targets."""
 
     verdict: Verdict
     outcome: str
@@ -27,18 +27,18 @@ class Held:
     held_to_ms: int | None = None
     detail: str = field(default="", compare=False)
     is_lost: bool = False
-    """What comes after it would be about something else."""
+    """Whether the run ends here, since later steps would test something else."""
 
     @property
     def failed_window(self) -> tuple[int | None, int | None]:
-        """Of what does not hold any more."""
+        """When the condition was observed to hold, if the step did not conform; otherwise None twice."""
         return (None, None) if self.verdict is Verdict.CONFORMS else (self.held_from_ms, self.held_to_ms)
 
     def with_outcome(self, outcome: str) -> Held:
         return replace(self, outcome=outcome)
 
     def ends_run(self, *, is_expectation: bool, to_the_end: bool) -> bool:
-        """The first expectation that is violated ends a run, unless it goes on to its end all the same."""
+        """The first violated expectation ends a run, unless the run is to continue to its end."""
         return self.is_lost or (is_expectation and self.verdict is Verdict.VIOLATES and not to_the_end)
 
     def saying(self, more: str) -> Held:
@@ -46,7 +46,7 @@ class Held:
 
 
 async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> Held:
-    """`clock`: the one that is to pass, where it is not the cluster's own."""
+    """`clock`: the clock to advance, if it is not the cluster's own."""
     watched = clock or cluster.clock
     began_ms = watched.now_ms()
     reasons: Sequence[str | None] = ()

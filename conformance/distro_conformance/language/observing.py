@@ -1,6 +1,6 @@
-"""Steps that change nothing and only look: what a query shows, a subscription, a mark in the recording.
+"""Steps that only observe: a query, a subscription, a mark in the recording.
 
-They stand beside the model's actions in a scenario. What is seen is held against conditions (`expectations.py`).
+A scenario has them beside the model's actions. Conditions are evaluated on what they observe (`expectations.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A scenario played and recorded: the run goes on to its end, whatever it finds, for the trace is what counts."""
+"""A scenario played and recorded: the run goes on to its end, whatever it finds, since its result is the trace."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def record(
     on_progress: OnProgress = lambda _: None,
     on_step: OnStep = lambda _: None,
 ) -> Replay:
-    """The nodes behave as `profile`, and the trace says so: `directory`/`run`.ndjson. Of a target that could not be
-    started there is none.
+    """The nodes behave like `profile`, which the trace `directory`/`run`.ndjson names. A target that could not be
+    started has no trace.
 
-    Raises what `replay` raises, TraceError when there is a recording of that name.
+    Raises the errors of `replay`, TraceError when there is a recording of that name.
     """
     virtual = target == "embedded"
     steps: list[ReplayedStep] = []
@@ -63,7 +63,7 @@ def record(
 
 
 def _observed(scenario: Scenario, *, virtual: bool) -> Observed:
-    """Members that are played hold nothing."""
+    """Played members hold nothing."""
     if not virtual:
         return INFERRED
     if not scenario.played:

@@ -1,8 +1,8 @@
-"""Runs a scenario on any driver, and says for every line when it was done and how it went.
+"""Runs a scenario on any driver, and reports the time and the result of every line.
 
-Where time is virtual "within" lets it pass in small steps until the expectation holds, and the same line comes out the
-same; where it is real "within" is a window. Before anything is started the model goes through the actions: one that
-makes no sense where it stands is refused, whatever the target.
+In virtual time "within" advances the clock in small steps until the expectation holds, and a line is reproducible; in
+real time "within" is a window. Before anything is started the model performs the actions: an action that is impossible
+in its place is refused on every target.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START = "(the nodes start)"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedStep:
-    """One line. `outcome` is "done", "holds", or what was found instead."""
+    """One line. `outcome` is "done", "holds", or the observation instead."""
 
     line: int
     text: str
@@ -42,9 +42,9 @@ class ReplayedStep:
     verdict: Verdict = Verdict.CONFORMS
     held_from_ms: int | None = None
     held_to_ms: int | None = None
-    """Of an expectation that failed: from when to when it was seen to hold, if it ever was."""
+    """For a failed expectation: from when to when it was observed to hold, if ever."""
     detail: str = field(default="", compare=False)
-    """In the words of the target: what it answered, what happened last."""
+    """The text of the target: its answer, or the last event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ def replay(
 ) -> Replay:
     """Run it, until an expectation is violated or `to_the_end`.
 
-    What the caller names wins over the scenario's header; without either, the profile is the target's own. `on_profile`
+    Arguments override the scenario's header; without either, the profile is the target's own. `on_profile`
     gets it before anything starts.
 
-    Raises UsageError for an unknown target, ScenarioError for an action that makes no sense where it stands,
+    Raises UsageError for an unknown target, ScenarioError for an action that is impossible in its place,
     TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
     """
     wishes = Wishes(
@@ -107,7 +107,7 @@ def replay(
     resolved = resolve_cluster(target, wishes)
     on_profile(resolved.profile)
     if not scenario.played and not scenario.releases:
-        # What members that are played do makes always sense; of two releases at once the model knows nothing.
+        # Actions of played members are always possible; the model does not cover two releases at once.
         event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
     steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
     return Replay(target, resolved.profile, wishes.mutant, tuple(steps))
@@ -131,7 +131,7 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel | ExpectAnswer):
             continue
         if unable(model, line.step) is not None:
-            return  # from here on the model does not know what the nodes do
+            return  # from here on the model does not know the state of the nodes
         if isinstance(line.step, Action):
             why_not = running.unsaid(line.step, model.forbidden(line.step))
             if why_not is not None:

@@ -1,7 +1,7 @@
-"""A cluster while a scenario runs on it: one step at a time, with the beats that repeat and the answer that came last.
+"""A cluster while a scenario runs on it: one step at a time, with repeated beats and the last answer.
 
-A request that is refused, or reaches no node, does not end a run: the line says so, and `expect refused` after it says
-that this is right. What a step means is the same on every driver, since every driver is asked here.
+A request that is refused, or reaches no node, does not end a run: the line reports it, and `expect refused` after it
+expects it. A step has the same meaning on every driver, since this module runs it on all of them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from distro_model.actions import (
 
 Step = Action | Query | Subscribe | Checkpoint | Repeat | StopBeats | NodeRelease | Expect | ExpectAnswer | ExpectModel
 ClientRequest = Register | RegisterBatch | Deregister | HttpRequest
-"""What is answered."""
+"""Actions that get an answer."""
 OfConnected = Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
-"""What a client does on its connection."""
+"""Actions of a client on its connection."""
 DONE, HOLDS = Held(Verdict.CONFORMS, "done"), Held(Verdict.CONFORMS, "holds")
 
 
@@ -62,8 +62,8 @@ class Running:
         return held.saying(more)
 
     def unsaid(self, action: Action, guard: str | None) -> str | None:
-        """Why the line is a mistake of its writer, or None. `guard`: of the model, which knows how things are. What a
-        client can no longer do because of what happened in the run is no mistake."""
+        """Why the line is a mistake of its writer, or None. `guard`: the guard of the model, which knows the state. An
+        action that a client can no longer do because of earlier events in the run is not a mistake."""
         if isinstance(action, OfConnected) and action.client in self._left:
             return f"{action.client} is no longer connected"
         is_idle = self.cluster.unreached(action) is not None or self._takes_back_nothing(action) is not None
@@ -134,7 +134,7 @@ class Running:
         self.answers = tuple(self.cluster.answers)
 
     def _outcome(self, *, refusal_expected: bool) -> Held:
-        """Of a request. One that is refused without `expect refused` after it is a violation, and the run goes on."""
+        """The result of a request. A refusal without `expect refused` after it is a violation, and the run goes on."""
         texts = sorted({_text(answer) for answer in self.answers}) or ["done"]
         refused = [each for each in self.answers if each.is_refused and not each.asks_to_register]
         outcome, detail = " or ".join(texts), next((each.detail for each in refused), "")
@@ -157,7 +157,7 @@ class Running:
                 self.beats.stop(service, instance)
 
     def _takes_back_nothing(self, action: Action) -> str | None:
-        """It has taken that back already: all instances of a batch go with one."""
+        """Why a deregistration removes nothing, or None: an earlier one has ended all instances of the batch."""
         if not isinstance(action, Deregister):
             return None
         what = (action.client, action.service)
@@ -165,7 +165,7 @@ class Running:
         return f"{action.client} publishes nothing under {action.service} any more" if is_gone else None
 
     async def send(self, beat: Beat) -> None:
-        """One of those that repeat; what is refused is counted."""
+        """Sends a repeated beat; refusals are counted."""
         why = self.cluster.unreached(beat)
         if why is not None:
             self._refused_beats[f"unreachable, {why}"] += 1
@@ -181,7 +181,7 @@ class Running:
 
 
 class BeatingClock:
-    """The clock of the cluster; who lets it pass lets the beats be sent that fall due meanwhile."""
+    """The clock of the cluster; advancing it sends the beats that are due meanwhile."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
@@ -225,7 +225,7 @@ class BeatingClock:
 
 
 def unable(cluster: Cluster, step: Step) -> str | None:
-    """Why the driver can never do it, or None."""
+    """Why the driver can never perform the step, or None."""
     match step:
         case ExpectModel():
             return cluster.incomparable

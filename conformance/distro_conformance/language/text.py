@@ -1,7 +1,7 @@
-"""Scenarios: one text that a person reads, edits and keeps, and that every executor runs.
+"""Scenarios: one text that people read, edit and keep, and that every executor runs.
 
 The explorer prints counterexamples in this form, Hypothesis saves shrunk failures in it, and the catalogue of bugs is
-written in it. This file parses a text into steps and renders it; what a line can say is defined in `verbs.py`.
+written in it. This file parses a text into steps and renders it; `verbs.py` defines the possible lines.
 
     profile nacos-2.2.4             # optional, the command line may say otherwise
     nodes a b c                     # started, loaded and quiet; time is 0 from here
@@ -36,7 +36,7 @@ COMMENT = re.compile(r"(?:^|\s)#")
 
 
 class ScenarioError(UsageError):
-    """A line that is no step; names the file, the line and what was expected."""
+    """A line that is not a step; the message names the file, the line and the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,16 @@ class Scenario:
     mutant: str | None = None
     comment: str = ""
     lease_ms: int | None = None
-    """Of synced clients, where the run needs another than the release's: they wait for its end."""
+    """The lease of synced clients, for a run that waits for its end and needs another one than the release's."""
     wire: Wire = IN_MEMORY
-    """What embedded nodes speak over."""
+    """How embedded nodes exchange messages."""
     played: tuple[str, ...] = ()
-    """Of the nodes those that the kit plays; the one that is left is under test."""
+    """The nodes that the kit plays; the remaining one is under test."""
 
     spare: tuple[str, ...] = ()
     """Addresses under which nodes may come back."""
     releases: tuple[NodeRelease, ...] = ()
-    """Of the nodes that start with another one than the profile's."""
+    """Profiles of the nodes that start with another one than the scenario's."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

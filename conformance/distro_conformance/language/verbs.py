@@ -1,7 +1,7 @@
-"""What can be said in a scenario: one entry for each verb, each condition and each line of the header.
+"""The lines of a scenario: one entry for each verb, each condition and each line of the header.
 
 The page of the language is generated from these. The actions are the model's, so model and node get the same actions;
-what concerns only observation is in `expectations.py` and `observing.py`.
+steps that only observe are in `expectations.py` and `observing.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from distro_model import actions
 from distro_model.actions import MALFORMED, OPERATIONS, RESULTS, SAID, Action, Advance
 
 VERSION = 2
-"""Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
+"""The version of the language. Version 1 had fewer verbs and conditions; each of its texts is valid in version 2."""
 
 _BEATS: Mapping[str, type[actions.HttpBeat | actions.HttpLightBeat]] = {
     beat.verb: beat for beat in (actions.HttpBeat, actions.HttpLightBeat)
@@ -155,7 +155,7 @@ _PARTS: Mapping[str, Callable[[Words], Sequence[Any]]] = {
     _DURATION: lambda words: [duration_ms(words.word("duration"))],
     _REQUEST: lambda words: [words.operation(), words.optional()],
 }
-"""What stands in a usage, and how it is read: one or two arguments of the step."""
+"""A part of a usage with its reader: one or two arguments of the step."""
 
 
 def _verb(kind: type[Action | Look], *parts: str) -> Verb:

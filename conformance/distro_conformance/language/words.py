@@ -1,4 +1,4 @@
-"""The words of one line of a scenario: taken from the left, each taker says what it misses."""
+"""The words of one line of a scenario: taken from the left; each method names the missing word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
 class Words:
-    """The arguments of one line, taken from the left; each taker says what it misses."""
+    """The arguments of one line, taken from the left; each method names the missing word."""
 
     def __init__(self, verb: str, words: list[str], nodes: tuple[str, ...]) -> None:
         self._verb = verb
@@ -65,7 +65,7 @@ class Words:
         return bool(self._rest)
 
     def takes(self, word: str) -> bool:
-        """Whether that word comes next; then it is taken."""
+        """Whether the next word is this one, which is then taken."""
         if not self._rest or self._rest[0] != word:
             return False
         self._rest.pop(0)

@@ -56,13 +56,13 @@ def pytest_configure(config: pytest.Config) -> None:
             from distro_conformance.plugin.target import expectations_of  # noqa: PLC0415
 
             expectations_of(spec or _DEFAULT, expected)
-    except KitError as error:  # one mistake, and not a failure of each test
+    except KitError as error:  # one usage error instead of a failure of each test
         raise pytest.UsageError(f"--distro-target: {error}") from error
 
 
 @pytest.fixture
 def distro_cluster(request: pytest.FixtureRequest) -> Iterator[TestCluster]:
-    """A cluster that SDKs cannot tell from Nacos; see `distro_conformance.plugin.cluster.TestCluster`."""
+    """A cluster that SDKs cannot distinguish from Nacos; see `distro_conformance.plugin.cluster.TestCluster`."""
     from distro_conformance.plugin.cluster import started  # noqa: PLC0415 - slow to import
     from distro_conformance.verdict import UsageError  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _target(config: pytest.Config) -> TargetRun:
-    """Started once, by the first test that needs it; a target that fails to start is not tried again by each test."""
+    """Started once, by the first test that needs it; a target that fails to start is not started again by each test."""
     from distro_conformance.plugin.target import TargetRun  # noqa: PLC0415
     from distro_conformance.verdict import KitError  # noqa: PLC0415
 

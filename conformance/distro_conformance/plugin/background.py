@@ -1,7 +1,6 @@
 """An event loop in a thread of its own, on which nodes run while a test does something else.
 
-A test may be synchronous or have a loop of its own: what is asked of the nodes blocks in the first case and can be
-awaited in the second.
+A test may be synchronous or have a loop of its own: a call blocks in the first case and can be awaited in the second.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def do(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
-    """Its result; within a running event loop something to await for it."""
+    """The result; within a running event loop an awaitable of it."""
     future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
     return asyncio.wrap_future(future) if _is_within_a_loop() else future.result()
 
@@ -46,6 +45,6 @@ def do_now(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _ignore_wake_up(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Two loops share gRPC's one socket for wake-ups, and each may find that the other has read it already."""
+    """Two loops share gRPC's one wake-up socket, and each may find that the other has already read it."""
     if not isinstance(context.get("exception"), BlockingIOError):
         loop.default_exception_handler(context)

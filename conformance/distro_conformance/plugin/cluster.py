@@ -1,7 +1,7 @@
 """The cluster of the fixture `distro_cluster`: reference nodes a, b, c … on free ports of this machine, with faults.
 
-Whatever a scenario can do it can do here, as a method or as a line. Every method blocks until it is done; in an
-`async` test it returns something to `await`. Real SDKs live in real time, so that is the default; in virtual time the
+It can do all that a scenario can, as a method or as a line. Every method blocks until it is done; in an
+`async` test it returns something to `await`. Real SDKs run in real time, so that is the default; in virtual time the
 nodes' clock stands still until `advance`, and five seconds cost nothing.
 """
 
@@ -25,7 +25,7 @@ from distro_conformance.wire.transports import OVER_GRPC
 from distro_model.actions import Action, Advance, Crash, Cut, Heal, Hold, Release, Restart
 
 Done = Any
-"""What a method gives: nothing or a value; in an `async` test something to await for it."""
+"""The result of a method: nothing or a value; in an `async` test an awaitable of it."""
 
 Time = Literal["real", "virtual"]
 NODES_MAX = 9
@@ -37,7 +37,7 @@ ATTEMPTS = 3
 def started(
     *, nodes: int = 3, profile: str = "strict", time: Time = "real", http: bool = True
 ) -> Iterator[TestCluster]:
-    """A running cluster. Raises UsageError for what it cannot be, TargetError when it cannot be started."""
+    """A running cluster. Raises UsageError for impossible options, TargetError when it cannot be started."""
     if not isinstance(nodes, int) or not 2 <= nodes <= NODES_MAX or time not in ("real", "virtual"):
         raise UsageError(
             f"a test cluster has 2 to {NODES_MAX} nodes and real or virtual time, not {nodes!r} and {time!r}"
@@ -62,7 +62,7 @@ def started(
 class TestCluster:
     """`addresses` are what an SDK takes as its server list: `ip:port` of the HTTP API, the gRPC port is 1000 higher."""
 
-    __test__ = False  # no class of tests, although its name begins so
+    __test__ = False  # not a class of tests, despite its name
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
@@ -78,7 +78,7 @@ class TestCluster:
         return tuple(self._cluster.servers[name].address for name in self.names)
 
     def address(self, node: str) -> str:
-        """Raises UsageError for a node that there is not."""
+        """Raises UsageError for an unknown node."""
         return self._cluster.servers[self._known(node)].address
 
     def sdk_address(self, node: str) -> str:
@@ -86,14 +86,14 @@ class TestCluster:
         return with_offset(self.address(node), SDK_OFFSET)
 
     def cut(self, source: str, target: str) -> Done:
-        """From now on nothing gets from source to target. The other direction is a link of its own."""
+        """From now on no message gets from source to target. The other direction is a link of its own."""
         return self._perform(Cut(self._known(source), self._known(target)))
 
     def heal(self, source: str, target: str) -> Done:
         return self._perform(Heal(self._known(source), self._known(target)))
 
     def hold(self, source: str, target: str) -> Done:
-        """What is sent from source to target waits until `release`, or until its sender gives up."""
+        """Messages from source to target wait until `release`, or until their sender stops waiting."""
         return self._perform(Hold(self._known(source), self._known(target)))
 
     def release(self, source: str, target: str) -> Done:
@@ -117,7 +117,7 @@ class TestCluster:
     def do(self, line: str) -> Done:
         """One line of a scenario, `swallow a->b CHANGE` or `expect within 5s: all agree`; its outcome.
 
-        Raises ScenarioError for what is no line, AssertionError when an expectation is not met.
+        Raises ScenarioError for an invalid line, AssertionError when an expectation is not met.
         """
         return do(self._run(line))
 

@@ -1,4 +1,4 @@
-"""The node of `--distro-target`, started once for a test run, and an item for each requirement that it is held to."""
+"""The node of `--distro-target`, started once for a test run, and an item for each requirement that is tested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TargetRun:
         return do_now(PlayedClient.connect(with_offset(self.address, SDK_OFFSET)))
 
     def check(self, requirement: Requirement, beside: Sequence[Requirement] = ()) -> Finding:
-        """Checks those beside it at once, since they share the waiting, and keeps what was found."""
+        """Runs the other checks at the same time, since they share the waiting, and keeps the findings."""
         if requirement.id not in self._found:
             chosen = [requirement, *(each for each in beside if each is not requirement and each.id not in self._found)]
             findings = do_now(check_requirements(self._target, self._peers, chosen, lambda _: None))
