@@ -77,8 +77,8 @@ def failed(target: Member, profile: Profile) -> Member:
 
 @rule("read-the-member-list", source="member-list, member-self; ServerMemberManager.memberChange")
 def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
-    """A new member is DOWN until a report; the state of the others is unchanged: the list says only that they are
-    members (B36).
+    """A new member is DOWN until it reports or answers a report; the state of the others is unchanged: the list says
+    only that they are members (B36).
 
     The node itself is a member, listed or not.
     """
@@ -112,7 +112,7 @@ def not_handed_over(node: NodeState, _joined: tuple[str, ...], _at_ms: int, _: P
 
 @rule("list-a-member", source="member-list")
 def listed(node: NodeState, name: str, profile: Profile) -> Member:
-    """A node that appears in the list is DOWN until a report from or to it; the state of the others is unchanged."""
+    """A new node in the list is DOWN until it reports or answers a report; the state of the others is unchanged."""
     return (
         Member(name, MemberState.DOWN, profile.failures_until_down + 1)
         if name not in node.others
