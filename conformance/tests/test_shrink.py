@@ -100,7 +100,7 @@ def test_five_actions_on_a_held_link_shrink_to_one_lost_change() -> None:
     assert [type(action) for action in small.actions if not isinstance(action, Advance)] == [Connect, Swallow, Register]
 
 
-def test_what_has_to_come_at_its_time_keeps_the_waits_before_it() -> None:
+def test_a_step_that_depends_on_its_time_keeps_the_waits_before_it() -> None:
     """Fails where c2 registers after 1.3 s: parts of the run are taken out, and their time is not."""
     wanted, tried = Register("c2", "web", "10.0.0.2:80 version=2"), []
 

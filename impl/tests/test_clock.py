@@ -88,7 +88,7 @@ async def test_settle_waits_for_work_and_for_the_work_that_it_starts() -> None:
     assert done == ["first", "second"]
 
 
-async def test_who_waits_for_something_from_outside_does_not_count_until_it_is_given() -> None:
+async def test_a_wait_for_an_external_event_does_not_count_until_the_event() -> None:
     clock, done = VirtualClock(), []
     reply = Waiting[str](clock)
 

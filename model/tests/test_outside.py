@@ -13,7 +13,7 @@ from distro_model.profiles import beside_nodes, profile_named
 INSTANCES = ("10.0.0.1:80", "10.0.0.1:81")
 
 
-def test_what_the_machine_took_is_added_to_what_is_late_at_leisure() -> None:
+def test_the_time_of_the_machine_is_added_to_the_delay_at_leisure() -> None:
     slack = at_leisure()
     assert (slack.late_ms, slack.skew_ms) == (2_500, 300)
     slack.measure(4_000, 800)
@@ -48,7 +48,7 @@ def at_leisure() -> Slack:
     [(0, 5_700, 0), (1_000, 5_700, 0), (1_000, 5_900, 1)],
     ids=["in time", "in time though the machine took some", "late by no more than that"],
 )
-def test_what_is_late_by_no_more_than_the_machine_took_is_neither_explained_nor_wrong(
+def test_a_delay_within_the_time_of_the_machine_is_neither_explained_nor_wrong(
     taken_ms: int, now_ms: int, undecided: int
 ) -> None:
     """c1 has registered at 2,000 ms: a CHANGE is due a second later, and at leisure by 5,700 ms."""

@@ -139,7 +139,9 @@ class TestNodesThatStartedTogether:
         assert len(grouped.states) > 1
 
     @pytest.mark.parametrize("seed", [*range(24), *DECISIVE])
-    def test_nor_would_it_with_clients_of_the_http_api_whose_owners_die(self, monkeypatch, seed: int):
+    def test_another_order_gives_no_other_state_with_clients_of_the_http_api_whose_owners_die(
+        self, monkeypatch, seed: int
+    ):
         random, profile = Random(seed), (STRICT, NACOS_2_2_4, NACOS_2_0_4)[seed % 3]
         possible, waits = after(PossibleStates.of(start("ab", profile)), *map(Restart, "ab"), Advance(31_000)), 0
         for _ in range(60):
