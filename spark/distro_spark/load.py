@@ -28,9 +28,10 @@ from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
 from distro_spark.files import literal, name_of, too_long_line
 from distro_spark.sources import Source, discover
-from distro_spark.tables import EVENT_SCHEMA, is_table, rows_of
+from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, is_table, rows_of
 from distro_traces.errors import TooLongLineError
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
+from distro_traces.header import Header
 from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES
 
 CUT = "cut in mid-line"
@@ -115,6 +116,14 @@ def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int
     parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
     rows = reduce(DataFrame.unionByName, parts)
     return Loaded(sources, rows, lines, line_bytes_max, parsed)
+
+
+def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
+    """The rows of a DataFrame that has the columns of an event, of the runs with these headers. Raises
+    NotATraceError."""
+    sources = tuple(Source("", header) for header in headers)
+    rows = as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit(""))
+    return Loaded(sources, fitted(_at_rest(rows), sources), _lines(events.sparkSession, [], LINE_BYTES_MAX))
 
 
 def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark import replay as replaying
@@ -25,7 +25,7 @@ from distro_spark.convergence import COLUMNS as LAGS
 from distro_spark.convergence import distribution, lags
 from distro_spark.history import CALLS
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.local import PART_ROWS, clocks_back
+from distro_spark.local import PART_ROWS
 from distro_spark.raised import spark_errors
 from distro_spark.responsibility import COLUMNS as INTERVALS
 from distro_spark.responsibility import intervals, responsibility
@@ -36,7 +36,7 @@ from distro_traces import event
 from distro_traces.errors import TraceError
 from distro_traces.event import Kind
 from distro_traces.header import Header
-from distro_traces.invalid import InvalidRecording, two_rows
+from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 from distro_traces.ndjson import LINE_BYTES_MAX
 
 PARTITION_ROWS = 500_000
@@ -55,8 +55,18 @@ class OnSpark:
     def __init__(
         self, session: SparkSession, paths: Path | str | Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX
     ) -> None:
-        self._loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
-        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in self._loaded.sources}
+        self._take(load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max))
+
+    @classmethod
+    def of(cls, loaded: Loaded) -> Self:
+        """Over rows that come from elsewhere than a path."""
+        engine = cls.__new__(cls)
+        engine._take(loaded)
+        return engine
+
+    def _take(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in loaded.sources}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -85,30 +95,31 @@ class OnSpark:
 
     def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
         began = time.perf_counter()
-        found = frame(violations(self._events(cluster), cluster, chosen))
+        found = frame(judged(self.events(cluster), cluster, chosen))
         seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
         return found
 
     def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]:
-        found = client_by_client(self._events(cluster), cluster, lambda part: lags(timeline(part, cluster)), LAGS)
+        found = client_by_client(self.events(cluster), cluster, lambda part: lags(timeline(part, cluster)), LAGS)
         return distribution(frame(found))
 
     def responsibility(self, cluster: Cluster) -> Responsibility:
-        events = self._events(cluster)
+        events = self.events(cluster)
         return responsibility(
             frame(client_by_client(events, cluster, lambda part: intervals(timeline(part, cluster)), INTERVALS))
         )
 
     def replay(self, cluster: Cluster) -> Replay:
-        return _replay(self._events(cluster), cluster)
+        return _replay(self.events(cluster), cluster)
 
-    def _events(self, cluster: Cluster) -> DataFrame:
+    def events(self, cluster: Cluster) -> DataFrame:
+        """The rows of the cluster's runs."""
         if len(cluster.of_run) == len(self.headers):
             return self._loaded.events
         return self._loaded.events.where(F.col("run").isin(list(cluster.of_run)))
 
 
-def violations(events: DataFrame, cluster: Cluster, chosen: Sequence[str]) -> DataFrame:
+def judged(events: DataFrame, cluster: Cluster, chosen: Sequence[str]) -> DataFrame:
     """Those that rows about clients show, lazy, in `VIOLATION_COLUMNS`."""
     judge: Judge = lambda part: violations_in(part, cluster, chosen, dict.fromkeys(chosen, 0.0))  # noqa: E731
     return client_by_client(events, cluster, judge, VIOLATION_COLUMNS)
@@ -129,12 +140,9 @@ def partitions_of(cluster: Cluster) -> int:
 
 
 def in_parts(judge: Judge, columns: Mapping[str, pl.DataType]) -> Batches:
-    schema = arrow_schema(columns)
-
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part in whole_clients(batches):
-            found = judge(part).select(list(columns))
-            yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
+            yield from table_of(judge(part), columns).to_batches()
 
     return run
 
@@ -168,6 +176,12 @@ def ddl(columns: Mapping[str, pl.DataType]) -> str:
 def arrow_schema(columns: Mapping[str, pl.DataType]) -> pa.Schema:
     types = {pl.Int64(): pa.int64(), pl.String(): pa.string(), pl.Boolean(): pa.bool_()}
     return pa.schema([(name, types[kind]) for name, kind in columns.items()])
+
+
+def table_of(rows: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> pa.Table:
+    """These columns, as Spark reads them."""
+    oldest = pl.CompatLevel.oldest()
+    return rows.select(list(columns)).to_arrow(compat_level=oldest).cast(arrow_schema(columns))
 
 
 def frame(rows: DataFrame) -> pl.DataFrame:
@@ -217,12 +231,9 @@ def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:
     doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct")).select("run", "node")
     if doubled.is_empty():
         return {}
-    nodes = events.sparkSession.createDataFrame(
-        doubled.to_arrow().cast(arrow_schema({"run": pl.String(), "node": pl.String()}))
-    )
     row = F.struct(*event.COLUMNS)
     different = (
-        events.join(F.broadcast(nodes), ["run", "node"], "left_semi")
+        events.join(F.broadcast(_sent(events.sparkSession, doubled)), ["run", "node"], "left_semi")
         .groupBy("run", "node", "seq")
         .agg(F.min(row).alias("least"), F.max(row).alias("most"))
         .where("least != most")
@@ -236,39 +247,42 @@ def _clocks(events: DataFrame) -> dict[str, InvalidRecording]:
     of rows says where it begins and ends, and whether the clock goes back within; only nodes of which that leaves a
     doubt are sorted. Of a table, whose rows have no order, that may be all."""
     rows = events.select("run", "node", "seq", "at_ms")
-    columns = {
-        **dict.fromkeys(("run", "node"), pl.String()),
-        **dict.fromkeys(("first", "first_ms", "last", "last_ms", "odd"), pl.Int64()),
-    }
-
-    def spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
-            odd = ((pl.col("at_ms").diff() < 0) | (pl.col("seq").diff() < 0)).any().cast(pl.Int64)
-            found = part.group_by("run", "node", maintain_order=True).agg(
-                first=pl.col("seq").first(),
-                first_ms=pl.col("at_ms").first(),
-                last=pl.col("seq").last(),
-                last_ms=pl.col("at_ms").last(),
-                odd=odd,
-            )
-            yield from (
-                found.select(list(columns))
-                .to_arrow(compat_level=pl.CompatLevel.oldest())
-                .cast(arrow_schema(columns))
-                .to_batches()
-            )
-
-    found = frame(rows.mapInArrow(spans, ddl(columns))).sort("run", "node", "first")
-    after = (pl.col("last").shift(1) >= pl.col("first")) | (pl.col("last_ms").shift(1) > pl.col("first_ms"))
-    doubt = found.with_columns(after=after.over("run", "node").fill_null(value=False))
-    doubt = doubt.filter((pl.col("odd") > 0) | pl.col("after")).select("run", "node").unique()
+    in_order = Window.partitionBy("run", "node").orderBy("first", "last")
+    after = (F.lag("last").over(in_order) >= F.col("first")) | (F.lag("last_ms").over(in_order) > F.col("first_ms"))
+    spans = rows.mapInArrow(_spans, ddl(SPANS)).withColumn("after", F.coalesce(after, F.lit(False)))
+    doubt = frame(spans.where("odd > 0 or after").select("run", "node").distinct())
     if doubt.is_empty():
         return {}
-    nodes = events.sparkSession.createDataFrame(
-        doubt.to_arrow().cast(arrow_schema({"run": pl.String(), "node": pl.String()}))
-    )
-    return clocks_back(frame(rows.join(F.broadcast(nodes), ["run", "node"], "left_semi")))
+    before = F.lag("at_ms").over(Window.partitionBy("run", "node").orderBy("seq", "at_ms"))
+    back = rows.join(F.broadcast(_sent(events.sparkSession, doubt)), ["run", "node"], "left_semi")
+    back = back.withColumn("before_ms", before).where("at_ms < before_ms")
+    first = back.groupBy("run").agg(F.min(F.struct("node", "seq", "before_ms", "at_ms")).alias("first")).collect()
+    return {row["run"]: clock_went_back(*row["first"]) for row in first}
+
+
+SPANS = {
+    **dict.fromkeys(("run", "node"), pl.String()),
+    **dict.fromkeys(("first", "first_ms", "last", "last_ms", "odd"), pl.Int64()),
+}
+
+
+def _spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of each node in each batch its first and last row, and whether number or clock go back in between."""
+    for batch in batches:
+        part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
+        odd = ((pl.col("at_ms").diff() < 0) | (pl.col("seq").diff() < 0)).any().cast(pl.Int64)
+        found = part.group_by("run", "node", maintain_order=True).agg(
+            first=pl.col("seq").first(),
+            first_ms=pl.col("at_ms").first(),
+            last=pl.col("seq").last(),
+            last_ms=pl.col("at_ms").last(),
+            odd=odd,
+        )
+        yield from table_of(found, SPANS).to_batches()
+
+
+def _sent(session: SparkSession, nodes: pl.DataFrame) -> DataFrame:
+    return session.createDataFrame(table_of(nodes, {"run": pl.String(), "node": pl.String()}))
 
 
 def _set_aside(loaded: Loaded) -> Set:

@@ -92,10 +92,11 @@ class JdbcSink:
         return self.session.read.jdbc(self.url, self.table, properties=self._properties)
 
     def _write(self, rows: pl.DataFrame, mode: str) -> None:
-        from distro_spark.on_spark import arrow_schema  # noqa: PLC0415 - loads Spark
+        from distro_spark.on_spark import table_of  # noqa: PLC0415 - loads Spark
 
-        table = rows.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(arrow_schema(COLUMNS))
-        self.session.createDataFrame(table).coalesce(1).write.jdbc(self.url, self.table, mode, self._properties)
+        self.session.createDataFrame(table_of(rows, COLUMNS)).coalesce(1).write.jdbc(
+            self.url, self.table, mode, self._properties
+        )
 
     @property
     def _properties(self) -> dict[str, str]:

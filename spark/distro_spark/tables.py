@@ -42,8 +42,7 @@ def is_table(path: Path | str) -> bool:
 
 def rows_of(session: SparkSession, path: str) -> DataFrame:
     """The columns of `EVENT_SCHEMA`. Raises NotATraceError, EmptyTraceError."""
-    rows = _opened(session, path)
-    return rows.select(*(F.col(field.name).cast(field.dataType) for field in EVENT_SCHEMA))
+    return as_events(_opened(session, path))
 
 
 def headers_of(session: SparkSession, path: str) -> list[Header]:
@@ -55,6 +54,23 @@ def headers_of(session: SparkSession, path: str) -> list[Header]:
     return headers
 
 
+def headers_in(runs: DataFrame) -> list[Header]:
+    """Of a table with the columns `run` and `header`; one row for each segment of a run. Raises NotATraceError,
+    NewerTraceError, EmptyTraceError."""
+    names = ("run", HEADER)
+    rows = fitting(runs, "runs", [StructField(name, StringType()) for name in names], "runs").select(*names)
+    found: dict[tuple[str, int], Header] = {}
+    for run, line in rows.where(F.col(HEADER).isNotNull()).distinct().collect():
+        header = parse_header(line, f"runs: run {run}")
+        if header.run != run:
+            raise NotATraceError(f"runs: the header of run {run} is that of run {header.run}")
+        if found.setdefault((run, header.segment), header) != header:
+            raise NotATraceError(f"runs: run {run} has two headers that differ; keep one of them")
+    if not found:
+        raise EmptyTraceError("runs: no row has a header, so of no run it is known what it was")
+    return list(found.values())
+
+
 def add(session: SparkSession, path: str, events: DataFrame, headers: Iterable[Header]) -> None:
     """Append events of `Loaded.events` to the table, which is made where there is none, as its catalog makes tables."""
     lines = {header.run: json.dumps(header.to_json()) for header in headers}
@@ -63,21 +79,31 @@ def add(session: SparkSession, path: str, events: DataFrame, headers: Iterable[H
     rows.write.saveAsTable(path.removeprefix(PREFIX), mode="append")
 
 
+def fitting(rows: DataFrame, name: str, fields: Iterable[StructField], of: str = "events") -> DataFrame:
+    """The rows, which have these columns. Raises NotATraceError."""
+    found = {field.name: field.dataType for field in rows.schema}
+    for field in fields:
+        fits = (field.dataType, IntegerType()) if field.dataType == LongType() else (field.dataType,)
+        if found.get(field.name) not in fits:
+            has = found[field.name].simpleString() if field.name in found else "missing"
+            raise NotATraceError(
+                f"{name}: not a table of {of}, its column {field.name} is {has} instead of "
+                f"{field.dataType.simpleString()}"
+            )
+    return rows
+
+
+def as_events(rows: DataFrame) -> DataFrame:
+    """The columns of `EVENT_SCHEMA`, in its types."""
+    return rows.select(*(F.col(field.name).cast(field.dataType) for field in EVENT_SCHEMA))
+
+
 def _opened(session: SparkSession, path: str) -> DataFrame:
     try:
         rows = session.table(path.removeprefix(PREFIX))
-        found = {field.name: field.dataType for field in rows.schema}
+        return fitting(rows, path, (*EVENT_SCHEMA, StructField(HEADER, StringType())))
     except spark_errors() as error:
         raise EmptyTraceError(
             f"{path}: {first_line(error)}; name a table that a catalog of the session has, and give the session the "
             "catalog's jar and settings (--conf)"
         ) from error
-    for field in (*EVENT_SCHEMA, StructField(HEADER, StringType())):
-        fits = (field.dataType, IntegerType()) if field.dataType == LongType() else (field.dataType,)
-        if found.get(field.name) not in fits:
-            has = found[field.name].simpleString() if field.name in found else "missing"
-            raise NotATraceError(
-                f"{path}: not a table of events, its column {field.name} is {has} instead of "
-                f"{field.dataType.simpleString()}"
-            )
-    return rows

@@ -89,6 +89,7 @@ ON_DELTA = """
 import sys
 from distro_spark import tables
 from distro_spark.check import check
+from distro_spark.dataframes import violations
 from distro_spark.load import load
 from distro_spark.on_spark import OnSpark
 from distro_spark.session import local_session
@@ -107,12 +108,19 @@ print(session.sql("DESCRIBE DETAIL traces").collect()[0]["format"])
 with OnSpark(session, "table:traces") as engine:
     found = check(engine, invariants=["INV-OWNER"])
 print(found.events, *(violation.run for violation in found.violations))
+traces = session.table("traces")
+for _ in range(2):
+    rows = violations(traces, traces.where("header is not null"), ["INV-OWNER"])
+    rows.limit(0).write.saveAsTable("found", mode="append")
+    rows.createOrReplaceTempView("news")
+    session.sql("MERGE INTO found USING news ON found.id = news.id WHEN NOT MATCHED THEN INSERT *")
+    print(*(row["run"] for row in session.table("found").collect()))
 session.stop()
 """
 
 
 @pytest.mark.slow
-def test_a_table_of_delta_is_read_by_delta(tmp_path: Path) -> None:
+def test_a_table_of_delta_is_read_and_violations_are_merged_by_delta(tmp_path: Path) -> None:
     spark = ".".join(pyspark.__version__.split(".")[:2])
     if spark not in DELTA:
         pytest.skip(f"no Delta is made for Spark {spark} yet; those for {', '.join(DELTA)} do not run on it")
@@ -124,4 +132,4 @@ def test_a_table_of_delta_is_read_by_delta(tmp_path: Path) -> None:
     places = [str(record(tmp_path, "r1")), str(tmp_path / "warehouse"), jars]
     command = [sys.executable, "-c", ON_DELTA, *places]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
-    assert done.stdout.splitlines() == ["delta", "2 r1"], done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["delta", "2 r1", "r1", "r1"], done.stderr[-2000:]
