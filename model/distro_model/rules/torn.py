@@ -28,7 +28,7 @@ from distro_model.rules.receive import (
     with_beats,
 )
 from distro_model.rules.rule import instead_of, rule
-from distro_model.rules.sync import executed, has_member, is_reachable, retried, sent
+from distro_model.rules.sync import executed, has_member, is_reachable, is_still_to_send, retried, sent
 from distro_model.work import Apply, Read
 
 
@@ -86,7 +86,7 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     task, client = node.task(event.client, event.target), node.client(event.client)
     if task is None or task.action is not Action.CHANGE or client is None:
         return executed(node, event, profile)
-    if not has_member(node, event.target, profile):
+    if not (has_member(node, event.target, profile) and is_still_to_send(node, task, profile)):
         return executed(node, event, profile)
     read = Read(client.name, event.target, client.revision, client.content)
     return Step(replace(node.without_task(task), reads=tuple(sorted((*node.reads, read)))))
