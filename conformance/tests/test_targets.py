@@ -193,7 +193,9 @@ def test_a_node_is_broken_last_so_that_nothing_repairs_it(monkeypatch: pytest.Mo
     for each in (broken, broken.fresh()):
         with pytest.raises(AttributeError):  # there is no node to start
             asyncio.run(each.start((), print))
-    assert [(each.connects_to_reported_only, each.mutant and each.mutant.id) for each in started] == [(True, "m-shy")] * 2
+    assert [(each.connects_to_reported_only, each.mutant and each.mutant.id) for each in started] == [
+        (True, "m-shy")
+    ] * 2
 
 
 @pytest.mark.parametrize("name", [*PROFILES, "nacos-2.2.3", "nacos-2.2.44", "nacos-3.1.0"])
