@@ -321,8 +321,8 @@ def test_nodes_and_model_agree(text: str) -> None:
         ("B22", MOVED),
         ("m-heir-verifies-nothing", MOVED),
         ("m-conclusions-are-handed-over", MOVED),
-        ("m-only-the-last-owner-hands-over", MOVED),
-        ("m-former-owner-sends-what-waits", WAITING),
+        ("m-joined-member-is-sent-nothing", MOVED),
+        ("m-former-owner-drops-what-waits", MOVED),
     ],
 )
 def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from distro_traces.observed import Observed
 
+_LOGGED_WITHIN_MS = 1_000
+"""One change of a client is several records in several logs; all of them are written by then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Needs:
@@ -44,7 +47,9 @@ class Needs:
 
     def facts(self) -> Iterator[str]:
         """The kinds of facts that must be covered while a violation lasts (`distro_traces.observed.FACTS`)."""
-        for fact in ("state", "owned", "revision"):
+        if self.state or self.everywhere:
+            yield "state"
+        for fact in ("owned", "revision"):
             if getattr(self, fact):
                 yield fact
         if self.sent:
@@ -56,6 +61,7 @@ class Needs:
 
     def covered(self, observed: Observed, nodes: Iterable[str], from_ms: int, until_ms: int) -> bool:
         """Do the logs of these nodes cover the time from then to then? A file may be missing."""
+        until_ms += _LOGGED_WITHIN_MS
         return all(observed.covers(node, fact, from_ms, until_ms) for node in nodes for fact in self.facts())
 
     def __str__(self) -> str:

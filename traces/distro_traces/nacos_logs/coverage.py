@@ -2,8 +2,10 @@
 
 A missing record proves that a fact did not happen only if the log that would have the record was read at the level of
 the record and covers the time. A log counts as read at a level from the first to the last record of that level or a
-lower one. Where all logs are in one stream, only records that this log alone has count. The time of records that were
-rotated away before, not copied after, or are missing between two rotated files (`holes`) is not covered.
+lower one, and from the start of the node on if the first record follows within a minute: a node that has just started
+has nothing to log about other members. Where all logs are in one stream, only records that this log alone has count.
+The time of records that were rotated away before, not copied after, or are missing between two rotated files (`holes`)
+is not covered.
 """
 
 from __future__ import annotations
@@ -87,6 +89,17 @@ class Coverage:
         for fact, spans in facts.items():
             for first, last in sorted(set(spans)):
                 yield Covered(node=node, fact=fact, from_ms=first - began_ms, until_ms=last - began_ms)
+
+    def begin_at(self, starts: Sequence[int], gaps: Sequence[Hole]) -> None:
+        """Extend each span to the start of the node shortly before it, unless records between the two are missing."""
+        for spans in self.spans.values():
+            for at, (first, last) in enumerate(spans):
+                since = first - _STARTS_WITHIN_MS if at == 0 else max(first - _STARTS_WITHIN_MS, spans[at - 1][1])
+                before = [each for each in starts if since <= each < first]
+                before = [
+                    each for each in before if not any(each < gap.until_ms and gap.from_ms < first for gap in gaps)
+                ]
+                spans[at] = (min([first, *before]), last)
 
     def _extend(self, log: str, level: str | None, first_ms: int, last_ms: int) -> None:
         for each, words in _WORDS.items():

@@ -157,6 +157,7 @@ def _look_for_holes(node: Node) -> None:
     node.holes = holes(part for part in node.parts if part.log in with_facts)
     whole = [joined(files, [hole for hole in node.holes if hole.log == log]) for log, files in node.coverages.items()]
     node.coverage = joined(whole, node.holes)
+    node.coverage.begin_at(node.starts, node.holes)
 
 
 def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
