@@ -85,7 +85,7 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
 
 
 class LosesAChange(Walk):
-    """Each run is the same: what is acknowledged and lost stays lost where a verify asks for existence only (B02)."""
+    """Each run is the same: an acknowledged CHANGE stays lost, since a verify asks for existence only (B02)."""
 
     @initialize()
     def lose_a_change(self) -> None:
@@ -96,7 +96,8 @@ class LosesAChange(Walk):
         advance 3s
         swallow a->b CHANGE c1
         register c1 web 10.0.0.1:80 version=2
-        advance 3s
+        advance 4s
+        advance 4s
         """)
         for action in run.steps:
             assert isinstance(action, Action)

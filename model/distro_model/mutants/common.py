@@ -77,6 +77,11 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
                 Bounds(**_HTTP, changes=1, **_QUIET, crashes=1, leaves=1, joins=1, refreshes=1, v2_requests=1),
             ),
             Cluster(
+                "http restarts",
+                "A client of the HTTP API, of either version, a crash, and a list of members that is read again.",
+                Bounds(**_HTTP, changes=1, **_QUIET, crashes=1, refreshes=1, v2_requests=1),
+            ),
+            Cluster(
                 "http periods",
                 "A client of the HTTP API that beats in every period.",
                 Bounds(**_HTTP, changes=1, **_QUIET, flips=1, periods=3),
@@ -97,7 +102,8 @@ _NOTICED = {
     "connections": "B03 B39 B43",
     "three": "B37 B37-fall-through m-add-after-fail-to-all m-one-worker m-verify-to-one",
     "http": "B06 m-owner-includes-down v1-checksum-dual-owner-delete",
-    "http members": "B36 B36-refresh D7 snapshot-range-after-jitter",
+    "http members": "B36 B36-refresh",
+    "http restarts": "D7 snapshot-range-after-jitter",
     "http periods": "m-ipport-verify-no-beat-renew",
 }
 

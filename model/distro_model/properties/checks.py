@@ -33,7 +33,7 @@ from distro_model.events import AnnounceDue, CallEnded, Event, Reply, RequestRec
 from distro_model.messages import UNREACHABLE, Answer, Change, Content, Delete, text_of
 from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
 from distro_model.profiles import Profile
-from distro_model.rules.sync import has_free_worker
+from distro_model.rules.sync import has_free_worker, is_reachable
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.step import whole_step
 
@@ -204,7 +204,10 @@ def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
 
 
 def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
-    """The nodes after this event at each running node, and after all that follows from it over perfect links."""
+    """The nodes after this event at each running node, and after all that follows from it over perfect links.
+
+    Tasks for a member that a node counts as DOWN wait. None: other tasks are retried without end.
+    """
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
         exchange.handle(name, event)
@@ -212,7 +215,11 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
             exchange.handle(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
         waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
-        waiting = [(name, task) for name, task in waiting if task.target in exchange.nodes]
+        waiting = [
+            (name, task)
+            for name, task in waiting
+            if task.target in exchange.nodes and is_reachable(exchange.nodes[name], task.target, profile)
+        ]
         if not waiting:
             return tuple(node and exchange.nodes[node.name] for node in nodes)
         for name, task in waiting:

@@ -144,8 +144,8 @@ def undead(profile: Profile) -> Function:
         holders = [name for name, content in held_by(tuple(peers), life.client).items() if content]
         if left is not None and not holders:
             return ()
-        where = ", ".join(holders) or "somewhere"
-        return ((Finding("INV-DEAD", f"{life.client} falls silent here and is shown for ever by {where}"),),)
+        seen = f"is shown for ever by {', '.join(holders)}" if holders else "its removal is retried without end"
+        return ((Finding("INV-DEAD", f"{life.client} falls silent here and {seen}"),),)
 
     return found
 
