@@ -68,7 +68,10 @@ def test_nodes_that_push_late_fail_with_what_the_sdk_received() -> None:
 def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "WRONG_CREDENTIALS", CREDENTIALS)
     (cell,) = run(["python"], ["login"]).findings
-    assert (cell.judgement, cell.message) == (Judgement.VIOLATES, "a wrong password registers, says the SDK")
+    assert (cell.judgement, cell.message) == (
+        Judgement.VIOLATES,
+        "the SDK reports success of a registration with a wrong password",
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,12 @@ class BesideTheModel:
     def traffic(self) -> list[Traffic]:
         """The calls that ended since the last time, by their rows."""
         revisions = {row[3]: row[7] for _, row in self.rows if row[1] == Kind.REQUEST_SENT}
-        ended = [(node, row) for node, row in self.rows if row[1] == Kind.REPLY_RECEIVED]
+        replies = [(node, row) for node, row in self.rows if row[1] == Kind.REPLY_RECEIVED]
         ended = [
             Traffic(node, row[2], Operation(row[4]), row[5], revisions[row[3]], CallResult(row[9]))  # type: ignore[arg-type]
-            for node, row in ended
+            for node, row in replies
         ]
-        over = {row[3] for _, row in ended}
+        over = {row[3] for _, row in replies}
         self.rows = [(node, row) for node, row in self.rows if row[1] == Kind.REQUEST_SENT and row[3] not in over]
         return ended
 

@@ -66,7 +66,10 @@ add(
         "D4", "A change of nothing but the cluster of an instance is not applied.", {"equality_sees_cluster": False}
     ),
     Mutant(
-        "D7",
+        "D7", "A registration by version 2 of the HTTP API stays where it was made.", {"every_write_forwarded": False}
+    ),
+    Mutant(
+        "m-v2-registration-stays",
         "A registration by version 2 of the HTTP API stays where it was made, and only an owner announces.",
         {"every_write_forwarded": False, "owner_hands_over": False},
     ),
