@@ -196,3 +196,10 @@ def test_an_address_is_chosen_by_the_member_that_owns_it() -> None:
     assert [chosen[owner][0] for owner in members] == [("10.1.0.0", 80), ("10.1.0.1", 80)]
     assert set(chosen[members[0]]).isdisjoint(chosen[members[1]])
     assert all(len(set(addresses)) == len(addresses) for addresses in chosen.values())
+
+
+def test_the_clients_of_a_whole_run_have_different_addresses() -> None:
+    """Two requirements with one client would remove each other's instances."""
+    members = ("127.0.0.1:8848", "127.0.0.1:9848")
+    chosen = [address_owned_by(members[0], members, number) for number in range(1_000)]
+    assert len(set(chosen)) == len(chosen)

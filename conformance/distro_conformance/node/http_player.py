@@ -131,10 +131,11 @@ def address_owned_by(
     `others`: its owners under other lists of members.
     """
     owners = [(each, sorted(among)) for each, among in ((owner, members), *others)]
+    net = f"10.{1 + number // 256}"  # a run has more clients than fit into one
     owned = (
-        (f"10.1.{high}.{low}", 80)
+        (f"{net}.{high}.{low}", 80)
         for high in range(number * _SPREAD % 256, 256)
         for low in range(256)
-        if all(ring[place(f"10.1.{high}.{low}:80", len(ring))] == each for each, ring in owners)
+        if all(ring[place(f"{net}.{high}.{low}:80", len(ring))] == each for each, ring in owners)
     )
     return next(owned)

@@ -129,7 +129,7 @@ class Kit(Observer):
         members = (self.target.address, *(peer.address for peer in self.peers))
         without = tuple(each for each in members if each != node_owns_without)
         heirs = () if node_owns_without is None else ((self.target.address, without),)
-        ip, port = address_owned_by(owner, members, next(_numbers) % 256, *heirs)
+        ip, port = address_owned_by(owner, members, next(_numbers), *heirs)
         require = partial(require_feature, self.target)
         client = PlayedHttpClient(self.target.address, ip, port, headers=self.target.client_headers, require=require)
         self._own.add(client.id)

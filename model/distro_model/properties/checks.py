@@ -31,7 +31,7 @@ from distro_model.bounded.periods import has_tasks_to_run, has_work
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import AnnounceDue, CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
 from distro_model.messages import UNREACHABLE, Answer, Change, Content, Delete, text_of
-from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
+from distro_model.node import Addresses, Client, MemberState, NodeState, Task, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.sync import has_free_worker, is_reachable
 from distro_model.search.system import Alternative, Finding, Lookup
@@ -200,13 +200,15 @@ def is_at_rest(node: NodeState) -> bool:
 def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
     """The nodes after one verify round at each that runs, over perfect links; None when the exchange does not come to
     rest. Tasks for a node that is down wait."""
-    return after_each(nodes, VerifyDue(0), profile)
+    after, at_rest = after_each(nodes, VerifyDue(0), profile)
+    return after if at_rest else None
 
 
-def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
-    """The nodes after this event at each running node, and after all that follows from it over perfect links.
+def after_each(nodes: Nodes, event: Event, profile: Profile) -> tuple[Nodes, bool]:
+    """The nodes after this event at each running node, and after all that follows from it over perfect links; and
+    whether they came to rest.
 
-    Tasks for a member that a node counts as DOWN wait. None: other tasks are retried without end.
+    Tasks for a member that a node counts as DOWN wait. Other tasks may be refused and retried without end.
     """
     exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
     for name in exchange.nodes:
@@ -214,17 +216,11 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> Nodes | None:
         for client in exchange.nodes[name].unannounced:
             exchange.handle(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
-        waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
-        waiting = [
-            (name, task)
-            for name, task in waiting
-            if task.target in exchange.nodes and is_reachable(exchange.nodes[name], task.target, profile)
-        ]
-        if not waiting:
-            return tuple(node and exchange.nodes[node.name] for node in nodes)
-        for name, task in waiting:
+        for name, task in exchange.due():
             exchange.handle(name, TaskDue(0, task.client, task.target))
-    return None
+        if not exchange.due():
+            break
+    return tuple(node and exchange.nodes[node.name] for node in nodes), not exchange.due()
 
 
 @dataclass
@@ -234,6 +230,15 @@ class _Exchange:
     nodes: dict[str, NodeState]
     profile: Profile
     sent: deque[tuple[str, Send]] = field(default_factory=deque)
+
+    def due(self) -> list[tuple[str, Task]]:
+        """The tasks for members that their node counts as UP."""
+        return [
+            (name, task)
+            for name, node in self.nodes.items()
+            for task in node.tasks
+            if task.target in self.nodes and is_reachable(node, task.target, self.profile)
+        ]
 
     def handle(self, name: str, event: Event) -> None:
         self.step(name, event)

@@ -136,16 +136,16 @@ def undead(profile: Profile) -> Function:
         owners = [node.name for node in held if _owns(node, life.client, profile)]
         if not owners:
             return ()
-        left: Nodes | None = nodes
+        left = nodes
         for silent_ms in (profile.beat_timeout_ms, profile.beat_delete_ms):
-            silent = tuple(node and _silent_for(node, life.client, silent_ms) for node in left or ())
-            left = after_each(silent, BeatCheckDue(0), profile)
-        peers = [node for owner in owners for node in peers_of(left or (), owner)]
+            silent = tuple(node and _silent_for(node, life.client, silent_ms) for node in left)
+            left, _ = after_each(silent, BeatCheckDue(0), profile)
+        peers = [node for owner in owners for node in peers_of(left, owner)]
         holders = [name for name, content in held_by(tuple(peers), life.client).items() if content]
-        if left is not None and not holders:
+        if not holders:
             return ()
-        seen = f"is shown for ever by {', '.join(holders)}" if holders else "its removal is retried without end"
-        return ((Finding("INV-DEAD", f"{life.client} falls silent here and {seen}"),),)
+        where = ", ".join(holders)
+        return ((Finding("INV-DEAD", f"{life.client} falls silent here and is shown for ever by {where}"),),)
 
     return found
 
