@@ -20,8 +20,6 @@ EXTRAS: Mapping[str, str] = {
     "pyarrow": "traces",
     "pandas": "spark",
     "cryptography": "tls",
-    # Comes with pyspark, and may be imported before it.
-    "py4j": "spark",
     "pyspark": "spark",
 }
 """By top-level module."""
