@@ -216,11 +216,12 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> tuple[Nodes, boo
         for client in exchange.nodes[name].unannounced:
             exchange.handle(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
-        for name, task in exchange.due():
+        waiting = exchange.due()
+        if not waiting:
+            return exchange.among(nodes), True
+        for name, task in waiting:
             exchange.handle(name, TaskDue(0, task.client, task.target))
-        if not exchange.due():
-            break
-    return tuple(node and exchange.nodes[node.name] for node in nodes), not exchange.due()
+    return exchange.among(nodes), False
 
 
 @dataclass
@@ -230,6 +231,10 @@ class _Exchange:
     nodes: dict[str, NodeState]
     profile: Profile
     sent: deque[tuple[str, Send]] = field(default_factory=deque)
+
+    def among(self, nodes: Nodes) -> Nodes:
+        """These nodes as they are now; a node that is down stays so."""
+        return tuple(node and self.nodes[node.name] for node in nodes)
 
     def due(self) -> list[tuple[str, Task]]:
         """The tasks for members that their node counts as UP."""
