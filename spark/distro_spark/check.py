@@ -212,14 +212,16 @@ def covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counte
 
     def is_covered(row: Mapping[str, Any]) -> bool:
         observed, needs = cluster.headers[row["run"]].observed, NEEDS[row["invariant"]]
+        if not observed.covered:
+            return True
         members = [cluster.names[g] for g in cluster.of_run[row["run"]]] if needs.everywhere else [row["node"]]
         return needs.covered(observed, members, row["first_at_ms"], row["last_at_ms"])
 
-    runs = [run for run in cluster.of_run if cluster.headers[run].observed.covered]
-    asked = found.with_row_index("asked").filter(pl.col("run").is_in(runs))
-    gone = [row for row in asked.iter_rows(named=True) if not is_covered(row)]
-    kept = found.with_row_index("asked").filter(~pl.col("asked").is_in([row["asked"] for row in gone])).drop("asked")
-    return kept, Counter(row["invariant"] for row in gone)
+    if not any(cluster.headers[run].observed.covered for run in cluster.of_run):
+        return found, Counter()
+    rows = found.iter_rows(named=True)
+    kept = pl.Series([is_covered(row) for row in rows], dtype=pl.Boolean)
+    return found.filter(kept), Counter(found.filter(~kept)["invariant"].to_list())
 
 
 def _result(

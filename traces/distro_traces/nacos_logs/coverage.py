@@ -70,10 +70,6 @@ class Coverage:
         """Would the logs at this time show that a client that comes or goes is a copy?"""
         return self.reads(COPIES, at_ms) or self.reads(CALLS, at_ms)
 
-    def since_start(self, at_ms: int) -> bool:
-        """Does the log of the node's clients cover its start, which was at `at_ms`?"""
-        return any(first - _STARTS_WITHIN_MS <= at_ms <= last for first, last in self.read(CLIENTS))
-
     def covered(self, node: str, began_ms: int) -> Iterator[Covered]:
         """The spans of a header, in milliseconds since `began_ms`."""
         facts = {
@@ -94,11 +90,9 @@ class Coverage:
         """Extend each span to the start of the node shortly before it, unless records between the two are missing."""
         for spans in self.spans.values():
             for at, (first, last) in enumerate(spans):
-                since = first - _STARTS_WITHIN_MS if at == 0 else max(first - _STARTS_WITHIN_MS, spans[at - 1][1])
-                before = [each for each in starts if since <= each < first]
-                before = [
-                    each for each in before if not any(each < gap.until_ms and gap.from_ms < first for gap in gaps)
-                ]
+                since = max(first - _STARTS_WITHIN_MS, spans[at - 1][1] if at else 0)
+                missing = max((gap.until_ms for gap in gaps if gap.from_ms < first), default=0)
+                before = [each for each in starts if max(since, missing) <= each < first]
                 spans[at] = (min([first, *before]), last)
 
     def _extend(self, log: str, level: str | None, first_ms: int, last_ms: int) -> None:

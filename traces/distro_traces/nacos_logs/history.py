@@ -189,7 +189,7 @@ class History:
             reason = "started again; what ended it is not logged, this is its last record"
             self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
         self._nodes[name] = _Node(
-            whole=self._coverage[name].since_start(fact.at_ms), has_started=True, starting_ms=fact.at_ms
+            whole=self._coverage[name].reads(CLIENTS, fact.at_ms), has_started=True, starting_ms=fact.at_ms
         )
         self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
