@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from distro_spark.history import CALLS, RESETS, Row
+from distro_spark.history import CALLS, Row
 from distro_spark.needs import Needs
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
 NEVER = 2**62
@@ -140,7 +140,7 @@ class Cluster:
         nodes in order. `loaded_seq`: from which row on the node may have been loaded, `loaded_by_ms`: from when on it
         certainly was; 0 where nothing was asked, so that the trace does not say."""
         begin = self.nodes.select("g", begin_seq=pl.lit(0, pl.Int64), begin_ms=pl.lit(0, pl.Int64))
-        resets = self.marks.with_row_index("place").filter(pl.col("kind").is_in(RESETS))
+        resets = self.marks.with_row_index("place").filter(pl.col("kind").is_in(RESET_KINDS))
         resets = resets.select(
             "g",
             begin_seq="seq",
@@ -262,7 +262,7 @@ class Cluster:
 
     @cached_property
     def _resets(self) -> Sequence[tuple[list[int], list[str]]]:
-        of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESETS] for g in range(len(self.names))]
+        of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESET_KINDS] for g in range(len(self.names))]
         return [([row.at_ms for row in rows], [row.kind for row in rows]) for rows in of_nodes]
 
     @cached_property
@@ -317,7 +317,7 @@ def _loads(marks: Sequence[Row], profile: str) -> list[_Load]:
     found = [_Load()]
     refused = True
     for row in marks:
-        if row.kind in RESETS:
+        if row.kind in RESET_KINDS:
             found.append(_Load())
             refused = profile == "strict"
         elif len(found) == 1 or row.operation != "SNAPSHOT":

@@ -28,11 +28,10 @@ import polars as pl
 
 from distro_spark.check import chosen_invariants, surveyed
 from distro_spark.cluster import Cluster, cluster_of
-from distro_spark.history import RESETS
 from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.violations import violations_of_nodes
-from distro_traces.event import Kind
+from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.ndjson import SUFFIX, read_header
 
 LOOK_S = 1.0
@@ -123,7 +122,7 @@ def _open_checkpoint(cluster: Cluster, run: str) -> str | None:
     last = max((row for _, row in checkpoints), key=lambda row: row.at_ms).detail
     reached = {g for g, row in checkpoints if row.detail == last}
     for g, rows in by_node.items():
-        resets = [row.kind for row in rows if row.kind in RESETS]
+        resets = [row.kind for row in rows if row.kind in RESET_KINDS]
         is_down = bool(resets) and resets[-1] == Kind.NODE_STOPPED
         if g not in reached and not is_down:
             return last

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 from distro_traces.event import Kind, Outcome
 
-GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
 OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
-RESETS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
 SYNCS = ("ADD", "CHANGE", "DELETE")
 CALLS = (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED, Kind.REPLY_SENT, Kind.REPLY_RECEIVED)
 

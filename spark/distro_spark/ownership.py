@@ -18,8 +18,8 @@ import polars as pl
 
 from distro_model.rules.owners import MODULUS, java_hash, tag_of
 from distro_spark.cluster import MENDS, NEVER, Cluster
-from distro_spark.history import RESETS, Row
-from distro_traces.event import Kind
+from distro_spark.history import Row
+from distro_traces.event import RESET_KINDS, Kind
 
 SETTLED_MS = 60_000
 """Four failing reports until a member is DOWN, or one until it is UP again, then two rounds of verification."""
@@ -78,7 +78,7 @@ def settled(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
     broken: dict[tuple[str, str | None, str], int] = {}
     for row in sorted(rows, key=lambda row: row.at_ms):
         what = row.detail or ""
-        if row.kind in RESETS or row.kind in LISTS:
+        if row.kind in RESET_KINDS or row.kind in LISTS:
             changes.append((row.at_ms, row.at_ms))
         elif row.kind == Kind.LINK_FAULT and what in MENDS:
             changes += [(broken.pop((row.node, row.peer, each), row.at_ms), row.at_ms) for each in MENDS[what]]
@@ -95,7 +95,7 @@ def settled(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
 
 
 def _is_running(rows: Iterable[Row], at_ms: int) -> bool:
-    resets = [row.kind for row in rows if row.kind in RESETS and row.at_ms <= at_ms]
+    resets = [row.kind for row in rows if row.kind in RESET_KINDS and row.at_ms <= at_ms]
     return not resets or resets[-1] == Kind.NODE_STARTED
 
 

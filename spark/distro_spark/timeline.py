@@ -40,9 +40,9 @@ from itertools import pairwise
 import polars as pl
 
 from distro_spark.cluster import SEQ_MAX, Cluster, key
-from distro_spark.history import FIELDS, GONE, LEASE, OWN_CONNECTION
+from distro_spark.history import FIELDS, LEASE, OWN_CONNECTION
 from distro_traces.content import digest
-from distro_traces.event import STATE_KINDS, Kind, Outcome
+from distro_traces.event import GONE_KINDS, STATE_KINDS, Kind, Outcome
 
 c = pl.col
 EMPTY = digest(())
@@ -265,7 +265,7 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             row=pl.int_range(pl.len()),
             is_state=is_state,
-            content=pl.when(is_state & ~c("kind").is_in([kind.value for kind in GONE])).then("digest"),
+            content=pl.when(is_state & ~c("kind").is_in([kind.value for kind in GONE_KINDS])).then("digest"),
             copy=new_copy.cum_sum().cast(pl.Int64) - 1,
             new_life=new_life,
             is_connection=~c("client").str.contains("#", literal=True),

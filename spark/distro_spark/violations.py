@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import Cluster
-from distro_spark.history import CALLS, RESETS, ClientHistory, Finding, Row, Violation
+from distro_spark.history import CALLS, ClientHistory, Finding, Row, Violation
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.known import known_bug, symptoms_of
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
-from distro_traces.event import Kind
+from distro_traces.event import RESET_KINDS, Kind
 
 REFERENCE = ("node", "seq", "at_ms", "kind", "message")
 """The columns that identify a row: (run, node, seq) is its key."""
@@ -184,7 +184,7 @@ class _Histories:
             cluster.headers[run].profile,
             "" if client_no is None else self._t.clients[client_no],
             rows_in(self._t.rows[begin:end]),
-            cluster.marks_of(run, RESETS),
+            cluster.marks_of(run, RESET_KINDS),
             cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
             cluster.marks_of(run, CALLS),
             cluster.deleters[run],

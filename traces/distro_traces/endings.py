@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from distro_traces.event import Event, Kind
+from distro_traces.event import GONE_KINDS, HELD_KINDS, RESET_KINDS, Event, Kind
 from distro_traces.observed import EVERYTHING, Observed
 
 SETTLES_MS = 20_000
 """A change reaches every member within this time, even if the first call for it fails."""
-
-_HOLDS = (Kind.REPLICA_APPLIED, Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.OBSERVED)
-_GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +54,14 @@ class Endings:
         self._ends.setdefault(run, {})[node] = event.at_ms
         if event.kind is Kind.CHECKPOINT:
             self._at_rest.add(run)
-        elif event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+        elif event.kind in RESET_KINDS:
             self.forget(run, node)
         if client is None:
             return
-        if event.kind in _HOLDS and event.digest is not None:
+        if event.kind in HELD_KINDS and event.digest is not None:
             self._came.setdefault((run, client), event.at_ms)
             self._clients.setdefault((run, client), {})[node] = _Last(event.at_ms, event.digest, event.owned)
-        elif event.kind in (*_GONE, Kind.OBSERVED):
+        elif event.kind in (*GONE_KINDS, Kind.OBSERVED):
             self._gone((run, client), node, event.at_ms)
 
     def forget(self, run: str, node: str) -> None:

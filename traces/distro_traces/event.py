@@ -58,6 +58,14 @@ STATE_KINDS = frozenset(
 )
 """After such a row the node holds `digest` for `client`, or nothing when `digest` is null."""
 
+GONE_KINDS = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
+"""After such a row the node does not hold `client`."""
+
+HELD_KINDS = tuple(kind for kind in Kind if kind in STATE_KINDS and kind not in GONE_KINDS)
+
+RESET_KINDS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
+"""After such a row the node holds nothing."""
+
 
 EXPIRED, HEALTHY, UNHEALTHY = "expired", "healthy", "unhealthy"
 """With what `detail` ends where an owner itself dropped an instance, since its beats stayed out, or judged its health

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from distro_traces.event import Event, Kind
+from distro_traces.event import RESET_KINDS, Event, Kind
 from distro_traces.header import Header
 
 
@@ -55,7 +55,7 @@ def started_while_up(rows: Iterable[Placed]) -> InvalidRecording | None:
     for row in rows:
         if row.kind == Kind.NODE_STARTED and is_up:
             return InvalidRecording(row.node, row.seq, f"two nodes are called {row.node}: it is started while it is up")
-        if row.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+        if row.kind in RESET_KINDS:
             is_up = row.kind == Kind.NODE_STARTED
     return None
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import GONE_KINDS, HELD_KINDS, RESET_KINDS, Event, Kind, Outcome
 from distro_traces.observed import EVERYTHING, Observed
 
 CALL_LASTS_MS = 5_000
 """A call times out after 3 s."""
 _OWN = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED)
-_HOLDS = (Kind.REPLICA_APPLIED, Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,7 @@ class Unreachables:
     def take(self, event: Event) -> None:
         run, node, client = event.run, event.node, event.client
         self._ends[run, node] = max(event.at_ms, self._ends.get((run, node), 0))
-        if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+        if event.kind in RESET_KINDS:
             self._held[run, node] = {}
             self._rows = {key: row for key, row in self._rows.items() if key[:2] != (run, node)}
         elif event.kind is Kind.CHECKPOINT:
@@ -91,9 +90,9 @@ class Unreachables:
             return
         if event.kind in _OWN:
             self._changed[run, node, client] = event.at_ms
-        if event.kind in _HOLDS and event.digest is not None:
+        if event.kind in HELD_KINDS and event.digest is not None:
             self._held.setdefault((run, node), {})[client] = event.digest
-        elif event.kind in (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED, Kind.OBSERVED):
+        elif event.kind in (*GONE_KINDS, Kind.OBSERVED):
             self._held.setdefault((run, node), {}).pop(client, None)
         if event.operation in ("CHANGE", "DELETE") and event.peer is not None:
             self._call(event, (run, node, client, event.peer))

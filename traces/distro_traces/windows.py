@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from distro_traces.errors import TraceError
-from distro_traces.event import COLUMNS, STATE_KINDS, Event, Kind, Outcome
+from distro_traces.event import COLUMNS, GONE_KINDS, STATE_KINDS, Event, Kind, Outcome
 from distro_traces.exports.causal import causal_order
 from distro_traces.query import opened
 
@@ -85,7 +85,7 @@ class Windows:
         held: dict[str, dict[str, Event]] = {node: {} for node in self.nodes}
         for at, *values in rows:
             event = _event(values)
-            is_held = event.digest is not None and event.kind not in _ENDS and at > stopped.get(event.node, -1)
+            is_held = event.digest is not None and event.kind not in GONE_KINDS and at > stopped.get(event.node, -1)
             if event.client is not None and is_held:
                 held[event.node][event.client] = event
         return held
@@ -112,9 +112,6 @@ class Windows:
 
     def _all(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, list(values)).fetchall()
-
-
-_ENDS = frozenset({Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED})
 
 
 def _event(row: Sequence[Any]) -> Event:

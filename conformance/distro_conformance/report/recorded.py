@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_conformance.report.lanes import Lane, Period, Scale
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import GONE_KINDS, HELD_KINDS, RESET_KINDS, Event, Kind, Outcome
 from distro_traces.header import Header
 
 CLIENTS_MAX = 20
@@ -23,9 +23,6 @@ FORMS = 6
 """Colours of contents; further ones begin again with the first."""
 
 _ENDS = {"healed": "cut", "released": "held", "resumed": "paused", "answers": "silent"}
-_HOLDS = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.REPLICA_APPLIED, Kind.OBSERVED)
-_GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
-_BOUNDS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ def _of_node(rows: Sequence[Event], last_ms: int) -> Iterator[Period]:
     open_: dict[tuple[str, str], tuple[int, str]] = {}
     members: set[str] = set()
     for event in rows:
-        if event.kind in _BOUNDS:
+        if event.kind in RESET_KINDS:
             yield from (Period(kind, text, since, event.at_ms) for (kind, _), (since, text) in open_.items())
             open_.clear()
             members = set()
@@ -163,7 +160,7 @@ def _of_clients(
     for client in clients:
         forms: dict[str, int] = {}
         for node, rows in sorted(by_node.items()):
-            own = [event for event in rows if event.client == client or event.kind in _BOUNDS]
+            own = [event for event in rows if event.client == client or event.kind in RESET_KINDS]
             held = [scale.bar(period, 0) for period in _longest(_contents(own, client, forms, last_ms))]
             wrong = [_period(each, last_ms) for each in bad if (each.client, each.node) == (client, node)]
             if held or wrong:
@@ -174,8 +171,8 @@ def _contents(rows: Sequence[Event], client: str, forms: dict[str, int], last_ms
     """For how long the node held the client in which form; the same form has the same colour on every node."""
     now: tuple[int, str, str] | None = None
     for event in rows:
-        is_end = event.kind in (*_GONE, *_BOUNDS) or (event.kind is Kind.OBSERVED and event.digest is None)
-        if not is_end and (event.kind not in _HOLDS or event.digest is None):
+        is_end = event.kind in (*GONE_KINDS, *RESET_KINDS) or (event.kind is Kind.OBSERVED and event.digest is None)
+        if not is_end and (event.kind not in HELD_KINDS or event.digest is None):
             continue
         if now is not None and (is_end or now[1] != event.digest):
             yield Period(_form(forms, now[1]), now[2], now[0], event.at_ms)

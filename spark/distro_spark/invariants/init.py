@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from distro_spark.history import RESETS, Row
+from distro_spark.history import Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline, c, is_verify, sent
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import RESET_KINDS, Kind, Outcome
 
 ASKS_AGAIN_MS = 62_000
 """A failed load is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
@@ -47,7 +47,7 @@ def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
     started: int | None = None
     loads = loaded = gave = False
     for number, row in marks:
-        if row.kind in RESETS:
+        if row.kind in RESET_KINDS:
             started, loads, loaded, gave = number, False, False, False
         elif row.kind == Kind.REQUEST_SENT:
             loads = True
@@ -80,7 +80,7 @@ def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, .
     started: int | None = None
     calls: list[Row] = []
     for number, row in marks:
-        if row.kind in RESETS:
+        if row.kind in RESET_KINDS:
             started, calls = (number if row.kind == Kind.NODE_STARTED else None), []
         elif is_answer(row):
             started = None

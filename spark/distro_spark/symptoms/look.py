@@ -16,8 +16,8 @@ from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_model.defects import Clause
-from distro_spark.history import END, GONE, OWN_CONNECTION, RESETS, ClientHistory, Finding, Row, succeeded
-from distro_traces.event import STATE_KINDS, Kind
+from distro_spark.history import END, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
+from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
 
@@ -79,7 +79,7 @@ def state_before(history: ClientHistory, node: str, seq: int) -> Row | None:
 
 
 def holds_something(state: Row | None) -> bool:
-    return state is not None and state.kind not in GONE and state.digest is not None
+    return state is not None and state.kind not in GONE_KINDS and state.digest is not None
 
 
 @remembered
@@ -155,7 +155,7 @@ class Life(NamedTuple):
 def _lives(history: ClientHistory, node: str) -> Sequence[Life]:
     """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
     rows = sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ)
-    begins = [place for place, row in enumerate(rows) if row.kind in (*RESETS, *GONE) or row.digest is None]
+    begins = [place for place, row in enumerate(rows) if row.kind in (*RESET_KINDS, *GONE_KINDS) or row.digest is None]
     return [_life(rows[begin:end]) for begin, end in pairwise((0, *begins, len(rows)))]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from distro_model.defects import Symptom
 from distro_model.release import Span
-from distro_spark.history import LEASE, LEASE_CHECK_MS, LEASE_MS, RESETS, ClientHistory, Finding, Row
+from distro_spark.history import LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
     CHANGES,
     brought_by_change,
@@ -20,7 +20,7 @@ from distro_spark.symptoms.look import (
     state_before,
     states_of,
 )
-from distro_traces.event import STATE_KINDS, Kind, Outcome
+from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 _ASKS_AGAIN_MS = 62_000
 """A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
@@ -212,7 +212,7 @@ def _own_load(found: Finding) -> list[Row]:
     """What the node had asked for in its life, and how that ended, before the violation."""
     marks = [*found.history.resets.get(found.node, ()), *found.history.loads.get(found.node, ())]
     rows = sorted((row for row in marks if row.seq < found.last.seq), key=lambda row: row.seq)
-    begins = max((place for place, row in enumerate(rows) if row.kind in RESETS), default=0)
+    begins = max((place for place, row in enumerate(rows) if row.kind in RESET_KINDS), default=0)
     return [row for row in rows[begins:] if row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED)]
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from distro_traces.event import STATE_KINDS, Event, Kind
+from distro_traces.event import RESET_KINDS, STATE_KINDS, Event
 from distro_traces.exports.causal import causal_order, describe
 from distro_traces.header import Header
 
@@ -22,7 +22,7 @@ def export(header: Header, events: Sequence[Event]) -> str:
     states = []
     for number, event in enumerate(causal_order(events)):
         held = holds.setdefault(event.node, {})
-        if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+        if event.kind in RESET_KINDS:
             held.clear()
         elif event.kind in STATE_KINDS and event.client is not None:
             held.pop(event.client, None)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from distro_traces.event import STATE_KINDS, Event, Kind
+from distro_traces.event import RESET_KINDS, STATE_KINDS, Event, Kind
 from distro_traces.exports.causal import describe
 from distro_traces.header import Header
 
@@ -69,7 +69,7 @@ def _held_until(events: Sequence[Event], last_ms: int) -> list[int]:
             if before is not None:
                 until[before] = event.at_ms
             holding[event.node, event.client] = index
-        elif event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+        elif event.kind in RESET_KINDS:
             for key in [key for key in holding if key[0] == event.node]:
                 until[holding.pop(key)] = event.at_ms
     return until
