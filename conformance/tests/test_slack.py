@@ -165,7 +165,12 @@ def test_measuring_ends_with_the_last_user() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel counts no run delays")
 def test_threads_of_a_server_and_of_what_it_has_started_are_counted() -> None:
-    program = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True)"
+    program = (
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "while time.process_time() < 0.2: pass\n"  # the kernel counts in ticks of 10 ms
+        "print(flush=True)"
+    )
     started = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}])"
     with subprocess.Popen([sys.executable, "-c", started], stdout=subprocess.PIPE, start_new_session=True) as server:
         assert server.stdout is not None
