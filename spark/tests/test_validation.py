@@ -431,6 +431,19 @@ def test_a_snapshot_that_comes_late_may_hold_a_batch(
     assert (found is None) is is_accepted
 
 
+@pytest.mark.parametrize("after", ["d3", NOTHING])
+def test_a_request_replaces_all_that_a_snapshot_brought_its_client(tmp_path: Path, after: str) -> None:
+    """B01: a is given a batch of b beside the instance that its own client registered there."""
+    trace = recorded(tmp_path)
+    started, (connected, changed) = trace.events[:2], trace.events[2:4]
+    asked = replace(started[0], kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="b", detail=None)
+    at_b = [replace(connected, node="b"), replace(changed, node="b", revision=0, digest="d2")]
+    loaded = replace(changed, kind=Kind.REPLICA_APPLIED, message="m0", revision=0, digest="d2")
+    again = replace(changed, revision=1, digest=after)
+    rows = numbered([*started, asked, connected, changed, *at_b, loaded, again])
+    assert list(Slices(trace.header, profile_named("nacos-2.2.4")).rejections(rows)) == []
+
+
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2", "strict"])
 def test_simulated_runs_with_all_faults_are_accepted(tmp_path: Path, profile: str) -> None:
     trace = simulated(tmp_path, profile, None)

@@ -28,6 +28,7 @@ from distro_spark.validation.wording import (
     content_of,
     digest_of,
     false_guard,
+    of_one_service,
     own_inputs,
     requests_of,
     row_text,
@@ -163,8 +164,14 @@ class ClientRows:
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", views_text(views), "connected again")
         holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
-        after = frozenset(self._after(state, one).node for state in states for one in inputs)
+        asked = [self._without_batches(state) for state in states]
+        after = frozenset(self._after(state, one).node for state in asked for one in inputs)
         return self._keep(event, holder, after, transition)
+
+    def _without_batches(self, state: NodeState) -> NodeState:
+        """The row of a request has the digest of all that the client publishes then, so nothing is kept beside it."""
+        held = state.client(self._client)
+        return state if held is None else state.with_client(replace(held, content=of_one_service(held.content)))
 
     def _sent(self, event: Event, holder: _Holder) -> Rejection | None:
         if holder.states is None:

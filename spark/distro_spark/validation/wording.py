@@ -64,6 +64,11 @@ def batches_of(content: str) -> tuple[Content, ...]:
     return ((_SERVICE, batch),), ((_BATCHES, batch), (_SERVICE, content))
 
 
+def of_one_service(content: Content) -> Content:
+    """Without the batches that `batches_of` puts beside the rest."""
+    return tuple(each for each in content if each[0] != _BATCHES)
+
+
 def digest_of(content: Content) -> str:
     return instances_of(content[0][1])[0] if content else NOTHING_PUBLISHED
 
