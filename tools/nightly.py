@@ -104,6 +104,12 @@ JOBS: tuple[Job, ...] = (
         ("tools/searches.py", "--json", "--seconds", "18000"),
         420,
     ),
+    Job(
+        "release searches",
+        "every release with members that stay down, leave or are believed DOWN: no unexplained violation",
+        ("tools/searches.py", "--json", "--releases", "--seconds", "7200"),
+        180,
+    ),
     Job("tours", "every transition of small clusters", ("test", "cluster", "--tours", "--seconds", "3600"), 90),
     Job("sdks", "the official SDKs on reference nodes", ("test", "sdks", "--jobs", "2"), 60),
     *(_differential(release) for release in ("2.0.4", "2.2.4", "2.3.2")),

@@ -10,6 +10,7 @@ import searches as program
 from pairs import BUDGETS, pairs
 
 from distro_model import Bounds
+from distro_model.defects.table import DEFECTS
 
 SIZES = {"nodes", "clients", "ip_clients", "changes", "services", "in_flight", "max_states", "lease_periods"}
 UNPAIRED = {
@@ -84,3 +85,22 @@ def test_a_contradiction_is_reported_and_not_searched(searches):
     code, said, on_the_way = searches("--only", "crashes + operator_changes")
     assert (code, said) == (0, "0 searches, 0 whole; 0 broken, 0 not decided, 0 left\n")
     assert "not searched, metadata is in no node's memory alone" in on_the_way
+
+
+A_RELEASE = ("--releases", "--only", "nacos-3.0.3: a lost and a swallowed request")
+DELETE = "INV-DELETE, EVENTUALLY-DELETE"
+
+
+def test_a_violation_of_a_release_is_known_where_its_listed_defects_explain_it(searches):
+    code, printed, progress = searches(*A_RELEASE)
+    assert (code, printed) == (0, "1 searches, 1 whole; 0 broken, 0 not decided, 0 left\n")
+    assert f"whole; known: {DELETE}" in progress
+
+
+@pytest.mark.parametrize("missing", [("B24",), ("B24", "B27")], ids=" ".join)
+def test_a_violation_of_a_release_is_broken_without_an_entry_for_each_cause(searches, monkeypatch, missing):
+    listed = {name: row for name, row in DEFECTS.items() if name not in missing}
+    monkeypatch.setattr("distro_model.defects.search.DEFECTS", listed)
+    code, printed, _ = searches(*A_RELEASE)
+    assert code == 1
+    assert f"BROKEN {DELETE}" in printed
