@@ -63,7 +63,7 @@ def owner_had_it_later(found: Finding) -> bool:
     return any(
         row.revision is not None and _is_later(found, row.revision) and row.at_ms <= came.at_ms
         for row in having(history, found.actual)
-        if row.owned or row.kind == Kind.REQUEST_SENT
+        if row.owned or (row.kind == Kind.REQUEST_SENT and row.is_native)
     )
 
 

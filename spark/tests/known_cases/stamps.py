@@ -65,17 +65,18 @@ def a_copy_that_keeps_the_stamp_of_a_torn_change(run: Run) -> None:
     a_batch_and_a_change_that_are_applied_at_once(run, None)
 
 
-def sent_on(run: Run, node: str) -> None:
+def sent_on(run: Run, node: str, sent: int = 1, stamp: int = 2) -> None:
+    """B under one revision, and b has it under another."""
     call = {
         "message": run.recorder.new_message_id(),
         "operation": "CHANGE",
         "client": "c1",
-        "revision": 1,
+        "revision": sent,
         "digest": "B",
     }
     run.row(node, Kind.REQUEST_SENT, peer="b", **call)
     run.row("b", Kind.REQUEST_RECEIVED, peer=node, **call)
-    run.apply("b", 2, "B")
+    run.apply("b", stamp, "B")
 
 
 @case("nacos-2.2.4", INV_REV=["B10", "B10"])
@@ -114,6 +115,13 @@ def an_old_content_on_a_copy_that_was_created_late(run: Run) -> None:
     run.apply("bc", 2, "B")
     run.apply("b", 2, "A")
     run.change(3, "A")
+
+
+@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None])
+def a_later_content_that_only_a_copy_had(run: Run) -> None:
+    """c, which is not the owner, sends what its client never published."""
+    run.registered()
+    sent_on(run, "c", sent=2, stamp=1)
 
 
 @case("nacos-2.2.4", (known.CREATION_STAMP, known.brought_by_a_later_one), INV_REV=[None])
