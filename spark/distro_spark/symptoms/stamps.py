@@ -10,6 +10,7 @@ from distro_spark.symptoms.look import (
     clause,
     having,
     held_by_sender,
+    holds_something,
     life_at,
     load_of,
     remembered,
@@ -58,13 +59,18 @@ def owner_had_it_later(found: Finding) -> bool:
         return True
     came = _came(history, stamped)
     sender = held_by_sender(history, came)
-    if carried_revisions(history, came) and sender is not None and sender.owned and sender.revision is None:
-        return sender.digest == found.actual  # of logs: the owner does not say its revisions
+    if sender is not None and _says_no_revision(sender) and carried_revisions(history, came):
+        return sender.digest == found.actual
     return any(
         row.revision is not None and _is_later(found, row.revision) and row.at_ms <= came.at_ms
         for row in having(history, found.actual)
         if row.owned or (row.kind == Kind.REQUEST_SENT and row.is_native)
     )
+
+
+def _says_no_revision(owner: Row) -> bool:
+    """As owners in logs; one that holds nothing any more has none either."""
+    return bool(owner.owned) and owner.revision is None and holds_something(owner)
 
 
 def _is_later(found: Finding, revision: int) -> bool:

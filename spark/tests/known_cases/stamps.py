@@ -16,6 +16,21 @@ def a_copy_that_keeps_the_stamp_of_its_creation(run: Run) -> None:
     run.apply("bc", 1, "B")
 
 
+@case("nacos-2.2.4", INV_REV=["B10"])
+def a_copy_that_keeps_its_stamp_when_the_change_leaves_after_its_client(run: Run) -> None:
+    """The content was read before the client left (B05)."""
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    run.leave()
+    last = run.arrives("CHANGE", revision=2, digest="B")
+    run.apply("b", 1, "B", last)
+    run.answers("CHANGE", last)
+    for peer in "bc":
+        run.send(peer, "DELETE")
+        run.removed(peer)
+
+
 def a_copy_that_took_over_one_revision_of_two(run: Run, *, batch: bool) -> None:
     run.registered()
     if batch:
