@@ -42,6 +42,7 @@ class Kind(StrEnum):
     REQUEST_RECEIVED = "request_received"  # the same, at the receiver
     REPLY_SENT = "reply_sent"  # peer, message, operation, client, outcome
     REPLY_RECEIVED = "reply_received"  # the same, at the caller
+    # (and detail: batch over single, when the handling of a snapshot raised there because of one)
 
     CHECKPOINT = "checkpoint"  # detail: its number; one row on each live node: faults are healed, all should agree
 
@@ -73,6 +74,10 @@ by them."""
 
 BATCH = "batch"
 """What `detail` says of a request or a change in whose content a service has a batch. Older recordings do not."""
+
+BATCH_OVER_SINGLE = "batch over single"
+"""What `detail` says of the answer with a snapshot whose handling raised at a batch for a service under which the node
+has a single instance of that client (B19). Simulations record it."""
 
 
 class Outcome(StrEnum):

@@ -67,7 +67,7 @@ from distro_model.rules.owners import UNHEALTHY as IS_UNHEALTHY
 from distro_model.rules.owners import is_ip_client
 from distro_protos.addresses import split_address
 from distro_traces.content import Published, digest
-from distro_traces.event import BATCH, EXPIRED, HEALTHY, UNHEALTHY, Kind, Outcome
+from distro_traces.event import BATCH, BATCH_OVER_SINGLE, EXPIRED, HEALTHY, UNHEALTHY, Kind, Outcome
 from distro_traces.run_writer import Values
 
 LEASE = "lease"
@@ -185,7 +185,8 @@ class SimulationJournal:
         call = handled.call
         if call is None or event.request.operation is Operation.REPORT:
             return
-        self._reply(at_ms, _ENDED, handled.position, event.target, call, event.answer)
+        raised = BATCH_OVER_SINGLE if not handled.after.loaded and _has_batch_over_single(handled, event) else None
+        self._reply(at_ms, _ENDED, handled.position, event.target, call, event.answer, raised)
         for copy in event.answer.copies:
             self._copied(at_ms, handled, copy.client, call)
 
@@ -267,11 +268,13 @@ class SimulationJournal:
             self._names[node], (at_ms, kind, peer, message, operation, about, None, revision, carried, None, detail)
         )
 
-    def _reply(self, at_ms: int, kind: str, node: int, peer: str, call: Call, answer: Answer) -> None:
+    def _reply(
+        self, at_ms: int, kind: str, node: int, peer: str, call: Call, answer: Answer, detail: str | None = None
+    ) -> None:
         request, result = call.request, answer.result
         outcome = _SUCCESS if result is CallResult.SUCCESS else _OUTCOMES[result]
         message, operation, about = f"m{call.number}", _OPERATIONS[type(request)], subject_of(request)
-        self._add(self._names[node], (at_ms, kind, peer, message, operation, about, None, None, None, outcome, None))
+        self._add(self._names[node], (at_ms, kind, peer, message, operation, about, None, None, None, outcome, detail))
 
     def _of_node(self, at_ms: int, node: str, kind: Kind, detail: str) -> None:
         self._add(node, (at_ms, kind.value, *(None,) * 8, detail))
@@ -286,6 +289,16 @@ def _gone(handled: Handled) -> list[str]:
     if handled.after.clients is handled.before.clients:
         return []
     return [client.name for client in handled.before.clients if handled.after.client(client.name) is None]
+
+
+def _has_batch_over_single(handled: Handled, event: CallEnded) -> bool:
+    """Whether a snapshot has a batch for a service under which the node has a single instance of that client."""
+    for copy in event.answer.copies:
+        held = handled.before.client(copy.client)
+        before = {} if held is None else dict(held.content)
+        if any(is_batch(each) and not is_batch(before.get(service, each)) for service, each in copy.content):
+            return True
+    return False
 
 
 def _by_beats(event: Event, before: Content, after: Content) -> str | None:

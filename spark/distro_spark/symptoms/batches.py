@@ -8,6 +8,7 @@ from distro_model.defects import Symptom
 from distro_model.release import Span
 from distro_spark.history import END, LEASE, ClientHistory, Finding, Row, succeeded
 from distro_spark.symptoms.look import (
+    ASKS_AGAIN_MS,
     CHANGES,
     Handled,
     clause,
@@ -17,7 +18,7 @@ from distro_spark.symptoms.look import (
     state_before,
     states_of,
 )
-from distro_traces.event import BATCH, Kind
+from distro_traces.event import BATCH, BATCH_OVER_SINGLE, Kind
 
 _LOAD_AGAIN_MS = 25_000
 """A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
@@ -107,12 +108,12 @@ class _Load:
 
     def __init__(self, found: Finding) -> None:
         end, owner = _end(found), str(found.evidence.get("owner"))
-        until_ms = END if end is None else end.at_ms
-        resets = (row.at_ms for row in found.history.resets.get(owner, ()) if row.at_ms <= until_ms)
+        self.end_ms = END if end is None else end.at_ms
+        resets = (row.at_ms for row in found.history.resets.get(owner, ()) if row.at_ms <= self.end_ms)
         since_ms = max(resets, default=0)
-        self.rows = [row for row in found.history.by_node.get(owner, ()) if since_ms <= row.at_ms <= until_ms]
-        loads = [row for row in found.history.loads.get(owner, ()) if since_ms <= row.at_ms <= until_ms]
-        self.given_ms = next((row.at_ms for row in loads if succeeded(row)), None)
+        self.rows = [row for row in found.history.by_node.get(owner, ()) if since_ms <= row.at_ms <= self.end_ms]
+        loads = [row for row in found.history.loads.get(owner, ()) if since_ms <= row.at_ms <= self.end_ms]
+        self.given = [row for row in loads if succeeded(row)]
         self.asked_ms = [row.at_ms for row in loads if row.kind == Kind.REQUEST_SENT]
 
 
@@ -121,16 +122,23 @@ def verified_with_none(found: Finding) -> bool:
     return not any((row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in _Load(found).rows)
 
 
-@clause("the owner was given a snapshot")
-def was_given_a_snapshot(found: Finding) -> bool:
-    return _Load(found).given_ms is not None
+@clause("the owner was given snapshots")
+def was_given_snapshots(found: Finding) -> bool:
+    return bool(_Load(found).given)
 
 
-@clause("it asked for one again when that had not loaded it")
+@clause("each raised there, at a batch for a service under which it has a single instance of that client")
+def each_raised(found: Finding) -> bool:
+    return all(row.detail == BATCH_OVER_SINGLE for row in _Load(found).given)
+
+
+@clause("it went on asking for one until the copy ended")
 def asked_again(found: Finding) -> bool:
     load = _Load(found)
-    given_ms = load.given_ms
-    return given_ms is None or any(asked_ms - given_ms >= _LOAD_AGAIN_MS for asked_ms in load.asked_ms)
+    if not load.given or _end(found) is None:
+        return True
+    again_ms = [at_ms for at_ms in load.asked_ms if at_ms - load.given[0].at_ms >= _LOAD_AGAIN_MS]
+    return bool(again_ms) and load.end_ms - again_ms[-1] <= ASKS_AGAIN_MS
 
 
 LEFT_OUT = Symptom(
@@ -149,7 +157,7 @@ LEFT_OUT_UNTIL_LEASE = Symptom(
 NEVER_LOADED = Symptom(
     bug="B19",
     about=("INV-CONV",),
-    sentence="A batch over a single instance raises in a snapshot too: its node is never loaded and verifies nothing.",
-    clauses=(ended_with_its_lease, verified_with_none, was_given_a_snapshot, asked_again),
+    sentence="A batch over a single instance raises in a snapshot too: its node is never loaded, and verifies nothing.",
+    clauses=(ended_with_its_lease, verified_with_none, was_given_snapshots, each_raised, asked_again),
 )
 SYMPTOMS = (LEFT_OUT, LEFT_OUT_UNTIL_LEASE, NEVER_LOADED)

@@ -21,6 +21,9 @@ from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
 
+ASKS_AGAIN_MS = 62_000
+"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
+
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
 

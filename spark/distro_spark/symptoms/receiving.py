@@ -8,6 +8,7 @@ from distro_model.defects import Symptom
 from distro_model.release import Span
 from distro_spark.history import LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
+    ASKS_AGAIN_MS,
     CHANGES,
     brought_by_change,
     clause,
@@ -21,9 +22,6 @@ from distro_spark.symptoms.look import (
     states_of,
 )
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
-
-_ASKS_AGAIN_MS = 62_000
-"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
 
 
 def _confirmed_since(found: Finding, at_ms: int) -> bool:
@@ -229,7 +227,7 @@ def was_asked_for_it(found: Finding) -> bool:
 def its_load_was_under_way(found: Finding) -> bool:
     calls = _own_load(found)
     is_given = (found.last.kind, found.last.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
-    return is_given and bool(calls) and found.last.at_ms - calls[-1].at_ms <= _ASKS_AGAIN_MS
+    return is_given and bool(calls) and found.last.at_ms - calls[-1].at_ms <= ASKS_AGAIN_MS
 
 
 OVERWRITTEN = Symptom(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_spark.symptoms import batches as known
-from distro_traces.event import BATCH, Kind, Outcome
+from distro_traces.event import BATCH, BATCH_OVER_SINGLE, Kind, Outcome
 from known_cases.run import Run, case
 
 # B19: a node that is never loaded
@@ -12,20 +12,22 @@ from known_cases.run import Run, case
 def leases_end_while_the_owner_waits(
     run: Run,
     *,
-    again: bool = True,
+    times: int = 5,
     verifies: bool = False,
     answer: Outcome = Outcome.SUCCESS,
+    raises: str | None = BATCH_OVER_SINGLE,
     why: str | None = "lease",
 ) -> None:
+    """It asks for a snapshot so often, one a minute, and the lease ends after five minutes."""
     run.registered()
-    for number in range(1 + again):
+    for number in range(times):
         load = {"operation": "SNAPSHOT", "message": f"m-load-{number}"}
         run.row("a", Kind.REQUEST_SENT, peer="b", **load)
-        run.row("a", Kind.REPLY_RECEIVED, peer="b", **load, outcome=answer)
+        run.row("a", Kind.REPLY_RECEIVED, peer="b", **load, outcome=answer, detail=raises)
         run.after(60_000)
+    run.after((5 - times) * 60_000)
     if verifies:
         run.send("b", "VERIFY", revision=1)
-    run.after(185_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail=why)
 
 
@@ -41,7 +43,17 @@ def a_copy_whose_owner_asks_for_ever_where_it_was_repaired(run: Run) -> None:
 
 @case("nacos-2.1.1", (known.NEVER_LOADED, known.asked_again), INV_CONV=[None])
 def a_copy_whose_owner_was_loaded_and_verifies_none(run: Run) -> None:
-    leases_end_while_the_owner_waits(run, again=False)
+    leases_end_while_the_owner_waits(run, times=1)
+
+
+@case("nacos-2.1.1", (known.NEVER_LOADED, known.asked_again), INV_CONV=[None])
+def a_copy_whose_owner_was_loaded_at_the_second_time_and_verifies_none(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, times=2)
+
+
+@case("nacos-2.1.1", (known.NEVER_LOADED, known.each_raised), INV_CONV=[None])
+def a_copy_whose_owner_asks_for_ever_though_no_batch_raised(run: Run) -> None:
+    leases_end_while_the_owner_waits(run, raises=None)
 
 
 @case("nacos-2.1.2", (known.NEVER_LOADED, known.verified_with_none), INV_CONV=[None])
@@ -49,7 +61,7 @@ def a_copy_that_ends_though_its_owner_verified(run: Run) -> None:
     leases_end_while_the_owner_waits(run, verifies=True)
 
 
-@case("nacos-2.1.2", (known.NEVER_LOADED, known.was_given_a_snapshot), INV_CONV=[None])
+@case("nacos-2.1.2", (known.NEVER_LOADED, known.was_given_snapshots), INV_CONV=[None])
 def a_copy_whose_owner_is_refused_each_snapshot(run: Run) -> None:
     leases_end_while_the_owner_waits(run, answer=Outcome.FAIL)
 
