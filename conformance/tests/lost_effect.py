@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from distro_conformance.recording.journal import NOTHING_PUBLISHED
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import STATE_KINDS, Event, Kind
 from distro_traces.ndjson import Recorder, TraceFile
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lost_effect import Effect, effects, record_without, without
 
-from distro_conformance.recording.journal import NOTHING_PUBLISHED
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import STATE_KINDS, Event, Kind
 from distro_traces.ndjson import TraceFile, read_ndjson
 

@@ -18,7 +18,8 @@ from distro_spark.cluster import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import EMPTY, Timeline, after, c, is_change, is_gone, is_verify, sent
+from distro_spark.timeline import Timeline, after, c, is_change, is_gone, is_verify, sent
+from distro_traces.content import NOTHING_PUBLISHED
 
 ROUNDS_MS = 11_000
 """Two rounds of verification, 5 s apart, and a tolerance."""
@@ -66,9 +67,11 @@ def claims_by_hash(t: Timeline) -> pl.DataFrame:
 def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     """When a member held instances of a client by `ip:port#…` in a settled time and was loaded: client_no, g, row,
     owner (by its own list), from_ms (of the settled time), since_ms and until_ms."""
-    held = t.rows.filter(~c("is_connection") & c("content").is_not_null() & (c("content") != EMPTY))
+    held = t.rows.filter(~c("is_connection") & c("content").is_not_null() & (c("content") != NOTHING_PUBLISHED))
     held = held.select("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
-    held = held.join(t.rows.lazy().select("row", stop=after(is_gone | (c("content") == EMPTY))).collect(), "row")
+    held = held.join(
+        t.rows.lazy().select("row", stop=after(is_gone | (c("content") == NOTHING_PUBLISHED))).collect(), "row"
+    )
     held = t.of(held, "stop", stop_ms="at_ms").join(
         t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_by_ms"), "life"
     )

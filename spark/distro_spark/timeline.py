@@ -41,12 +41,10 @@ import polars as pl
 
 from distro_spark.cluster import SEQ_MAX, Cluster, key
 from distro_spark.history import FIELDS, LEASE, OWN_CONNECTION
-from distro_traces.content import digest
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import GONE_KINDS, STATE_KINDS, Kind, Outcome
 
 c = pl.col
-EMPTY = digest(())
-"""The digest of a client that publishes nothing."""
 
 KIND = pl.Enum([kind.value for kind in Kind])
 OUTCOME = pl.Enum([outcome.value for outcome in Outcome])
@@ -137,7 +135,9 @@ class Timeline:
         """The times in which a node's view of a client stayed the same: client_no, copy, g, life, view (null: nothing
         that a subscriber gets), row, seq, at_ms, revision, next_seq and next_ms; between them lie its checkpoints from
         `check` until before `next_check`."""
-        states = self.rows.filter("is_state").with_columns(view=pl.when(c("content") != EMPTY).then("content"))
+        states = self.rows.filter("is_state").with_columns(
+            view=pl.when(c("content") != NOTHING_PUBLISHED).then("content")
+        )
         same = (c("begin") == c("begin").shift()) & c("view").eq_missing(c("view").shift())
         first = (c("begin") != c("begin").shift()).fill_null(value=True) & c("view").is_null()
         states = states.filter(~(same.fill_null(value=False) | first))

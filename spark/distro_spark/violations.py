@@ -19,6 +19,7 @@ from distro_spark.history import CALLS, ClientHistory, Finding, Row, Violation
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.known import known_bug, symptoms_of
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
+from distro_traces.content import shortened
 from distro_traces.event import RESET_KINDS, Kind
 
 REFERENCE = ("node", "seq", "at_ms", "kind", "message")
@@ -112,8 +113,8 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
             node=node,
             first=first,
             last=last,
-            message=says.format_map(words),
-            expected=expects.format_map(words),
+            message=shortened(says.format_map(words)),
+            expected=shortened(expects.format_map(words)),
             after=after,
             evidence={key: value for key, value in line.items() if not key.startswith("_")},
         )

@@ -22,6 +22,7 @@ from distro_model.clock.environment import OF_SEARCHES
 from distro_model.events import Event
 from distro_model.mutants import MUTANTS
 from distro_model.mutants.mutant import CLOCK, SIMULATION
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 from distro_traces.observed import Observed
 from pages.commands import commands_page
@@ -93,6 +94,9 @@ def _trace_page() -> str:
         f"Schema `{SCHEMA_NAME}` version {SCHEMA_VERSION}: one event per row, the same columns in NDJSON (after a\n"
         "header line) and in Parquet. `distro_traces.event.Kind` lists the fields of each kind of event.",
         table("column | required", ((f"`{name}`", "yes" if name in REQUIRED_COLUMNS else "") for name in COLUMNS)),
+        "`digest` is the SHA-256 of what the client publishes, in canonical form (`distro_traces.content`), in\n"
+        f"hexadecimal digits; `{NOTHING_PUBLISHED}` where it publishes nothing. Traces that were recorded with 0.1.0\n"
+        "or before have the first sixteen digits, and are read as they are. Messages show sixteen digits.",
         "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
         "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
         "## The header",

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_DIGEST_CHARACTERS = 16
+NOTHING_PUBLISHED = "4f53cda18c2baa0c"
+"""The digest of a client that publishes nothing: in no view of any service. The same in all versions of traces."""
+
+_DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{48}\b")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,8 +62,18 @@ def canonical(published: Iterable[Published]) -> str:
 
 
 def digest(published: Iterable[Published]) -> str:
-    """Sixteen hexadecimal characters of the canonical text: what a trace has of a content."""
-    return hashlib.sha256(canonical(published).encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    """What a trace has of a content: the SHA-256 of its canonical text, in hexadecimal digits.
+
+    All of them, as verdicts compare digests. Traces that were recorded before have the first sixteen; they are read as
+    they are, since a run has one form of digest.
+    """
+    text = canonical(published)
+    return hashlib.sha256(text.encode()).hexdigest() if text != "[]" else NOTHING_PUBLISHED
+
+
+def shortened(text: str) -> str:
+    """The text for people, who recognise a digest by its first sixteen digits."""
+    return _DIGEST.sub(r"\1", text)
 
 
 def replica_from_sync(data: Mapping[str, Any]) -> Replica:

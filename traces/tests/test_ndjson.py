@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distro_traces.content import NOTHING_PUBLISHED, Published, digest, shortened
 from distro_traces.errors import (
     EmptyTraceError,
     NewerTraceError,
@@ -203,3 +204,11 @@ events = st.builds(
 @given(events)
 def test_every_event_survives_its_json(event: Event) -> None:
     assert parse_event(json.dumps(event.to_json()), "r1") == event
+
+
+def test_a_digest_has_all_256_bits_but_where_nothing_is_published() -> None:
+    """Verdicts compare digests. That of nothing is the same as in traces that have the first 64 bits."""
+    full = digest([Published("public", "DEFAULT_GROUP", "web", "10.0.0.1", 80)])
+    assert len(full) == 64
+    assert shortened(f"a holds {full}, b {NOTHING_PUBLISHED}") == f"a holds {full[:16]}, b {NOTHING_PUBLISHED}"
+    assert digest(iter(())) == NOTHING_PUBLISHED == "4f53cda18c2baa0c"

@@ -26,14 +26,14 @@ from distro_conformance.audit.lists import (
     names_query,
     shown_instances,
 )
-from distro_conformance.recording.journal import NOTHING_PUBLISHED, read_state
+from distro_conformance.recording.journal import read_state
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.nacos import NODES_PATHS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_protos.addresses import AddressError, parse_address
-from distro_traces.content import Published, canonical
+from distro_traces.content import NOTHING_PUBLISHED, Published, canonical
 
 HTTP_TIMEOUT_S = 5.0
 CALLS_PER_SECOND = 50

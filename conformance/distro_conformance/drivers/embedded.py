@@ -17,7 +17,7 @@ from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_player import later_api
 from distro_conformance.node_mutants import with_mutant
-from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
+from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, known, together
@@ -39,7 +39,7 @@ from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch
 from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
-from distro_traces.content import has_batch, replica_from_sync
+from distro_traces.content import NOTHING_PUBLISHED, has_batch, replica_from_sync
 from distro_traces.event import BATCH
 from distro_traces.ndjson import Recorder
 

@@ -20,12 +20,9 @@ from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import Connection
 from distro_conformance.wire.messages import distro_request, read_snapshot
 from distro_protos import Message
-from distro_traces.content import Replica, digest
+from distro_traces.content import Replica
 from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import EventFields, Recorder
-
-NOTHING_PUBLISHED = digest(())
-"""The digest of a connected client that publishes nothing: it is in no view of any service."""
 
 UNOWNED = ""
 """The owner of a client that has disconnected, or whose node has stopped: every node that holds it has a copy."""

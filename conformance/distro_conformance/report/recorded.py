@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_conformance.report.lanes import Lane, Period, Scale
+from distro_traces.content import shortened
 from distro_traces.event import GONE_KINDS, HELD_KINDS, RESET_KINDS, Event, Kind, Outcome
 from distro_traces.header import Header
 
@@ -180,7 +181,7 @@ def _contents(rows: Sequence[Event], client: str, forms: dict[str, int], last_ms
         if not is_end and now is None and event.digest is not None:
             whose = {True: "its own", False: "a copy", None: "whose is not known"}[event.owned]
             revision = "" if event.revision is None else f", revision {event.revision}"
-            now = (event.at_ms, event.digest, f"holds {client}, {whose}{revision}, content {event.digest}")
+            now = (event.at_ms, event.digest, f"holds {client}, {whose}{revision}, content {shortened(event.digest)}")
     if now is not None:
         yield Period(_form(forms, now[1]), now[2], now[0], last_ms, has_end=False)
 

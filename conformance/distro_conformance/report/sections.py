@@ -25,6 +25,7 @@ from distro_conformance.findings.finding import Finding, Held, differ
 from distro_conformance.language.text import parse
 from distro_conformance.report.document import Failure, Report
 from distro_model.actions import Advance
+from distro_traces.content import shortened
 from distro_traces.event import STATE_KINDS, Event, Kind
 
 if TYPE_CHECKING:
@@ -235,7 +236,8 @@ def _revised(row: Event | None) -> tuple[int, str | None] | None:
 
 
 def _content(revision: int | None, digest: str | None) -> str:
-    return f"content {digest}" if revision is None else f"revision {revision}, content {digest}"
+    content = shortened(f"content {digest}")
+    return content if revision is None else f"revision {revision}, {content}"
 
 
 def _last_received(events: Sequence[Event], node: str, seq: int) -> str | None:

@@ -20,7 +20,8 @@ from distro_spark.history import LEASE_CHECK_MS, LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import EMPTY, Timeline, c, is_left, is_sync, received, renews, replied, sent
+from distro_spark.timeline import Timeline, c, is_left, is_sync, received, renews, replied, sent
+from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
 VIEW = ("client_no", "g")
@@ -89,7 +90,7 @@ def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
         "owned",
         "revision",
         ref="row",
-        view=pl.when(c("content") != EMPTY).then("content"),
+        view=pl.when(c("content") != NOTHING_PUBLISHED).then("content"),
         left=is_left & c("is_connection"),
     )
     lives = clients.join(t.cluster.nodes.select("run", "g"), "run").join(t.cluster.lives, "g")

@@ -17,11 +17,8 @@ from distro_spark.symptoms.look import (
     own_of,
     remembered,
 )
-from distro_traces.content import digest
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import BATCH, EXPIRED, HEALTHY, STATE_KINDS, Kind
-
-_EMPTY = digest(())
-
 
 # B06: what beats change
 
@@ -112,14 +109,14 @@ def _both(found: Finding) -> Sequence[object]:
     owner = str(found.evidence.get("owner", found.node))
     held = {"expected": _is_empty(found, owner), "actual": _is_empty(found, found.node)}
     contents = {"expected": found.expected, "actual": found.actual}
-    return [_EMPTY if each == "nothing" and held[name] else each for name, each in contents.items()]
+    return [NOTHING_PUBLISHED if each == "nothing" and held[name] else each for name, each in contents.items()]
 
 
 def _is_empty(found: Finding, node: str) -> bool:
     """The client is there, and publishes nothing."""
     rows = [row for row in found.history.by_node.get(node, ()) if row.at_ms <= found.last.at_ms]
     state = next((row for row in reversed(rows) if row.kind in STATE_KINDS), None)
-    return state is not None and holds_something(state) and state.digest == _EMPTY
+    return state is not None and holds_something(state) and state.digest == NOTHING_PUBLISHED
 
 
 @remembered

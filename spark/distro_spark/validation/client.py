@@ -21,7 +21,6 @@ from distro_model.step import whole_step
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.verdict import Candidate, Rejection, rejected
 from distro_spark.validation.wording import (
-    NOTHING_PUBLISHED,
     OWN,
     View,
     batches_of,
@@ -34,6 +33,7 @@ from distro_spark.validation.wording import (
     row_text,
     views_text,
 )
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import Event, Kind, Outcome
 
 _READ_MS = 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from distro_traces.content import shortened
 from distro_traces.event import Event
 
 
@@ -17,7 +18,8 @@ class Candidate:
     seen: str
 
     def __str__(self) -> str:
-        return f"{self.transition}: {self.guard} (the model has {self.expected}, the trace {self.seen})"
+        has = f"the model has {self.expected}, the trace {self.seen}"
+        return f"{self.transition}: {self.guard} ({shortened(has)})"
 
 
 @dataclass(frozen=True, slots=True)

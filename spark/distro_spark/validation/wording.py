@@ -17,10 +17,9 @@ from distro_model.events import (
 )
 from distro_model.events import Event as Input
 from distro_model.messages import Change, Content, Delete, Request, Verify, batch_of, instances_of
-from distro_traces.content import digest
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import BATCH, Event, Kind
 
-NOTHING_PUBLISHED = digest(())
 _BATCHES, _SERVICE = "batches", "content"  # of batches alone, and of whatever there is
 
 View = tuple[bool, int, str] | None

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from distro_traces.content import digest
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import Event, Kind
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
@@ -19,7 +19,6 @@ from distro_traces.header import Header
 AGREE_WITHIN_S = 15
 """Further verifies have their chance to repair it."""
 
-_NOTHING = digest(())
 _VERBS = {"cut": "cut", "healed": "heal", "held": "hold", "released": "release", "black": "blackhole"}
 _ENDS = {"healed": "cut", "released": "held"}
 _OF_CLIENT = {"silent": "silent", "answers": "answers"}
@@ -112,7 +111,7 @@ class _Writer:
             return f"connect {client} {node}"
         if event.kind is Kind.CLIENT_DISCONNECTED:
             return f"disconnect {client}" if self._at.pop(name, None) else None
-        if event.digest in (None, _NOTHING):
+        if event.digest in (None, NOTHING_PUBLISHED):
             return f"deregister {client} web"
         is_counted = event.revision != self._revisions.get(name) or not self._header.has_revisions
         self._revisions[name] = event.revision
