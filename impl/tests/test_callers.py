@@ -15,7 +15,7 @@ from distro_impl import PROFILES, MemberListError, Node, NodeConfig, NodeOptions
 from distro_impl.assembly.http import http_server
 from distro_impl.assembly.remote import grpc_servers
 from distro_impl.http.auth import HttpAuthFilter
-from distro_impl.membership.members import MemberState
+from distro_impl.membership.member import MemberState
 from distro_impl.options import AuthOptions, ServerIdentity, User
 from distro_impl.profiles import ReportTransport
 from distro_impl.security import callers

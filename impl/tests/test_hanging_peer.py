@@ -8,7 +8,7 @@ import pytest
 from impl_lab import Lab
 from swallower import a_peer_behind_a_swallower, until
 
-from distro_impl.membership.members import MemberState
+from distro_impl.membership.member import MemberState
 from distro_impl.remote import cluster_client, connection_keeper
 from distro_impl.remote.peer_connection import PeerUnreachableError
 

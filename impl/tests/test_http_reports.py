@@ -14,7 +14,8 @@ from impl_lab import Lab
 
 from distro_impl import PROFILES, NodeConfig, Profile, VirtualClock, free_main_ports
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
-from distro_impl.membership.members import Member, MemberState, ServerMemberManager
+from distro_impl.membership.member import Member, MemberState
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import REPORT_PATH, MemberReportTask
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient

@@ -9,7 +9,7 @@ from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run, sync_
 
 from distro_impl import Profile, WorkFailedError
 from distro_impl.distro.transport_agent import decode_content, encode_content
-from distro_impl.membership.members import MemberState
+from distro_impl.membership.member import MemberState
 
 pytestmark = pytest.mark.wire
 

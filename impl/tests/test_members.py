@@ -10,7 +10,8 @@ from impl_lab import NACOS_2_2_4, STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig, SystemClock
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
-from distro_impl.membership.members import MembersChanged, MemberState, ServerMemberManager
+from distro_impl.membership.member import MemberState
+from distro_impl.membership.members import MembersChanged, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient

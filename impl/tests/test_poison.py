@@ -15,7 +15,7 @@ from distro_impl import PROFILES, PortInUseError, Profile, VirtualClock, WorkFai
 from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_impl.http.server import HttpServer
-from distro_impl.membership.members import MemberState
+from distro_impl.membership.member import MemberState
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.transport.grpc_transport import GrpcTransport
 

@@ -10,7 +10,8 @@ from distro_impl.distro.mapper import DistroMapper
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
-from distro_impl.membership.members import Member, ServerMemberManager
+from distro_impl.membership.member import Member
+from distro_impl.membership.members import ServerMemberManager
 
 
 @mutant("m-owner-includes-down", DistroMapper, "_read_places")

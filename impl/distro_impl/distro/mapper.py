@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
-from distro_impl.membership.members import MembersChanged, MemberState, ServerMemberManager
+from distro_impl.membership.member import MemberState
+from distro_impl.membership.members import MembersChanged, ServerMemberManager
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from distro_impl.http.body import read_json_body
 from distro_impl.http.replies import json_reply
-from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, addressed, is_legal, read_member
+from distro_impl.membership.member import ILLEGAL_NODE, addressed, is_legal, read_member
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
 
 CLUSTER_REPORT = "/v1/core/cluster/report"

@@ -17,7 +17,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from distro_impl.distro.record import DistroRecord
-from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.membership.member import MemberState
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import Client
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port

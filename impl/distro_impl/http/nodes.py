@@ -12,7 +12,8 @@ from aiohttp import web
 
 from distro_impl.http.parameters import read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, json_reply, wrapped
-from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.membership.member import MemberState
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
 
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from distro_impl.logs import NodeLog, logger
+from distro_impl.membership.member import Member
 from distro_impl.profiles import Profile
-
-if TYPE_CHECKING:
-    from distro_impl.membership.members import Member
 
 cluster = logger("nacos-cluster")
 

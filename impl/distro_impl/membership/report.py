@@ -14,7 +14,8 @@ import aiohttp
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
-from distro_impl.membership.members import Member, MemberState, ServerMemberManager, read_member
+from distro_impl.membership.member import Member, MemberState, read_member
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.errors import NO_HANDLER

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, addressed, is_legal
+from distro_impl.membership.member import ILLEGAL_NODE, addressed, is_legal
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError, failure, success

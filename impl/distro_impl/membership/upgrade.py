@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distro_impl.membership.members import Member, ServerMemberManager
+from distro_impl.membership.member import Member
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, failure
 from distro_impl.remote.handlers import Handler, Reply, Request, response_type
