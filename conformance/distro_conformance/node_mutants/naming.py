@@ -167,6 +167,12 @@ def _beat_registers_nobody(old: Any, self: Any, service: Service, ip: str, port:
     return old(self, service, ip, port, info)
 
 
+@mutant("m-beat-interval-is-the-default", InstanceOperator, "_beat_interval_ms")
+def _default_interval(_: Any, self: Any, __: Any) -> int:
+    """The answer to a beat names the default interval, whatever the metadata of the instance say."""
+    return int(self._switches.client_beat_interval_ms)
+
+
 @mutant("m-beat-heals-nobody", ClientManager, "beat")
 def _beat_heals_nobody(_: Any, self: Any, client: Any, service: Service) -> None:
     """An unhealthy instance stays so when it beats."""

@@ -21,6 +21,8 @@ from distro_protos import Json
 from distro_traces.content import Replica
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
+_OWN_BEAT_MS = 3_000
+"""An interval of beats in the metadata of an instance."""
 _ATTEMPTS = 10
 """Attempts to make two requests overlap."""
 _CLIENTS = 4
@@ -427,6 +429,20 @@ async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
     await kit.eventually_listed(reader, other, f"{client.ip}:{client.port}")
     over_http = [f"{each['ip']}:{each['port']}" for each in json.loads((await neighbour.list(service)).text)["hosts"]]
     kit.require(sorted(over_http) == sorted(addresses), f"{addresses} in the list over HTTP", over_http)
+
+
+@requirement("DISTRO-IPPORT-018", MUST, "#http-beat")
+async def answer_to_a_beat_names_the_interval(kit: Kit) -> None:
+    """The answer to a beat names the time until the next one: the interval in the metadata of the instance, else five
+    seconds."""
+    for metadata, interval_ms in (({}, _BEAT_MS), ({"preserved.heart.beat.interval": str(_OWN_BEAT_MS)}, _OWN_BEAT_MS)):
+        client, service = await _registered(kit, **metadata)
+        for beat in ("whole", "light"):
+            reply = await (client.beat(service, metadata) if beat == "whole" else client.light_beat(service))
+            kit.note(f"a {beat} beat of {client.id}, whose metadata are {metadata}: {reply}")
+            kit.require(reply.status == 200, f"a {beat} beat of {client.id} that succeeds", reply)
+            named = json.loads(reply.text).get("clientBeatInterval")
+            kit.require(named == interval_ms, f"clientBeatInterval {interval_ms} for a {beat} beat", named)
 
 
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
