@@ -15,8 +15,8 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,9 @@ from distro_spark.check import check
 from distro_spark.local import Local
 from distro_spark.result import CheckResult
 
+Batch = tuple[str, int]
+"""A profile and its first seed."""
+
 LEDGER = Path("distrocheck-out/nightly/alarms.ndjson")
 RUNS = 1_000
 """Of each profile."""
@@ -40,12 +43,19 @@ BATCH_RUNS = 50
 """How many runs are checked together. A check takes about five seconds even for few rows, and reports at most a
 thousand clients for each invariant."""
 
+SEEDS = 100_000
+"""Of each profile, from the first on."""
+
 CLIENTS, LASTS_S = 6, 300
+JOBS = 2
+"""Batches that are simulated and checked side by side."""
 
 
-def batches(runs: int, profiles: Sequence[str], first_seed: int) -> Iterator[tuple[str, int]]:
-    """Each a profile and its first seed; all profiles get the first batch before one gets the second."""
-    return ((profile, first_seed + run) for run in range(0, runs, BATCH_RUNS) for profile in profiles)
+def batches(runs: int, profiles: Sequence[str], first_seed: int) -> Iterator[Batch]:
+    """All profiles get the first batch before one gets the second. Seeds differ between profiles,
+    as those of equal rules would have the same runs."""
+    first_seeds = {profile: first_seed + place * SEEDS for place, profile in enumerate(PROFILES)}
+    return ((profile, first_seeds[profile] + run) for run in range(0, runs, BATCH_RUNS) for profile in profiles)
 
 
 def run_of(seed: int, *, directory: str, profile: str) -> None:
@@ -61,11 +71,11 @@ def run_of(seed: int, *, directory: str, profile: str) -> None:
     )
 
 
-def line_of(pool: ProcessPoolExecutor, source: str, profile: str, first_seed: int) -> Line:
+def line_of(source: str, profile: str, first_seed: int) -> Line:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
-        simulated = partial(run_of, directory=directory, profile=profile)
-        list(pool.map(simulated, range(first_seed, first_seed + BATCH_RUNS), chunksize=5))
+        for seed in range(first_seed, first_seed + BATCH_RUNS):
+            run_of(seed, directory=directory, profile=profile)
         simulated_s = time.monotonic() - began
         found = check(Local(directory), replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
@@ -84,6 +94,19 @@ def line_of(pool: ProcessPoolExecutor, source: str, profile: str, first_seed: in
         "seconds": round(time.monotonic() - began, 1),
         "simulated_s": round(simulated_s, 1),
     }
+
+
+def side_by_side(
+    pool: ProcessPoolExecutor, wanted: Iterable[Batch], known: Collection[Batch], source: str
+) -> Iterator[tuple[Batch, Callable[[], Line]]]:
+    """Each batch with its line, which is waited for; those that are not known are begun `JOBS` ahead."""
+    begun = deque[tuple[Batch, Callable[[], Line]]]()
+    for batch in wanted:
+        find = partial(line_of, source, *batch) if batch in known else pool.submit(line_of, source, *batch).result
+        begun.append((batch, find))
+        if len(begun) > JOBS:
+            yield begun.popleft()
+    yield from begun
 
 
 def news_of(found: CheckResult) -> tuple[list[str], int]:
@@ -108,9 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = digest_of(distro_model, distro_spark)
     known = {(line["profile"], line["seed"]): line for line in lines_of(options.ledger, "source", source)}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, context) as pool:
+    with ProcessPoolExecutor(JOBS, context) as pool:
         wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
-        work = ((batch, partial(line_of, pool, source, *batch)) for batch in wanted)
+        work = side_by_side(pool, wanted, known, source)
         lines, left = gone_on(options.ledger, known, work, options.seconds, said)
     return report(lines, left, as_json=options.json)
 

@@ -163,8 +163,15 @@ def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_i
     lines = [{"source": source, "profile": "strict", "seed": seed} for source, seed in (("old", 0), ("new", 50))]
     ledger.write_text("\n".join(map(json.dumps, lines)) + '\n{"source": "new", "prof')
     assert [(line["profile"], line["seed"]) for line in lines_of(ledger, "source", "new")] == [("strict", 50)]
-    second = 7 + alarms.BATCH_RUNS
-    assert list(alarms.batches(200, ["strict", "nacos-2.2.4"], 7))[1:3] == [("nacos-2.2.4", 7), ("strict", second)]
+
+
+def test_profiles_take_turns_with_seeds_of_their_own() -> None:
+    """Those of equal rules would have the same runs."""
+    of_profiles, seeds = zip(*alarms.batches(100, ["strict", "nacos-2.2.4"], 7), strict=True)
+    assert of_profiles == ("strict", "nacos-2.2.4", "strict", "nacos-2.2.4")
+    assert len({*seeds}) == 4
+    assert seeds[2] - seeds[0] == alarms.BATCH_RUNS
+    assert next(alarms.batches(100, ["strict"], 7)) == ("strict", seeds[0])
 
 
 def test_entries_of_the_ledger_are_not_found_again_and_nothing_starts_after_the_time(tmp_path: Path) -> None:
