@@ -209,6 +209,8 @@ def lines_of(found: CheckResult, runs: Sequence[str]) -> Iterator[Line]:
         own = [each for each in found.violations if each.run == run]
         known = Counter(f"{each.invariant} {each.known}" for each in own if each.known)
         news = [f"{each.invariant}: {each.message}" for each in own if each.known is None]
+        rejected = () if found.replay is None else found.replay.rejections
+        news += [f"model: no transition is {each.event}" for each in rejected if each.run == run]
         yield {"run": run, "news": news, "known": dict(sorted(known.items()))}
 
 
@@ -236,7 +238,7 @@ def checked(place: Path, runs: Sequence[str]) -> list[Line]:
     if not runs:
         return []
     paths = [path for run in runs for path in sorted(place.glob(f"{run}.*"))]
-    return list(lines_of(check(Local(paths)), runs)) if paths else []
+    return list(lines_of(check(Local(paths), replay=True), runs)) if paths else []
 
 
 def report(lines: Sequence[Line], left: int, *, as_json: bool) -> int:

@@ -205,6 +205,8 @@ def test_unknown_findings_and_those_that_the_model_rejects_are_news() -> None:
     found = SimpleNamespace(violations=violations, invariants=[SimpleNamespace(violations=4)], replay=replay)
     rejected = "r: model: no transition is replica_applied of b at 100 ms (seq 7)"
     assert alarms.news_of(cast(CheckResult, found)) == (["r: INV-REV: two contents", rejected], 3 + 2)
+    (line,) = recordings.lines_of(cast(CheckResult, found), ["r"])
+    assert [f"r: {each}" for each in line["news"]] == ["r: INV-REV: two contents", rejected]
 
 
 def test_missing_recordings_are_made_release_by_release_in_turn(

@@ -120,6 +120,19 @@ def test_a_change_that_is_not_counted_may_have_been_a_batch_of_a_release_that_co
 
 
 @pytest.mark.parametrize(
+    ("profile", "read", "is_accepted"),
+    [("nacos-2.0.4", 0, True), ("nacos-2.0.4", 2, False), ("nacos-2.3.2", 0, False)],
+)
+def test_a_reading_of_a_release_whose_revisions_do_not_travel_has_none(
+    tmp_path: Path, profile: str, read: int, is_accepted: bool
+) -> None:
+    """The snapshot of a real server is all that a recording reads of it."""
+    trace = recorded(tmp_path)
+    rows = numbered([*trace.events[:3], replace(trace.events[3], revision=read)])
+    assert (list(Slices(trace.header, profile_named(profile)).rejections(rows)) == []) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("profile", "detail", "applied", "is_accepted"),
     [
         ("nacos-2.2.4", "batch", {"revision": 2, "digest": "d2"}, True),  # beside the instance that b has

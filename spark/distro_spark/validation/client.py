@@ -367,7 +367,7 @@ class ClientRows:
         is_recorded = event.kind in OWN or event.message is not None
         return (
             (not is_recorded or event.owned in (None, native))
-            and (event.revision is None or event.revision == revision)
+            and (event.revision in (None, revision) or (event.revision == 0 and not self._profile.revisions_travel))
             and event.digest == content
         )
 
