@@ -25,8 +25,9 @@ from random import Random
 from ledger import Line
 
 from distro_conformance.drivers.cluster import CannotError, Cluster
-from distro_conformance.drivers.nacos import NacosCluster, RealTimeCluster
+from distro_conformance.drivers.real_time import RealTimeCluster
 from distro_conformance.node.player import RefusedError
+from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_model.actions import Action, Connect
@@ -138,7 +139,7 @@ async def recorded(release: str, seeds: Sequence[int], place: Path) -> list[str]
             began, recorder = time.monotonic(), recorder_of(release, seed, place)
             with recorder:
                 if cluster is None:
-                    cluster = NacosCluster(release, recorder)
+                    cluster = RealTimeCluster(NacosTarget(release), recorder)
                     await cluster.start(NODES, profile)
                 else:
                     await cluster.record_anew(recorder, profile)

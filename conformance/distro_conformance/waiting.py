@@ -81,6 +81,10 @@ class SharedClock(Clock, Protocol):
         """While this is entered, virtual time passes only when this check waits too. Real time passes anyway."""
         ...
 
+    def watch(self, pid: int | None) -> None:
+        """Measure this server of the kit too, if time is real."""
+        ...
+
 
 class WithoutSlack:
     """The slack of a clock in virtual time: nothing in it depends on the machine."""
@@ -99,6 +103,8 @@ class WithoutSlack:
 
     def measured(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
+
+    def watch(self, pid: int | None) -> None: ...
 
 
 class RealClock:
@@ -134,6 +140,9 @@ class RealClock:
 
     def measured(self) -> AbstractAsyncContextManager[None]:
         return self.slack.measured()
+
+    def watch(self, pid: int | None) -> None:
+        self.slack.watch(pid)
 
 
 class Came(Enum):

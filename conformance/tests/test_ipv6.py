@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 from distro_conformance.audit.compare import Audit
 from distro_conformance.audit.member import Member
 from distro_conformance.cli import app
-from distro_conformance.drivers.attach import AttachCluster
+from distro_conformance.drivers.real_time import AttachCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
+from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.waiting import RealClock, eventually, known
 from distro_impl import Cluster, profile_named
@@ -50,7 +51,8 @@ def test_instances_have_ipv6_addresses_in_a_scenario(target: str) -> None:
 async def test_members_on_ipv6_replicate_and_are_attached_to_and_audited() -> None:
     async with cluster_on_ipv6() as nodes:
         assert all(address.startswith("[::1]:") for address in nodes.addresses)
-        attached = AttachCluster(f"[{', '.join(nodes.addresses)}]", allow_disruption=True)
+        named = f"[{', '.join(nodes.addresses)}]"
+        attached = AttachCluster(AttachedTarget(named, "nacos-2.2.4", allow_disruption=True))
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(attached.stop)
             await attached.start(["a", "b", "c"], "nacos-2.2.4")

@@ -12,7 +12,6 @@ import pytest
 from programs import ROOT, Call
 
 from distro_conformance.cli import options
-from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.language.replay import replay
@@ -306,6 +305,7 @@ def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:
 
 
 def test_a_node_with_members_on_the_command_line_never_learns_of_others() -> None:
-    given = ProcessCluster("distrocheck serve --port {port} --member {members}")
-    assert "names no file of members" in (given.cannot(ListMembers("a", ("a", "b"))) or "")
-    assert ProcessCluster(str(SERVE)).cannot(ListMembers("a", ("a", "b"))) is None
+    given = resolve_cluster("process:distrocheck serve --port {port} --member {members}", Wishes(profile="strict"))
+    assert "names no file of members" in (given.cluster.cannot(ListMembers("a", ("a", "b"))) or "")
+    described = resolve_cluster(f"process:{SERVE}", Wishes()).cluster
+    assert described.cannot(ListMembers("a", ("a", "b"))) is None

@@ -8,7 +8,7 @@ real. In virtual time the nodes report what they hold; in real time they do not,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -18,9 +18,9 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_player import later_api
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
-from distro_conformance.targets.identity import headers_of, options_for
-from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually, known, together
+from distro_conformance.targets.embedded import ReferenceNode
+from distro_conformance.targets.identity import options_for
+from distro_conformance.waiting import Clock, RealClock, together
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
 from distro_impl import (
@@ -34,7 +34,6 @@ from distro_impl import (
     profile_named,
 )
 from distro_impl.profiles import ReportTransport
-from distro_impl.transport.transport import Transport
 from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch, Resume
 from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
@@ -54,7 +53,7 @@ UNKNOWN_TO_MODEL: Mapping[str, Any] = {
 SETTLE_TIMEOUT_S = 60.0
 """Real time after which a run counts as hanging, long enough for a busy machine."""
 
-LOAD_RETRY_MS, LOADED_WITHIN_MS = 200, 60_000
+LOAD_RETRY_MS = 200
 """In real time: nodes that start together find no member to load from, and would usually ask again in half a minute."""
 
 
@@ -86,61 +85,13 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
     return hear
 
 
-@dataclass
-class NodeServer:
-    """One reference node in this process. `started` is called at each start."""
-
-    config: NodeConfig
-    clock: SystemClock | VirtualClock
-    observer: Callable[[NodeEvent], None] | None
-    links: Callable[[str], Link]
-    transport: Transport | None = None
-    node: Node | None = None
-    pid: None = field(default=None, init=False)
-
-    @property
-    def address(self) -> str:
-        return self.config.address
-
-    async def start(self, *, until_loaded: bool = True) -> None:
-        """`until_loaded` is for a node in real time: virtual time would stand still meanwhile."""
-        node = Node(self.config, clock=self.clock, transport=self.transport, observer=self.observer, links=self.links)
-        try:
-            await node.start()
-        except OSError as error:
-            raise TargetError(f"the reference node {self.address} cannot be started: {error}") from error
-        self.node = node
-        loaded = known(lambda: node.record.load_ms)
-        if until_loaded and await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
-            raise TargetError(f"the reference node {self.address} has not loaded within {LOADED_WITHIN_MS} ms")
-
-    async def stop(self) -> None:
-        node, self.node = self.node, None
-        if node is not None:
-            await node.crash()
-
-    async def close(self) -> None:
-        await self.stop()
-
-    async def change_members(self, addresses: Sequence[str]) -> None:
-        """From its next start on the node is on its own list too: a server that a list lacks writes it back so
-        (docs/protocol #member-self)."""
-        self.config = replace(self.config, members=tuple(sorted({*addresses, self.address})))
-        if self.node is not None:
-            self.node.change_members(tuple(sorted(addresses)))
-
-    async def members(self) -> Mapping[str, str]:
-        known = self.node.members.all_members() if self.node is not None else ()
-        return {member.address: member.state.value for member in known}
-
-
 class EmbeddedCluster(WiredCluster):
     """`serves_http`: its nodes have the HTTP API, which takes time at each start. `reports_events`: they say what
     happens to their clients, also where nothing is recorded."""
 
     kind = "embedded"
     one_release: str | None = None
-    servers: dict[str, NodeServer]  # type: ignore[assignment]
+    servers: dict[str, ReferenceNode]  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -237,24 +188,26 @@ class EmbeddedCluster(WiredCluster):
         self._releases[node] = profile
         self._later_apis[node] = later_api(profile)
         if node in self.servers:
-            self._configure(self.servers[node], self._chosen(node))
-
-    def _configure(self, server: NodeServer, profile: Profile) -> None:
-        """The configuration for its next start."""
-        options = options_for(profile)
-        self.reader.headers = {**self.reader.headers, **headers_of(options)}
-        server.config = replace(server.config, profile=profile, options=options)
+            self.servers[node].behave_as(self._chosen(node))
+            self.reader.headers = {**self.reader.headers, **self.servers[node].headers}
 
     def _suited(self, profile: Profile) -> Profile:
         if not self._is_virtual:
             return replace(profile.acquainted(), load_retry_delay_ms=LOAD_RETRY_MS)
         return replace(profile, **UNKNOWN_TO_MODEL).acquainted()  # the model begins with members that are connected
 
-    def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
-        options = options_for(profile)
-        self.reader.headers = {**self.reader.headers, **headers_of(options)}
-        config = NodeConfig(port=port, members=members, profile=profile, options=options, serves_http=self._serves_http)
-        return NodeServer(config, self._nodes_clock, self._observer(), partial(self.link_to, name), self._transport)
+    def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> ReferenceNode:
+        config = NodeConfig(
+            port=port,
+            members=members,
+            profile=profile,
+            options=options_for(profile),
+            serves_http=self._serves_http,
+        )
+        links = partial(self.link_to, name)
+        node = ReferenceNode(config, self._nodes_clock, links, self._observer(), self._transport)
+        self.reader.headers = {**self.reader.headers, **node.headers}
+        return node
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
         is_read = self.journal is not None or self._reports_events

@@ -18,10 +18,10 @@ from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.cluster import Lists, VirtualTime
-from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
+from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
-from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
+from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, said
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.answers import answer_over_grpc, answer_over_http
@@ -30,8 +30,10 @@ from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.targets.identity import headers_of, options_for
-from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.target import Node, OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, eventually, known
 from distro_conformance.wire.carried import Carried
@@ -203,14 +205,15 @@ class PeersCluster(WiredCluster):
             self._records(journal, profile)
             for name in names:
                 journal.node_started(name, names)
-        self.servers = {node: self._server(ports, profile)}
-        self.servers |= {name: LentServer(peer.address, peer.stop) for name, peer in self.peers.items()}
+        self.servers = {node: await self._node(ports, profile), **self.peers}
         self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else Slack(LATE_MS, SKEW_MS))
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
         self.oracle.outside.start(self.clock.now_ms())
         await self._from_now_on(self.clock)
-        await self.servers[node].start(until_loaded=False)
+        await self.servers[node].start(until_loaded=self._target is not None)
+        if self._target is not None:
+            self._target.clock.watch(self.servers[node].pid)
         await self._settle()
         await asyncio.gather(*(self._dial(peer) for peer in played))
         await self._until_joined()
@@ -474,25 +477,21 @@ class PeersCluster(WiredCluster):
     def _ports(self, number: int) -> list[int]:
         if self._is_virtual:
             return self._wire.main_ports(number)
-        from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
-
         assert self._target is not None
         own = parse_address(self._target.address).port
         return [own, *sorted(free_base_ports(number - 1, beside=(own,), above=own))]
 
-    def _server(self, ports: Sequence[int], profile: str) -> NodeServer | LentServer:
+    async def _node(self, ports: Sequence[int], profile: str) -> Node:
         members = tuple(f"127.0.0.1:{port}" for port in ports)
         if self._target is not None:
-            begin = partial(self._target.start, members[1:], self._on_progress)
-            return LentServer(self._target.address, self._target.stop, begin)
+            return await self._target.node(ports[0], members, self._on_progress, lease_ms=self._target.lease_ms)
         chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
         options = options_for(chosen)
         config = NodeConfig(
             port=ports[0], members=members, profile=chosen, options=options, serves_http=self._serves_http
         )
         observer = node_events_into(self) if self.journal is not None else None
-        links = partial(self.link_to, self.under_test)
-        return NodeServer(config, self.virtual, observer, links, self._transport)
+        return ReferenceNode(config, self.virtual, partial(self.link_to, self.under_test), observer, self._transport)
 
     async def _start_peer(self, name: str) -> None:
         peer = self.peers[name]

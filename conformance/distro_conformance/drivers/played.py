@@ -1,12 +1,11 @@
-"""Requests and answers of played members, in the language and on the wire, and members and targets as servers.
+"""Requests and answers of played members, in the language and on the wire.
 
 Nothing here keeps state between two actions: `peers` decides the order of actions and informs the oracle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from distro_conformance.drivers.clients import read_instance
 from distro_conformance.node.replies import ERROR, FAILURE, UNREADABLE, Reply
@@ -31,33 +30,6 @@ ANSWERS: Mapping[str, Reply] = {
     "unreadable": UNREADABLE,
     "unheard": Reply(UNHEARD_TYPE, ACKNOWLEDGED),
 }
-
-
-@dataclass
-class LentServer:
-    """A target of `test node` or a played member, as the drivers see a server: its list is given once, if it has one,
-    and it is not asked for the members. `begin` None: its cluster starts it."""
-
-    address: str
-    end: Callable[[], Awaitable[None]]
-    begin: Callable[[], Awaitable[None]] | None = None
-    pid: None = None
-
-    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - only the server knows
-        assert self.begin is not None
-        await self.begin()
-
-    async def stop(self) -> None:
-        await self.end()
-
-    async def close(self) -> None:
-        await self.end()
-
-    async def change_members(self, addresses: Sequence[str]) -> None:
-        raise NotImplementedError(f"{self.address} has its list for good: {', '.join(addresses)}")
-
-    async def members(self) -> Mapping[str, str]:
-        return {}
 
 
 def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:

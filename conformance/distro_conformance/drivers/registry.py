@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from distro_conformance.drivers.attach import AttachCluster
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import LockstepCluster
-from distro_conformance.drivers.mixed import MixedCluster
 from distro_conformance.drivers.model import ModelCluster
-from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.drivers.peers import PeersCluster
-from distro_conformance.drivers.process import ProcessCluster
+from distro_conformance.drivers.real_time import AttachCluster, MixedCluster, RealTimeCluster
 from distro_conformance.release import STRICT, listed_profile
-from distro_conformance.targets.attached import asked_profile
+from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.targets.process import profile_of
+from distro_conformance.targets.nacos_target import NacosTarget
+from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress
@@ -88,24 +86,21 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
             return Resolved(ModelCluster(wishes.mutant, wishes.lease_ms), wishes.behaviour)
         case "embedded":
             return Resolved(_embedded(wishes), wishes.behaviour)
-        case "nacos" | "mixed":
-            make = NacosCluster if kind == "nacos" else MixedCluster
-            return _of_release(make(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms), wishes)
-        case "process":
-            if wishes.mutant is not None or wishes.lease_ms is not None:
-                raise UsageError(f"the target {target} has no mutants and takes no lease from a scenario")
-            return Resolved(
-                ProcessCluster(rest, wishes.recorder, wishes.credentials),
-                wishes.profile or profile_of(rest, wishes.credentials),
-            )
-    if wishes.mutant is not None or wishes.lease_ms is not None or wishes.recorder is not None:
-        raise UsageError(f"the target {target} runs already: it takes no mutant and no lease, and is not recorded")
-    credentials = wishes.credentials
-    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption, credentials=credentials)
-    if wishes.profile is not None:
-        return Resolved(cluster, wishes.profile)
-    first = cluster.addresses[0]
-    return Resolved(cluster, asked_profile(first, credentials.client_headers(first)))
+    if wishes.mutant is not None:
+        raise UsageError(f"the target {target} has no mutants; they are built into model and embedded nodes")
+    if kind in ("nacos", "mixed"):
+        return _of_release(target, wishes)
+    if wishes.lease_ms is not None:
+        raise UsageError(f"the target {target} takes no lease from a scenario")
+    if kind == "process":
+        described = ProcessTarget(rest, wishes.profile, wishes.credentials)
+        return Resolved(RealTimeCluster(described, wishes.recorder, wishes.on_progress), described.profile)
+    if wishes.recorder is not None:
+        raise UsageError(f"the target {target} runs already: it is not recorded")
+    running = AttachedTarget(
+        rest, wishes.profile, allow_disruption=wishes.allow_disruption, credentials=wishes.credentials
+    )
+    return Resolved(AttachCluster(running), running.profile)
 
 
 def _among_played(target: str, wishes: Wishes) -> Resolved:
@@ -134,10 +129,11 @@ def _embedded(wishes: Wishes) -> Cluster:
     )
 
 
-def _of_release(cluster: NacosCluster, wishes: Wishes) -> Resolved:
+def _of_release(target: str, wishes: Wishes) -> Resolved:
     """A real server has the behaviour of its release, whatever the profile of the scenario."""
-    if wishes.mutant is not None:
-        raise UsageError(f"the target {cluster.kind} has no mutants; they are built into model and embedded nodes")
-    if wishes.profile not in (None, cluster.profile):
-        raise UsageError(f"the target {cluster.kind} behaves as {cluster.profile}, not as {wishes.profile}")
-    return Resolved(cluster, cluster.profile)
+    kind, _, rest = target.partition(":")
+    server = NacosTarget(rest)
+    if wishes.profile not in (None, server.profile):
+        raise UsageError(f"the target {target} behaves as {server.profile}, not as {wishes.profile}")
+    make = RealTimeCluster if kind == "nacos" else MixedCluster
+    return Resolved(make(server, wishes.recorder, wishes.on_progress, wishes.lease_ms), server.profile)

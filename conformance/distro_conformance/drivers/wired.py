@@ -1,8 +1,8 @@
 """The common part of all clusters whose nodes are reached over the wire, wherever they run.
 
-An action is performed by its part: by a client (`clients.py`), on a link (`wire/links.py`), on a server (`server.py`);
-`reader.py` reads what nodes hold and show. A subclass creates the servers and the links between them (`embedded.py`,
-`nacos.py`, `mixed.py`, `process.py`, `attach.py`).
+An action is performed by its part: by a client (`clients.py`), on a link (`wire/links.py`), on a node
+(`targets/target.py`); `reader.py` reads what nodes hold and show. A subclass creates the nodes and the links between
+them (`embedded.py`, `real_time.py`, `peers.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import grpc.aio
 from distro_conformance.drivers.clients import ConnectedClients, read_instance
 from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.reader import Reader
-from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.node.answers import ClientAnswer, answer_over_http
 from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, HttpReply, PlayedHttpClient, later_api
@@ -30,6 +29,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.slack import Slack
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.server_process import signal_group
+from distro_conformance.targets.target import Node
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
 from distro_conformance.wire.forwarder import LOOPBACK
@@ -94,7 +94,7 @@ class WiredCluster:
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.names: tuple[str, ...] = ()
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, Node] = {}
         self.links: dict[Ends, Link] = {}
         self.up: tuple[str, ...] = ()
         self.slack = Slack()

@@ -20,7 +20,6 @@ from distro_conformance.gate.stages import (
 from distro_conformance.node.run import requirements_named
 from distro_conformance.release import judged_as
 from distro_conformance.report import Report, Stage
-from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import UsageError, worst
@@ -140,7 +139,7 @@ def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...
     """The stages in the order in which they run. Several nodes are recorded if the kit starts them and can put links
     between them; recordings are checked. The default are the stages that judge the target: the search and the lockstep
     test this project's model and nodes, so they do not judge a foreign server. Raises UsageError."""
-    has_cluster = target.kind == "nacos" or (isinstance(target, ProcessTarget) and target.takes_offset)
+    has_cluster = target.kind in ("nacos", "process") and target.takes_offset
     possible = tuple(name for name in (*PLAYED, CHECK) if has_cluster or name != "cluster")
     if named is None and target.kind == "embedded":
         return possible

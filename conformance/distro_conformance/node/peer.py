@@ -126,6 +126,7 @@ class PlayedPeer:
     _leaving: set[asyncio.Future[None]] = field(default_factory=set)  # of calls that are answered and not yet over
     _is_gone: bool = False
     _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
+    pid: None = field(default=None, init=False)
     link: PeerLink | None = None
     """The link that requests to this member pass if the node's own side has none."""
     _server: grpc.aio.Server | Server | None = None
@@ -159,7 +160,7 @@ class PlayedPeer:
             clock=clock,
         )
 
-    async def start(self) -> None:
+    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - it loads nothing
         """Listen, anew where a start that was broken off has left it listening. Raises TargetError when the port is
         taken."""
         async with self._turn:
@@ -170,6 +171,16 @@ class PlayedPeer:
     async def stop(self) -> None:
         async with self._turn:
             await self._stop()
+
+    async def close(self) -> None:
+        await self.stop()
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        raise TargetError(f"{self.address} is played and has no list: {', '.join(addresses)}")
+
+    async def members(self) -> Mapping[str, str]:
+        """It has no view of the members."""
+        return {}
 
     async def _start(self) -> None:
         self._server = server = node_server(self._unary, self._stream)

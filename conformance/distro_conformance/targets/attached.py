@@ -1,4 +1,4 @@
-"""A node that the kit did not start: its release is asked for, and it is tested by what can be observed from outside.
+"""Nodes that the kit did not start: the release is asked for, and they are tested by what can be observed from outside.
 
 The kit does not start or stop it. The kit is not on its member list, so the node sends no Distro requests to the kit,
 and the kit sends it no CHANGE, DELETE or VERIFY, since its applications would see the result. The kit reads it as a
@@ -8,6 +8,7 @@ public namespace, and the kit sends the requests of a member.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -17,9 +18,8 @@ from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.direct import get
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import listed_members
-from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
+from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError, without_twins
-from distro_conformance.waiting import RealClock
 from distro_protos.addresses import AddressError, entries, parse_address
 
 OWN_NAMESPACE = "distrocheck"
@@ -30,36 +30,52 @@ class NoReleaseError(TargetError):
     """A server that runs does not say which release it is."""
 
 
-class AttachedTarget:
-    """`attach:HOST:PORT`, a main port. Raises UsageError; TargetError when it does not say which release it is."""
+class AttachedNode:
+    """A node at an address that the kit neither starts nor stops."""
+
+    pid = None
+
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        self.address, self._headers = address, headers
+
+    async def start(self, *, until_loaded: bool = True) -> None:
+        """Does nothing: the node runs, or the first request to it fails."""
+
+    async def stop(self) -> None:
+        raise TargetError(f"{self.address} was not started by the kit, so it is not stopped")
+
+    async def close(self) -> None:
+        """Does nothing: the node keeps running."""
+
+    async def change_members(self, addresses: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
+        raise TargetError(f"{self.address} was not started by the kit, so its member list is not changed")
+
+    async def members(self) -> Mapping[str, str]:
+        listed = await asyncio.to_thread(listed_members, self.address, self._headers)
+        return {str(member["address"]): str(member["state"]) for member in listed}
+
+
+class AttachedTarget(Target):
+    """`attach:HOST:PORT,…`, main ports. Raises UsageError; TargetError when the first does not say which release it
+    is."""
 
     kind = "attach"
-    lease_ms = None
 
     def __init__(
         self,
-        address: str,
-        profile: str | None,
+        text: str,
+        profile: str | None = None,
         *,
         allow_disruption: bool = False,
         credentials: Credentials = NO_CREDENTIALS,
     ) -> None:
-        self.spec = f"attach:{address}"
-        named = addresses_in(address)
-        if len(named) > 1:
-            raise UsageError(f"the requirements are checked on one node, and {self.spec} names {len(named)}")
-        (self.address,) = named
-        self.member_headers = credentials.headers
+        self.addresses = addresses_in(text)
+        super().__init__(f"attach:{text}", self.addresses[0])
+        self.credentials, self.member_headers = credentials, credentials.headers
         self.client_headers = credentials.client_headers(self.address)
         self.profile = profile or asked_profile(self.address, self.client_headers)
-        self.clock = RealClock()
-        self._allow_disruption = allow_disruption
-
-    @property
-    def limits(self) -> Limits:
-        if self._allow_disruption:
-            return Limits(UNLIMITED.namespace, counts_members=False, takes_syncs=True)
-        return Limits(OWN_NAMESPACE, counts_members=False, takes_syncs=False)
+        namespace = UNLIMITED.namespace if allow_disruption else OWN_NAMESPACE
+        self.limits = Limits(namespace, counts_members=False, takes_syncs=allow_disruption)
 
     def fresh(self) -> Self:
         raise TargetError(f"{self.address} was not started by the kit: a second node like it cannot be started")
@@ -67,17 +83,11 @@ class AttachedTarget:
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         """Nothing to do: the node runs, or the first request to it fails."""
 
-    async def change_members(self, other_members: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} was not started by the kit, so its member list is not changed")
-
-    def shorten_lease(self) -> None:
-        """Nothing to do: the lease of an attached node is not changed."""
+    async def change_members(self, other_members: Sequence[str]) -> None:
+        await AttachedNode(self.address, self.client_headers).change_members(other_members)
 
     async def suspend(self, ms: int) -> None:  # noqa: ARG002 - of the contract
-        raise TargetError(f"{self.address} was not started by the kit, so it is not stopped")
-
-    async def stop(self) -> None:
-        """Nothing to do: the node keeps running."""
+        await AttachedNode(self.address, self.client_headers).stop()
 
 
 def addresses_in(text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The reference node as a target: in this process, on real sockets, in virtual time.
+"""The reference node in this process; as a target on real sockets, in virtual time.
 
 Time passes only when a check waits for it. Where many checks wait on one node, time passes when all of them wait, up to
 the first instant that one of them waits for; so no check misses an event, however long another check takes.
@@ -7,23 +7,26 @@ the first instant that one of them waits for; so no check misses an event, howev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from distro_conformance.node_mutants import MUTANTS, with_mutant
 from distro_conformance.release import listed_profile
-from distro_conformance.targets.identity import NO_HEADERS, headers_of, options_for
+from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
-from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.target import UNLIMITED, OnProgress
+from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import WithoutSlack
+from distro_conformance.waiting import RealClock, WithoutSlack, eventually, known
 from distro_conformance.wire.silence import SilentLink
-from distro_impl import Node, NodeConfig, VirtualClock
+from distro_impl import Node, NodeConfig, NodeEvent, SystemClock, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
+from distro_impl.transport.transport import PeerLink, Transport
+
+LOADED_WITHIN_MS = 60_000
 
 
 class EmbeddedClock(WithoutSlack):
@@ -90,14 +93,71 @@ class EmbeddedClock(WithoutSlack):
             raise TargetError(f"the reference node failed: {error}") from error
 
 
-class EmbeddedTarget:
+@dataclass
+class ReferenceNode:
+    """One reference node. Its configuration counts from its next start on."""
+
+    config: NodeConfig
+    clock: SystemClock | VirtualClock
+    links: Callable[[str], PeerLink]
+    observer: Callable[[NodeEvent], None] | None = None
+    transport: Transport | None = None
+    node: Node | None = field(default=None, init=False)
+    pid: None = field(default=None, init=False)
+
+    @property
+    def address(self) -> str:
+        return self.config.address
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of a member's requests to it."""
+        return headers_of(self.config.options)
+
+    def behave_as(self, profile: Profile) -> None:
+        self.config = replace(self.config, profile=profile, options=options_for(profile))
+
+    async def start(self, *, until_loaded: bool = True) -> None:
+        """`until_loaded` is for a node in real time: virtual time would stand still meanwhile."""
+        node = Node(self.config, clock=self.clock, transport=self.transport, observer=self.observer, links=self.links)
+        try:
+            await node.start()
+        except OSError as error:
+            raise TargetError(f"the reference node {self.address} cannot be started: {error}") from error
+        self.node = node
+        loaded = known(lambda: node.record.load_ms)
+        if until_loaded and await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
+            raise TargetError(f"the reference node {self.address} has not loaded within {LOADED_WITHIN_MS} ms")
+
+    async def stop(self) -> None:
+        node, self.node = self.node, None
+        if node is not None:
+            await node.crash()
+
+    async def close(self) -> None:
+        await self.stop()
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        """From its next start on the node is on its own list too: a server that a list lacks writes it back so
+        (docs/protocol #member-self)."""
+        self.config = replace(self.config, members=tuple(sorted({*addresses, self.address})))
+        if self.node is not None:
+            self.node.change_members(tuple(sorted(addresses)))
+
+    async def members(self) -> Mapping[str, str]:
+        known = self.node.members.all_members() if self.node is not None else ()
+        return {member.address: member.state.value for member in known}
+
+
+class EmbeddedTarget(Target):
     """One reference node.
 
     `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
     `options` of its own is started without any member list when it has no other members.
     """
 
-    kind = spec = "embedded"
+    kind = "embedded"
+    clock: EmbeddedClock
 
     def __init__(
         self,
@@ -111,33 +171,32 @@ class EmbeddedTarget:
             listed_profile(profile)
         if mutant is not None and mutant not in MUTANTS:
             raise no_mutant("node", mutant)
-        self._sound, self._mutant = profile_named(profile) if isinstance(profile, str) else profile, mutant
-        suited = self._sound.acquainted() if acquainted else self._sound
+        super().__init__("embedded")
+        sound = profile_named(profile) if isinstance(profile, str) else profile
+        suited = sound.acquainted() if acquainted else sound
         self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
-        (self._port,) = free_base_ports()
-        self._acquainted, self._options = acquainted, options
-        self._node: Node | None = None
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self._port}"
-
-    @property
-    def member_headers(self) -> Mapping[str, str]:
-        return headers_of(self._node_options)
-
-    @property
-    def _node_options(self) -> NodeOptions:
-        return self._options or options_for(self._profile)
-
-    lease_ms = None
-    client_headers = NO_HEADERS
-    limits = UNLIMITED
+        self._options, self._may_be_alone = options or options_for(self._profile), options is not None
+        self.member_headers = headers_of(self._options)
 
     def fresh(self) -> Self:
-        return type(self)(self._sound, self._mutant, acquainted=self._acquainted, options=self._options)
+        other = super().fresh()
+        other.clock = EmbeddedClock()
+        return other
+
+    async def node(
+        self,
+        port: int,
+        members: Sequence[str],
+        on_progress: OnProgress,  # noqa: ARG002 - it starts at once
+        *,
+        offset: int | None = None,  # noqa: ARG002 - its links are its own
+        lease_ms: int | None = None,  # noqa: ARG002 - a lease takes no real time here
+    ) -> ReferenceNode:
+        listed = tuple(members) if len(members) > 1 or not self._may_be_alone else ()
+        config = NodeConfig(port=port, members=listed, profile=self._profile, options=self._options)
+        return ReferenceNode(config, self.clock.virtual, lambda _: SilentLink(self.clock.virtual))
 
     async def start(
         self,
@@ -146,30 +205,14 @@ class EmbeddedTarget:
         *,
         until_loaded: bool = True,  # noqa: ARG002 - it loads while it starts, unless a member delays the load
     ) -> None:
-        members = (self.address, *other_members) if other_members or self._options is None else ()
-        config = NodeConfig(port=self._port, members=members, profile=self._profile, options=self._node_options)
-        self._node = Node(config, clock=self.clock.virtual, links=lambda _: SilentLink(self.clock.virtual))
-        try:
-            await self._node.start()
-        except OSError as error:
-            self._node = None
-            raise TargetError(str(error)) from error
+        await super().start(other_members, on_progress, until_loaded=False)
         await self.clock.virtual.settle()
         on_progress(f"the reference node is ready at {self.address}, profile {self.profile}, in virtual time")
 
     async def change_members(self, other_members: Sequence[str]) -> None:
-        assert self._node is not None
-        self._node.change_members((self.address, *other_members))
+        await super().change_members(other_members)
         await self.clock.virtual.settle()
-
-    def shorten_lease(self) -> None:
-        """Nothing to do: a lease takes no real time here."""
 
     async def suspend(self, ms: int) -> None:
         self.clock.virtual.jump(ms)
         await self.clock.pass_ms(0)
-
-    async def stop(self) -> None:
-        if self._node is not None:
-            await self._node.stop()
-            self._node = None

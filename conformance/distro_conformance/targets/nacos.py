@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +74,15 @@ class NacosServer(ServerProcess):
         jvm_properties: Mapping[str, str],
         jvm_options: Sequence[str] = (),
         on_progress: OnProgress = _silent,
+        on_end: Callable[[str], None] = _silent,
     ) -> None:
+        """`on_end` gets what it has written, when it is closed."""
         super().__init__("nacos", port, members)
         self.release = release
         self.sdk_address = f"{HOST}:{port + SDK_OFFSET}"
         self._jars = jars
         self._own_properties, self._options = dict(jvm_properties), tuple(jvm_options)
-        self._on_progress = on_progress
+        self._on_progress, self._on_end = on_progress, on_end
         self._start_failed = False
         self._loads_before = 0
 
@@ -90,6 +92,7 @@ class NacosServer(ServerProcess):
         Raises TargetError with the last log lines and the home directory, which `close` then keeps.
         """
         require_free(self.port)
+        self._on_progress(f"starting Nacos {self.release.version} at {self.address}")
         write_home(self.home, self.release, self._members)
         started = time.monotonic()
         command = server_command(self.home, self.release, self._jars, self.port, self._own_properties, self._options)
@@ -101,7 +104,10 @@ class NacosServer(ServerProcess):
         )
 
     async def close(self) -> None:
-        await (self.stop() if self._start_failed else super().close())
+        await self.stop()
+        self._on_end(self.said)
+        if not self._start_failed:
+            await super().close()
 
     async def get(self, path: str) -> str:
         """The body of the answer to an HTTP GET, empty when there is none (yet)."""

@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePath
-from typing import Any, Self
+from typing import Any
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, listed_profile, numbers_of
@@ -40,9 +40,8 @@ from distro_conformance.targets.attached import NoReleaseError, asked_profile
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
-from distro_conformance.targets.served import ServedTarget
 from distro_conformance.targets.server_process import HOST, ServerProcess
-from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress
+from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl.options import ServerIdentity
 
@@ -262,40 +261,33 @@ class ProcessServer(ServerProcess):
         return f": its SDK port {self.port + SDK_OFFSET} takes no client"
 
 
-class ProcessTarget(ServedTarget):
-    """`process:FILE.toml` or `process:COMMAND` as the node under test."""
+class ProcessTarget(Target):
+    """`process:FILE.toml` or `process:COMMAND`."""
 
     kind = "process"
 
-    def __init__(self, text: str, profile: str | None, credentials: Credentials = NO_CREDENTIALS) -> None:
-        self._described = description_of(text)
-        self._profile, self._credentials = profile, self._described.shown(credentials)
-        self.member_headers = self.client_headers = self._credentials.headers
-        self.limits = replace(UNLIMITED, lacks=self._described.lacks)
+    def __init__(self, text: str, profile: str | None = None, credentials: Credentials = NO_CREDENTIALS) -> None:
+        self._described = described = description_of(text)
         super().__init__(f"process:{text}")
+        self._profile, self.credentials = profile, described.shown(credentials)
+        self.member_headers = self.client_headers = self.credentials.headers
+        self.limits = replace(UNLIMITED, lacks=described.lacks)
+        self.takes_offset = described.takes_offset
+        if not described.rereads_members:
+            self.fixed_list = "its description names no file of members: a running server cannot get another list"
 
     @cached_property
     def profile(self) -> str:
-        return self._profile or profile_of(self.spec.partition(":")[2], self._credentials)
+        return self._profile or profile_of(self.spec.partition(":")[2], self.credentials)
 
-    @property
-    def takes_offset(self) -> bool:
-        return self._described.takes_offset
-
-    def fresh(self) -> Self:
-        other = type(self)(self.spec.partition(":")[2], self.profile, self._credentials)
-        other.clock = self.clock
-        return other
-
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
-        await super().start(other_members, on_progress, until_loaded=until_loaded)
-        self.client_headers = await asyncio.to_thread(self._credentials.client_headers, self.address)
-
-    async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
-        on_progress(f"starting {self._described.command[0]} at {self.address}")
-        return ProcessServer(self._described, self._port, sorted(members))
-
-    async def change_members(self, other_members: Sequence[str]) -> None:
-        if not any("{member" in text for text in self._described.files.values()):
-            raise TargetError(f"{self.spec} gets its members at its start only, and in no file")
-        await super().change_members(other_members)
+    async def node(
+        self,
+        port: int,
+        members: Sequence[str],
+        on_progress: OnProgress,
+        *,
+        offset: int | None = None,
+        lease_ms: int | None = None,  # noqa: ARG002 - there is no general way
+    ) -> ProcessServer:
+        on_progress(f"starting {self._described.command[0]} at {HOST}:{port}")
+        return ProcessServer(self._described, port, sorted(members), offset)

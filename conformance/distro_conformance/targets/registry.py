@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distro_conformance.release import STRICT, listed_profile
-from distro_conformance.targets.attached import AttachedTarget
+from distro_conformance.targets.attached import AttachedTarget, addresses_in
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -53,6 +53,8 @@ def resolve_target(
         case "process":
             return ProcessTarget(rest, profile, credentials)
         case "attach":
+            if len(named := addresses_in(rest)) > 1:
+                raise UsageError(f"the requirements are checked on one node, and {spec} names {len(named)}")
             return AttachedTarget(rest, profile, allow_disruption=allow_disruption, credentials=credentials)
     raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
 

@@ -12,7 +12,6 @@ import contextlib
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
 import aiohttp
 
@@ -20,9 +19,7 @@ from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
-from distro_conformance.targets.served import ServedTarget
-from distro_conformance.targets.server_process import ServerProcess
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
@@ -52,7 +49,7 @@ def secured_reference(profile: str, mutant: str | None = None) -> EmbeddedTarget
     return EmbeddedTarget(profile, mutant, acquainted=False, options=options)
 
 
-class SecuredNacos(ServedTarget):
+class SecuredNacos(Target):
     """A whole server for the release of a profile; see `offers`."""
 
     kind = "nacos"
@@ -68,22 +65,26 @@ class SecuredNacos(ServedTarget):
         """Whether there is a whole server to fetch."""
         return profile.removeprefix("nacos-") in WHOLE_RELEASES
 
-    def fresh(self) -> Self:
-        return type(self)(self.profile)
-
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         """Returns when the server knows its users. Raises TargetError."""
         await super().start(other_members, on_progress, until_loaded=until_loaded)
         await self._logged_in()
 
-    async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
+    async def node(
+        self,
+        port: int,
+        members: Sequence[str],
+        on_progress: OnProgress,
+        *,
+        offset: int | None = None,  # noqa: ARG002 - it has no peers
+        lease_ms: int | None = None,  # noqa: ARG002 - the default
+    ) -> NacosServer:
         assert members == (self.address,), "it is started alone"
         jars = await jars_of(self._release, on_progress)
-        on_progress(f"starting Nacos {self._release.version} with authentication at {self.address}")
         server = NacosServer(
             self._release,
             jars,
-            port=self._port,
+            port=port,
             members=members,
             jvm_properties=_properties(),
             on_progress=on_progress,

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import grpc.aio
 
-from distro_conformance.drivers.server import Server
 from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.recording.journal import read_state
 from distro_conformance.release import STRICT, Span
@@ -23,7 +22,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_ba
 from distro_conformance.targets.process import Description, ProcessServer
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST, ServerProcess, running
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import Node, OnProgress
 from distro_conformance.verdict import TargetError, UsageError, pair
 from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
@@ -105,7 +104,7 @@ def _reference_servers(profile: str, settings: Sequence[str], ports: Sequence[in
 class Nodes:
     """The servers, and the content that each shows to a client and to a member."""
 
-    def __init__(self, servers: Sequence[Server], profile: str) -> None:
+    def __init__(self, servers: Sequence[Node], profile: str) -> None:
         self.servers, self.profile = tuple(servers), profile
         self.addresses = tuple(server.address for server in servers)
         self._clients: dict[int, PlayedClient] = {}

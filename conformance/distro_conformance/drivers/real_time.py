@@ -1,8 +1,9 @@
-"""Real Nacos servers with a link of the kit in each direction between any two of them.
+"""Clusters in real time: the nodes of one target, with a link of the kit in each direction between any two of them.
 
-Only outgoing cluster clients use the property `nacos.server.grpc.port.offset`, so each node gets its own and finds
-its peers at the kit's forwarders, while `cluster.conf` is true and the same everywhere. HTTP and JRaft bypass the
-links. Time is real: "within" is a window. Source: docs/real-servers.md#between-real-nodes.
+Real Nacos servers, described servers and running servers differ in their target alone. Only outgoing cluster clients of
+a real server use the property `nacos.server.grpc.port.offset`, so each node gets its own and finds its peers at the
+kit's forwarders, while `cluster.conf` is true and the same everywhere. HTTP and JRaft bypass the links. Servers that
+cannot be given an offset have no links. "Within" is a window. Source: docs/real-servers.md#between-real-nodes.
 """
 
 from __future__ import annotations
@@ -11,73 +12,95 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
-from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.wired import UNDER_WAY_MS, WiredCluster
-from distro_conformance.node.player import RefusedError
+from distro_conformance.node.player import NAMESPACE, RefusedError
 from distro_conformance.recording.journal import TraceJournal
-from distro_conformance.targets.credentials import NO_CREDENTIALS
-from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.nacos import NacosServer, release_and_jars
-from distro_conformance.targets.nacos_home import LEASE_KEY
+from distro_conformance.targets.attached import AttachedNode, AttachedTarget
+from distro_conformance.targets.embedded import ReferenceNode
+from distro_conformance.targets.identity import options_for
+from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
+from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
-from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import TargetError
+from distro_conformance.targets.target import Node, OnProgress, Target
+from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import RealClock, eventually, together
 from distro_conformance.wire.forwarder import LOOPBACK, Forwarder
 from distro_conformance.wire.links import Link
-from distro_model.actions import Connect, Deregister, Register, RegisterBatch
+from distro_impl import NodeConfig, SystemClock, UnknownProfileError, profile_named
+from distro_model.actions import (
+    Action,
+    Connect,
+    Crash,
+    Deregister,
+    ListMembers,
+    Move,
+    OverHttp,
+    Pause,
+    Register,
+    RegisterBatch,
+    Restart,
+    Resume,
+)
 from distro_traces.ndjson import Recorder
 
-OFFSET_PROPERTY = "nacos.server.grpc.port.offset"
 _OFFSETS = range(3001, 20_001, 500)
 KNOWN_WITHIN_MS = 60_000
 """Each member is reported to every 4 s, the first time 5 s after the start; a busy machine takes longer to start."""
+LEASE_FIXED = ("2.0.4",)
+"""Releases on which the property of the lease was seen to have no effect (docs/real-servers.md#starting)."""
 
 
 class RealTimeCluster(WiredCluster):
-    """Servers that are processes of their own: clients give signs of life, processes can be paused."""
+    """Clients give signs of life, processes can be paused. `lease_ms` None: the default of the nodes."""
 
-    credentials = NO_CREDENTIALS
-    """Of servers that the kit has not configured."""
-    has_links = True
-    """Whether the kit can stand between the nodes."""
     _life: asyncio.Task[None] | None = None
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        recorder: Recorder | None = None,
+        on_progress: OnProgress = lambda _: None,
+        lease_ms: int | None = None,
+    ) -> None:
         super().__init__(recorder)
+        self.kind, self.target = target.spec, target
+        self.reader.headers = target.member_headers
+        self._on_progress, self._lease_ms = on_progress, lease_ms
         self._forwarders = contextlib.AsyncExitStack()
+
+    def cannot(self, action: Action) -> str | None:
+        return (self.target.fixed_list if isinstance(action, ListMembers) else None) or super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """A link in each direction between any two nodes; their base ports ascend as the names do."""
         self._name(names, spare, profile)
         ports = dict(zip(self.names, sorted(free_base_ports(len(self.names))), strict=True))
-        if self.has_links:
+        if self.target.takes_offset:
             self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(self.names, 2)}
         forwarded = {ends: link for ends, link in self.links.items() if self._is_forwarded(ends[0])}
         offsets = await forward(self._forwarders, forwarded, ports)
         for name, port in ports.items():
-            self.servers[name] = await self._server(name, port, self._listed(name, ports), offsets.get(name))
+            self.servers[name] = await self._node(name, port, self._listed(name, ports), offsets.get(name))
         await self._begin(profile)
 
     def _is_forwarded(self, name: str) -> bool:  # noqa: ARG002 - each of them, unless a subclass has others
         """Whether a node finds its peers at forwarders of the kit, at a configured offset to their ports."""
         return True
 
-    async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:
+    async def _node(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Node:  # noqa: ARG002
         """The node, not started yet."""
-        raise NotImplementedError
+        return await self.target.node(port, members, self._on_progress, offset=offset, lease_ms=self._lease_ms)
 
     async def _begin(self, profile: str) -> None:
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
-        if self.credentials.identity is not None:
-            self.reader.headers = self.credentials.headers
         await together(self._bring_up(name, until_loaded=True) for name in self._lists)
         first = self.servers[next(iter(self._lists))].address
-        self.clients.headers = await asyncio.to_thread(self.credentials.client_headers, first)
+        self.clients.headers = await asyncio.to_thread(self.target.credentials.client_headers, first)
         await self._until_all_up()
         self._life = asyncio.create_task(self.clients.stay(self._paused))
         await self._from_now_on(RealClock(self.slack))
@@ -123,33 +146,76 @@ class RealTimeCluster(WiredCluster):
         await self._forwarders.aclose()
 
 
-class NacosCluster(RealTimeCluster):
-    """`release_or_directory` as `nacos:` takes it. Raises UsageError."""
+class AttachCluster(RealTimeCluster):
+    """A running cluster that the kit did not start: the kit reads it as any member may, its clients use a namespace of
+    their own, and only they are judged. With `--allow-disruption` they use the public one, like applications."""
+
+    target: AttachedTarget
+
+    def __init__(self, target: AttachedTarget) -> None:
+        super().__init__(target)
+        self.clients.namespace = self.reader.namespace = target.limits.namespace
+        self.only_own = True
+
+    def cannot(self, action: Action) -> str | None:
+        match action:
+            case Crash() | Restart() | Move() | Pause() | Resume() | ListMembers():
+                return "the kit did not start this cluster: its nodes are neither stopped nor changed"
+            case OverHttp() if self.clients.namespace != NAMESPACE:
+                return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
+        return super().cannot(action)
+
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        addresses, headers = self.target.addresses, self.target.client_headers
+        if spare:
+            raise UsageError(f"{self.kind} runs already, and has no spare addresses: {' '.join(spare)}")
+        if len(names) != len(addresses):
+            raise UsageError(f"the scenario has the nodes {' '.join(names)}, and {self.kind} names {len(addresses)}")
+        self._name(names, spare, profile)
+        self.servers = {name: AttachedNode(each, headers) for name, each in zip(names, addresses, strict=True)}
+        await self._begin(profile)
+
+    async def _until_all_up(self) -> None:
+        """Does not wait: the state of the cluster is to be observed as found."""
+
+
+class MixedCluster(RealTimeCluster):
+    """One real server, and reference nodes of its release. Neither kind may be able to distinguish the other from its
+    own.
+
+    The real server has the first name and the lowest address, so a reference node that starts asks it first for a
+    snapshot if it asks in that order, and it has only reference nodes to ask. The real server's links are forwarders,
+    those of the reference nodes are in their channels. Raises UsageError.
+    """
 
     def __init__(
         self,
-        release_or_directory: str,
+        target: NacosTarget,
         recorder: Recorder | None = None,
         on_progress: OnProgress = lambda _: None,
         lease_ms: int | None = None,
     ) -> None:
-        super().__init__(recorder)
-        self.kind = f"nacos:{release_or_directory}"
-        self._jars, self.release = release_and_jars(release_or_directory)
-        self.profile = f"nacos-{self.release.version}"
-        self.reader.headers = self.release.member_headers
-        self._on_progress = on_progress
-        self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
+        try:
+            own = profile_named(target.profile)
+        except UnknownProfileError as error:
+            raise UsageError(str(error)) from error
+        lease_ms = lease_ms if lease_ms and target.release.version not in LEASE_FIXED else own.client_expired_ms
+        super().__init__(target, recorder, on_progress, lease_ms)
+        self.kind = f"mixed:{target.spec.partition(':')[2]}"
+        self._behaviour = replace(own, client_expired_ms=lease_ms, load_retry_delay_ms=LOAD_RETRY_MS)
+        self._nodes_clock = SystemClock()
 
-    async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:  # noqa: ARG002
-        return NacosServer(
-            self.release,
-            self._jars or await jars_of(self.release, self._on_progress),
-            port=port,
-            members=members,
-            jvm_properties={OFFSET_PROPERTY: str(offset), **self._more},
-            on_progress=self._on_progress,
+    def _is_forwarded(self, name: str) -> bool:
+        """Only the real server: it has the first name."""
+        return name == next(iter(self._lists))
+
+    async def _node(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Node:
+        if self._is_forwarded(name):
+            return await super()._node(name, port, members, offset)
+        config = NodeConfig(
+            port=port, members=tuple(members), profile=self._behaviour, options=options_for(self._behaviour)
         )
+        return ReferenceNode(config, self._nodes_clock, partial(self.link_to, name))
 
 
 async def forward(
