@@ -34,7 +34,7 @@ from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.report.document import Failure, InvariantRow, Report
 from distro_conformance.simulation.run import Simulated, SimulationOptions
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.tours import Toured
+from distro_conformance.walks.result import Toured
 from distro_interop.differential.compare import Difference
 from distro_spark.result import CheckResult
 from distro_spark.validation.validate import Validated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY, AsyncMock, Mock
 
@@ -27,11 +28,11 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
-from distro_conformance.walks.finding import MACHINE, finding_of_walks
+from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.side_by_side import Failed, SideBySide
-from distro_conformance.walks.stage import SingleNode
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
@@ -131,8 +132,8 @@ def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path:
     found = FoundFailure(scenario, str(error), 2, 2, 0.1, error)
     result = Hunt(HuntOptions(among_played=True, mutant="B18"), 2, 1, {"memory": 2}, 0.1, found)
     saved, pytest_file = tmp_path / "machine.scenario", tmp_path / "test_machine.py"
-    finding = finding_of_walks(result, "", MACHINE)
-    failure = failure_of(MACHINE, result, found, saved, pytest_file)
+    finding = finding_of(result, "")
+    failure = failure_of(result, found, saved, pytest_file)
     (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
     assert "answer: success" in section.picture
     assert 'class="bad"' in section.picture
@@ -146,7 +147,7 @@ def test_the_header_names_the_played_members() -> None:
 
 
 def test_messages_of_members_and_clients_at_one_instant_are_in_order() -> None:
-    with SingleNode(("a", "b"), "strict") as stage:
+    with Lockstep(("a", "b"), "strict", among_played=True) as stage:
         stage.perform(Connect("c1", "a"))
         stage.perform(Register("c1", "web", "10.0.0.1:80"))
         stage.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
@@ -155,7 +156,7 @@ def test_messages_of_members_and_clients_at_one_instant_are_in_order() -> None:
 
 
 def test_a_node_that_says_nothing_is_found_out_when_it_should_have() -> None:
-    with SingleNode(("a", "b"), "strict", "m-delete-retried-as-change") as stage:
+    with Lockstep(("a", "b"), "strict", "m-delete-retried-as-change", among_played=True) as stage:
         for action in parse_steps("connect c1 a", "answer b DELETE fail c1", "disconnect c1", "advance 1.1s"):
             stage.perform(action)  # type: ignore[arg-type]
         with pytest.raises(DivergedError, match="the model expects DELETE c1 to b by") as found:
@@ -185,7 +186,7 @@ def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
     done = searched(mutant="B07", shrink_seconds=60.0)
     assert done.failure is not None
     assert done.failure.steps <= done.failure.steps_until_found
-    finding = finding_of_walks(done, "", MACHINE)
+    finding = finding_of(done, "")
     assert finding.judgement is Judgement.VIOLATES
     assert (finding.node, finding.by) == ("a", "machine")
     assert finding.observed["rule"] in RULES
@@ -206,19 +207,19 @@ def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
     """For a node as `strict`: as a release it would still retry requests that a release gives up (B42)."""
     strict = tmp_path / "strict.toml"
     strict.write_text(SERVE.read_text(encoding="utf-8").replace("nacos-2.2.4", "strict"), encoding="utf-8")
-    runs = SideBySide(f"process:{strict}", seed=1, seconds=20)
-    assert runs.run() is None
+    runs = SideBySide(HuntOptions(target=f"process:{strict}", among_played=True, seed=1, seconds=20)).run()
+    assert runs.failure is None
     assert runs.steps > 24
 
 
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fails(runs: SideBySide) -> Failed:
-        runs.profile = "nacos-2.3.2"
+    async def fails(runs: SideBySide) -> Failed:
+        runs.hunt.options = replace(runs.hunt.options, profile="nacos-2.3.2")
         return Failed((Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1"), 7, 0.5)
 
-    monkeypatch.setattr(SideBySide, "run", fails)
+    monkeypatch.setattr(SideBySide, "_run", fails)
     result = searched(target="process:./serve {port}")
     assert result.options.profile == "nacos-2.3.2"
     assert result.failure is not None
@@ -232,7 +233,7 @@ def test_work_of_a_node_for_an_ended_run_does_not_end_the_search(
     monkeypatch.setattr(side_by_side, "WAIT_MAX_MS", 0)
     cluster = Mock(links={}, up=["a", "b", "c"], forget_clients=AsyncMock())
     cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
-    asyncio.run(SideBySide("embedded", seed=1, seconds=1)._rest(cluster))
+    asyncio.run(SideBySide(HuntOptions(seed=1, seconds=1))._rest(cluster))
     cluster.perform.assert_awaited_once_with(Restart("d"))
 
 

@@ -23,7 +23,7 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import hunt as walks
 from distro_conformance.walks import stage
 from distro_conformance.walks.comparable import left_out_after
-from distro_conformance.walks.finding import finding_of_hunt
+from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.result import Hunt, HuntOptions
@@ -69,9 +69,9 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
     assert recorded.header.profile == "strict"
     assert {Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CHECKPOINT} <= {event.kind for event in recorded.events}
     assert recorded.events[-1].kind is Kind.CHECKPOINT, "that the clients leave is not of this run"
-    finding = finding_of_hunt(result)
+    finding = finding_of(result)
     scenario, test = save_failure(found, tmp_path, "x")
-    failure = failure_of(finding.about, result, found, scenario, test)
+    failure = failure_of(result, found, scenario, test)
     assert failure.replay == f"distrocheck replay {scenario} --target silent", "there it failed, and nowhere else"
     assert 'target="silent"' in test.read_text()
     (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
@@ -121,7 +121,7 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     result = hunt(options, check=checker())
     assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
     assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
-    assert finding_of_hunt(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
+    assert finding_of(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
     assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "the recordings of findings are kept"
 
 
@@ -246,7 +246,7 @@ def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monke
     assert result.failure is None
     assert (result.runs, result.runs_open, result.verdict) == (1, 1, Verdict.INCONCLUSIVE)
     assert "in 1 runs the machine took too much of the time" in lost_runs(result)
-    assert finding_of_hunt(result).judgement is Judgement.NOT_JUDGED
+    assert finding_of(result).judgement is Judgement.NOT_JUDGED
 
 
 def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch:
     monkeypatch.setattr(LockstepMachine, "begin", None)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     assert (result.runs, result.verdict) == (1, Verdict.INCONCLUSIVE)
-    assert finding_of_hunt(result).judgement is Judgement.NOT_JUDGED
+    assert finding_of(result).judgement is Judgement.NOT_JUDGED
 
 
 def test_there_is_nothing_to_walk_on_without_nodes() -> None:

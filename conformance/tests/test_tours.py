@@ -12,8 +12,9 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import save_failure
+from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.stage import Lockstep
-from distro_conformance.walks.tours import TOURS, TourOptions, tour
+from distro_conformance.walks.tours import TOURS, tour
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds
@@ -45,12 +46,13 @@ ENOUGH_S = 600
 
 
 def test_healthy_nodes_follow_the_model_through_every_transition_that_has_times() -> None:
-    report = tour(TourOptions(bounds=CALM, seconds=ENOUGH_S))
-    (calm,) = report.tours
+    report = tour(HuntOptions(seconds=ENOUGH_S), bounds=CALM)
     assert report.verdict is Verdict.CONFORMS, report.failure
+    assert report.tours is not None
+    (calm,) = report.tours.graphs
     assert (calm.edges, calm.covered) == (68, 55)
-    assert report.walks + report.left_out == calm.walks_planned
-    assert sum(report.cut_short.values()) == calm.walks_planned - report.whole
+    assert report.tours.walks + report.tours.left_out == calm.walks_planned
+    assert sum(report.tours.cut_short.values()) == calm.walks_planned - report.tours.whole
 
 
 @pytest.mark.parametrize(
@@ -58,17 +60,18 @@ def test_healthy_nodes_follow_the_model_through_every_transition_that_has_times(
     [*(pytest.param(each, marks=pytest.mark.slow) for each in ("nacos-2.0.4", "nacos-2.2.4")), "strict"],
 )
 def test_every_profile_has_tours_with_faults_and_with_a_crash(profile: str) -> None:
-    report = tour(TourOptions(profile=profile, walks_max=12, seconds=ENOUGH_S))
+    report = tour(HuntOptions(profile=profile, runs_max=12, seconds=ENOUGH_S))
     assert report.verdict is Verdict.CONFORMS, report.failure
-    assert report.walks == 12
-    assert [each.name for each in report.tours] == list(TOURS)
-    assert report.covered > 90
-    assert report.steps > report.walks
+    assert report.tours is not None
+    assert report.runs == report.tours.walks == 12
+    assert [each.name for each in report.tours.graphs] == list(TOURS)
+    assert report.tours.covered > 90
+    assert report.steps > report.runs
 
 
 @pytest.mark.parametrize("mutant", ["B02", "B07"])
 def test_a_broken_node_is_found_by_the_tours_alone(mutant: str, tmp_path: Path) -> None:
-    report = tour(TourOptions(mutant=mutant, seconds=ENOUGH_S))
+    report = tour(HuntOptions(mutant=mutant, seconds=ENOUGH_S))
     assert report.verdict is Verdict.VIOLATES
     assert report.failure is not None
     assert report.failure.steps_until_found == report.steps
@@ -92,10 +95,11 @@ def test_a_transition_counts_when_it_was_done_and_was_right(
         perform(self, action)
 
     monkeypatch.setattr(Lockstep, "perform", refusing)
-    report = tour(TourOptions(bounds=CALM, seconds=ENOUGH_S))
+    report = tour(HuntOptions(seconds=ENOUGH_S), bounds=CALM)
     assert report.failure is not None
     assert report.failure.message.endswith("refused")
-    assert report.covered == covered
+    assert report.tours is not None
+    assert report.tours.covered == covered
 
 
 def test_findings_of_the_tours_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,16 +49,15 @@ from distro_conformance.targets.credentials import Credentials, credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
-from distro_conformance.walks.finding import finding_of_walks
+from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import STEPS_PER_RUN, Hunt, HuntOptions
+from distro_conformance.walks.result import STEPS_PER_RUN, Hunt, HuntOptions, Tours
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
 if TYPE_CHECKING:
     from distro_conformance.report import Failure
-    from distro_conformance.walks.tours import TourReport
 
 
 @test.command()
@@ -175,9 +174,13 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
-        result = hunt_on(jobs, options, on_progress, checker() if options.record_into else None)
-    text = f", seed {options.seed}{_covered(result)}"
-    _print(result, options.name, text, result.runs, result.options.seed, out, html, verb=verb, json=json)
+        if options.tours:
+            from distro_conformance.walks.tours import tour
+
+            result = tour(options, on_progress)
+        else:
+            result = hunt_on(jobs, options, on_progress, checker() if options.record_into else None)
+    _print(result, verb, out, html, json=json)
 
 
 @test.command()
@@ -222,31 +225,22 @@ def cluster(
     _look_at(target, profile, mutant, credentials)
     processes = chosen_jobs(jobs, seed) if target == "embedded" else 1
     seed = chosen_seed(seed)
-    if not tours:
-        options = HuntOptions(
-            target=target,
-            database=database,
-            profile=profile,
-            mutant=mutant,
-            seconds=seconds,
-            seed=seed,
-            runs_max=examples,
-            steps_per_run=steps,
-            transport=transport,
-            http=http,
-            credentials=credentials,
-            record_into=None if target == "embedded" else out / "failures",
-        )
-        _search(options, "test cluster", out, html, json=json, jobs=processes)
-    from distro_conformance.walks.tours import TourOptions, tour
-
-    say_aside(f"seed {seed}")
-    touring = TourOptions(profile=profile, mutant=mutant, seconds=seconds, walks_max=examples, transport=transport)
-    with progress() as on_progress:
-        on_progress.expect(seconds)
-        report = tour(touring, on_progress)
-    text, graphs = _tours_text(report), _tours_document(report)
-    _print(report, "tours", text, report.walks, seed, out, None, json=json, tours=graphs)
+    options = HuntOptions(
+        target=target,
+        database=database,
+        profile=profile,
+        mutant=mutant,
+        seconds=seconds,
+        seed=seed,
+        runs_max=examples,
+        steps_per_run=steps,
+        transport=transport,
+        http=http,
+        credentials=credentials,
+        record_into=None if target == "embedded" else out / "failures",
+        tours=tours,
+    )
+    _search(options, "test cluster", out, html, json=json, jobs=processes)
 
 
 def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials) -> None:
@@ -259,59 +253,47 @@ def _look_at(target: str, profile: str, mutant: str | None, credentials: Credent
     with_mutant(node_profile_named(profile), mutant)
 
 
-def _print(
-    result: Hunt | TourReport,
-    name: str,
-    text: str,
-    runs: int,
-    seed: int,
-    out: Path,
-    html: Path | None,
-    *,
-    verb: str = "test cluster",
-    json: bool,
-    **more: Any,
-) -> NoReturn:
-    """Prints the result of a search. `text` and `more`: additional results of this kind of search, for people and
-    scripts."""
+def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
+    """Prints the result of a search."""
     from distro_conformance.report.walks import failure_of, report_of_hunt
 
-    options, about = result.options, name.upper()
-    target = options.target if isinstance(options, HuntOptions) else "embedded"
+    options = result.options
     failure: dict[str, Any] | None = None
     shown: Failure | None = None
     if found := result.failure:
-        scenario, pytest = save_failure(found, out / "failures", f"{name}-{options.mutant or options.profile}-{seed}")
+        name = f"{options.name}-{options.mutant or options.profile}-{options.seed}"
+        scenario, pytest = save_failure(found, out / "failures", name)
         failure = fields_of(
             found,
             *("scenario", "error", "is_flaky", "recording", "target"),
-            requirement=about,
+            requirement=options.name.upper(),
             seconds_until_found=round(found.seconds_until_found, 3),
             replay=str(scenario),
             pytest=str(pytest),
         )
-        shown = failure_of(about, result, found, scenario, pytest)
-    finding = finding_of_walks(result, shown.replay if shown else "", about, mutant=options.mutant)
-    if html and isinstance(result, Hunt):
+        shown = failure_of(result, found, scenario, pytest)
+    finding = finding_of(result, shown.replay if shown else "")
+    if html:
         from distro_conformance.report import write_page
 
         write_page(report_of_hunt(result, finding, shown), html)
-    checked = result.checked if isinstance(result, Hunt) else []
-    known = f", {result.runs_known} of which end as known" if isinstance(result, Hunt) and result.runs_known else ""
-    counts = f"{result.steps} steps in {runs} runs{known}"
+    known = f", {result.runs_known} of which end as known" if result.runs_known else ""
+    counts = f"{result.steps} steps in {result.runs} runs{known}"
     if json:
-        figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage")}
-        figures |= {"headline": f"{target}: {counts}", "mutant": options.mutant, "runs": runs, "seed": seed}
-        figures |= {"not_judged": result.not_judged} if isinstance(result, Hunt) else {}
-        judged = Judged(target, options.profile, (finding, *checked), result.seconds, figures)
-        print_judged(verb, judged, requirements=[], failure=failure, **more)
+        figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage", "not_judged")}
+        figures |= {"headline": f"{options.target}: {counts}", "mutant": options.mutant}
+        figures |= {"runs": result.runs, "seed": options.seed}
+        figures |= {"tours": _tours_document(result.tours)} if result.tours else {}
+        judged = Judged(options.target, options.profile, (finding, *result.checked), result.seconds, figures)
+        print_judged(verb, judged, requirements=[], failure=failure)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        lines = list(lines_of(checked))
+        lines = list(lines_of(result.checked))
         if found and failure and shown:
             say(found.scenario.render())
             ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
             lines.append(ResultLine(result.verdict, found.message, ways))
+        text = _tours_text(result.tours) if result.tours else f", seed {options.seed}{_covered(result)}"
         summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
     raise typer.Exit(result.verdict.exit_code)
 
@@ -322,15 +304,14 @@ def _covered(hunt: Hunt) -> str:
     return lost_runs(hunt) + (f"\n    met: {', '.join(met)}" if met else "")
 
 
-def _tours_document(report: TourReport) -> dict[str, Any]:
-    counts = {name: getattr(report, name) for name in ("edges", "covered", "walks", "whole", "left_out")}
-    graphs = [fields_of(each, bounds=str(each.bounds)) for each in report.tours]
-    return {**counts, "cut_short": dict(report.cut_short), "graphs": graphs}
+def _tours_document(tours: Tours) -> dict[str, Any]:
+    graphs = [fields_of(each, bounds=str(each.bounds)) for each in tours.graphs]
+    return {**fields_of(tours, "graphs"), "edges": tours.edges, "covered": tours.covered, "graphs": graphs}
 
 
-def _tours_text(report: TourReport) -> str:
-    lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in report.tours]
-    if report.cut_short:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in report.cut_short.items())
+def _tours_text(tours: Tours) -> str:
+    lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in tours.graphs]
+    if tours.cut_short:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in tours.cut_short.items())
         lines.append(f"walks that a clock does not follow to their end, by what it does not do next: {kinds}")
     return "".join(f"\n    {line}" for line in lines)

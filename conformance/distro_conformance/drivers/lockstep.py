@@ -98,11 +98,14 @@ class LockstepCluster(EmbeddedCluster):
     def is_loaded(self) -> bool:
         return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
 
-    def is_armed(self, fault: Fault) -> bool:
-        """Whether a fault is already armed for the same requests."""
-        meant = (fault.operation, fault.client)
-        wires = [state.wire(fault.source, fault.target) for state in self._possible.states]
-        return any((each.operation, each.client) == meant for wire in wires for each in wire.faults)
+    def unsuited(self, action: Action) -> str | None:
+        """Why a walk leaves the action out, or None: a fault is already armed for the same requests, for instance."""
+        if isinstance(action, Fault):
+            meant = (action.operation, action.client)
+            wires = [state.wire(action.source, action.target) for state in self._possible.states]
+            if any((each.operation, each.client) == meant for wire in wires for each in wire.faults):
+                return "armed already"
+        return self.cannot(action)
 
     async def perform(self, action: Action) -> None:
         """Perform the action on both sides and compare. Raises DivergedError, also when a node breaks or refuses what

@@ -253,9 +253,8 @@ class PeersCluster(WiredCluster):
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
 
-    @property
-    def is_at_rest(self) -> bool:
-        return True
+    unsuited = forbidden
+    is_at_rest = is_loaded = True
 
     async def _advance(self, ms: int) -> Lists | None:
         """The lists that follow from what the node held one push delay before the end; None if `ms` is shorter."""

@@ -23,7 +23,7 @@ from distro_conformance.report.walks import failure_of
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario_path
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
-from distro_conformance.walks.finding import LOCKSTEP, finding_of_hunt
+from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
@@ -141,12 +141,12 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model differ"
-        failures = (failure_of(LOCKSTEP, result, result.failure, scenario, pytest),)
+        failures = (failure_of(result, result.failure, scenario, pytest),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {"runs_with_http": result.runs_with_http, "runs_lost": result.runs_lost}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
-    return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)
+    return StageResult(stage, (finding_of(result),), failures, coverage=result.coverage)
 
 
 def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from distro_conformance.diagrams.transitions import sequence_of_actions
 from distro_conformance.findings.finding import Finding, headline
@@ -19,26 +18,24 @@ from distro_conformance.walks.result import FoundFailure, Hunt
 from distro_model.actions import Action
 from distro_traces import ndjson
 
-if TYPE_CHECKING:
-    from distro_conformance.walks.tours import TourReport
 
-
-def failure_of(about: str, walks: Hunt | TourReport, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
+def failure_of(hunt: Hunt, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
     """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
     recording that was made then; where there is none, of what was done."""
-    is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere
+    options = hunt.options
+    is_recorded = not (options.is_elsewhere or options.tours)
     actions = [step for step in found.scenario.steps if isinstance(step, Action)]
     shrunk = (
         f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking"
     )
     return Failure(
-        about,
+        options.name.upper(),
         "The nodes left the model",
         found.scenario.render(),
         found.replayed_by(scenario),
         shlex.join(["python", "-m", "pytest", str(pytest)]),
         recorded(found.scenario, scenario) if is_recorded else str(found.recording or ""),
-        "" if isinstance(walks, Hunt) and walks.options.is_elsewhere else shrunk,
+        "" if options.is_elsewhere else shrunk,
         sequence_of_actions(found.scenario.nodes, actions),
     )
 

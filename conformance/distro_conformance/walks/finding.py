@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
@@ -14,47 +13,37 @@ from distro_model.outside import Unexplained
 from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
 
-if TYPE_CHECKING:
-    from distro_conformance.walks.tours import TourReport
-
-LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
 _LOCKSTEP_TEXT = "After every action the nodes hold and send what the model allows."
 _AGREE_TEXT = "At the end of each run, when its faults are healed, all nodes come to hold the same."
 _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
 
 
-def finding_of_hunt(hunt: Hunt) -> Finding:
+def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
+    """`again`: the command that judges it again, if it is not the same search."""
     options = hunt.options
-    again = command("test cluster", "--seed", options.seed, profile=options.profile, mutant=options.mutant)
-    return finding_of_walks(hunt, again, mutant=options.mutant)
-
-
-def finding_of_walks(
-    walks: Hunt | TourReport, again: str, about: str = LOCKSTEP, *, mutant: str | None = None
-) -> Finding:
-    is_elsewhere = isinstance(walks, Hunt) and walks.options.is_elsewhere
+    seeded = command("test cluster", "--seed", options.seed, profile=options.profile, mutant=options.mutant)
     finding = Finding(
-        about=about,
-        by="machine" if about == MACHINE else "lockstep",
+        about=options.name.upper(),
+        by="machine" if options.among_played else "lockstep",
         judgement=Judgement.CONFORMS,
-        text=_MACHINE_TEXT if about == MACHINE else _AGREE_TEXT if is_elsewhere else _LOCKSTEP_TEXT,
-        message=f"{walks.steps} steps",
-        link=link_of(mutant),
-        again=again,
-        seconds=walks.seconds,
-        details={"steps": walks.steps},
+        text=_MACHINE_TEXT if options.among_played else _AGREE_TEXT if options.is_elsewhere else _LOCKSTEP_TEXT,
+        message=f"{hunt.steps} steps",
+        link=link_of(options.mutant),
+        again=seeded if again is None else again,
+        seconds=hunt.seconds,
+        details={"steps": hunt.steps},
     )
-    if walks.failure is not None:
-        return _failed(finding, walks.failure, walks.verdict)
-    if isinstance(walks, Hunt) and walks.runs_known:
-        bugs = sorted({each.known for each in walks.checked if each.known})
-        message = f"known, {', '.join(bugs)}: in {walks.runs_known} of {walks.runs} runs the nodes do not come to agree"
+    if hunt.failure is not None:
+        return _failed(finding, hunt.failure, hunt.verdict)
+    if hunt.runs_known:
+        bugs = sorted({each.known for each in hunt.checked if each.known})
+        message = f"known, {', '.join(bugs)}: in {hunt.runs_known} of {hunt.runs} runs the nodes do not come to agree"
         return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=link_of(bugs[0]), message=message)
-    if walks.verdict is Verdict.CONFORMS:
+    if hunt.verdict is Verdict.CONFORMS:
         return finding
-    why = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"
-    if isinstance(walks, Hunt) and walks.runs_open:
-        why = f"in {walks.runs_open} of {walks.runs} runs this machine took too much of the time"
+    why = f"nothing was asked of the nodes in {hunt.steps} steps: give it more time (--seconds)"
+    if hunt.runs_open:
+        why = f"in {hunt.runs_open} of {hunt.runs} runs this machine took too much of the time"
     return replace(finding, judgement=Judgement.NOT_JUDGED, message=why)
 
 

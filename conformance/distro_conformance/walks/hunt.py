@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -33,12 +32,11 @@ from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.stage import Lockstep, RealTime, SingleNode, Stage, expected_after
-from distro_conformance.walks.tally import ACTIONS, Check, Tally
+from distro_conformance.walks.stage import Lockstep, RealTime, Stage, expected_after
+from distro_conformance.walks.tally import ACTIONS, Check, Tally, beside_nodes
 from distro_conformance.walks.walk import Walk, draw
-from distro_conformance.wire.transports import steps_over, wire_of
+from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action
-from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED
 
@@ -68,7 +66,7 @@ def hunt(
     """
     began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
-        return _in_real_time(options, began_s, on_progress)
+        return SideBySide(options, on_progress).run()
     if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
@@ -90,18 +88,22 @@ def hunt(
         if real_time is not None and tally.is_spoilt:
             real_time.stop()
             real_time, tally.is_spoilt = start_real_time(), False
-        if options.among_played:
-            return SingleNode(
-                options.nodes, options.profile, options.mutant, tally.wire, tally.watch, serves_http=tally.http
-            )
-        recorder = _recorder(options, result.runs) if real_time is None or real_time.is_recorded else None
+        is_recorded = not options.among_played and (real_time is None or real_time.is_recorded)
+        recorder = _recorder(options, result.runs) if is_recorded else None
         if real_time is not None:
             if recorder is not None:
                 real_time.record_anew(recorder)
                 tally.recording = recorder.path
             return real_time
         return Lockstep(
-            NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
+            options.nodes,
+            options.profile,
+            options.mutant,
+            tally.wire,
+            recorder,
+            tally.watch,
+            serves_http=tally.http,
+            among_played=options.among_played,
         )
 
     try:
@@ -116,7 +118,7 @@ def hunt(
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
     result.seconds = time.monotonic() - began_s
     actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
-    beside = {} if options.is_elsewhere else of_walks(tally.taken)
+    beside = {} if options.is_elsewhere else beside_nodes(tally.taken)
     result.coverage = {**actions, **beside}
     return result
 
@@ -143,49 +145,6 @@ def _only_new_garbage() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
-    """The counts of the model that ran beside the nodes, under the names of a report."""
-    return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
-
-
-def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
-    """One round of runs side by side. For a failing run its own actions are kept, and not shrunk."""
-    taken = Taken()
-    runs = SideBySide(
-        options.target,
-        options.seed,
-        options.seconds,
-        on_progress,
-        lambda profile: counting(profile, taken),
-        credentials=options.credentials,
-    )
-    found = runs.run()
-    options = replace(options, profile=runs.profile)
-    failure = None
-    if found is not None:
-        flaky = f"flaky, {found.rate}: " if found.is_flaky else ""
-        message = f"{flaky}{found.error}"
-        comment = f"Found by the machine on {options.target}, seed {options.seed}; {found.rate}: {found.error}"
-        steps = [*found.actions, ExpectModel()]
-        scenario = build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:])
-        smallest, first = (scenario, message, len(found.actions)), (found.steps, found.seconds)
-        failure = FoundFailure(*smallest, *first, found.error, found.is_flaky, target=options.target)
-    seconds = time.monotonic() - began_s
-    over = steps_over({"grpc": runs.steps})
-    return Hunt(
-        options,
-        runs.steps,
-        runs.runs,
-        over,
-        seconds,
-        failure,
-        clients_lost=runs.undecided,
-        node_late=runs.late,
-        views_in_parts=runs.in_parts,
-        coverage=of_walks(taken),
-    )
 
 
 def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
@@ -263,9 +222,8 @@ def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
         smallest = (scenario, str(error), len(actions))
         return FoundFailure(*smallest, *tally.first_failure, recording=tally.recording, target=options.target)
     run = Run(options.nodes, tuple(actions))
-    stage = partial(SingleNode if options.among_played else Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(
-        options.profile, options.mutant, tally.wire, tally.tried, stage, model_first=not options.among_played
+        options.profile, options.mutant, tally.wire, tally.tried, tally.http, among_played=options.among_played
     )
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
     if small is not None and on_nodes.error is not None:

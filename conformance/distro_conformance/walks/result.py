@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS
 from distro_conformance.walks.client_rules import NODES
 from distro_conformance.wire.transports import Carrier, steps_over
+from distro_model.bounded.bounds import Bounds
 
 STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
@@ -48,6 +50,8 @@ class HuntOptions:
     """None: most rounds of runs in memory, some over gRPC."""
     among_played: bool = False
     """One node among played members, instead of nodes only."""
+    tours: bool = False
+    """Every transition of small clusters, instead of random walks."""
     http: bool | None = None
     """Clients of the HTTP API beside those that connect; None: in some rounds of runs. For embedded nodes only: one
     real node among played members always has some."""
@@ -68,7 +72,7 @@ class HuntOptions:
 
     @property
     def name(self) -> str:
-        return "machine" if self.among_played else "lockstep"
+        return "tours" if self.tours else "machine" if self.among_played else "lockstep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,41 @@ class FoundFailure:
         """The command that replays it on the target where it failed."""
         where = () if self.target == "embedded" else ("--target", self.target)
         return command("replay", scenario, *where)
+
+
+@dataclass(frozen=True, slots=True)
+class Toured:
+    """One state graph. `covered`: the transitions that were done on nodes, and compared."""
+
+    name: str
+    bounds: Bounds
+    states: int
+    edges: int
+    covered: int
+    walks_planned: int
+
+
+@dataclass(slots=True)
+class Tours:
+    """The walks of all graphs: `walks` were begun on nodes, and `whole` of them done to their end.
+
+    `cut_short`: by kind of the first transition that a clock could not follow, the number of walks that ended there.
+    `left_out`: walks whose timed part was done before.
+    """
+
+    graphs: tuple[Toured, ...] = ()
+    walks: int = 0
+    whole: int = 0
+    left_out: int = 0
+    cut_short: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def edges(self) -> int:
+        return sum(each.edges for each in self.graphs)
+
+    @property
+    def covered(self) -> int:
+        return sum(each.covered for each in self.graphs)
 
 
 @dataclass(slots=True)
@@ -129,6 +168,7 @@ class Hunt:
     """Runs in real time whose nodes did not come to agree, with listed defects as the only reason."""
     checked: list[Finding] = field(default_factory=list)
     """Findings of the invariants about these runs, and about the run that ended the search."""
+    tours: Tours | None = None
 
     @property
     def not_judged(self) -> Mapping[str, int]:

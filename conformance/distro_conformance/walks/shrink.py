@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.walks.stage import Lockstep, SingleNode
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
 from distro_model.clock.cluster import observe, prologue, start
@@ -48,17 +48,24 @@ class OnNodes:
     mutant: str | None
     wire: Wire
     on_run: Callable[[Run], None] = lambda _: None
-    stage: Callable[..., Lockstep | SingleNode] = Lockstep
-    """Made of nodes, profile, mutant and wire."""
-    model_first: bool = True
-    """Whether such a run can be tried first on the model with the mutant, beside the model without it."""
+    serves_http: bool = False
+    among_played: bool = False
+    """The first node is under test. Other runs are tried first on the model with the mutant, beside the model without
+    it."""
     error: DivergedError | None = None
 
     def __call__(self, run: Run) -> Run | None:
         done: list[Action] = []
         self.on_run(run)
         try:
-            with self.stage(run.nodes, self.profile, self.mutant, wire=self.wire) as stage:
+            with Lockstep(
+                run.nodes,
+                self.profile,
+                self.mutant,
+                self.wire,
+                serves_http=self.serves_http,
+                among_played=self.among_played,
+            ) as stage:
                 for action in run.actions:
                     if not stage.forbidden(action):
                         done.append(action)
@@ -129,7 +136,7 @@ def _in_memory(run: Run, on_nodes: OnNodes) -> Run | None:
 
 
 def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None:
-    if on_nodes.mutant is None or not on_nodes.model_first:
+    if on_nodes.mutant is None or on_nodes.among_played:
         return None
     try:
         on_model = OnModel(on_nodes.profile, on_nodes.mutant)

@@ -13,22 +13,27 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Any, cast
 
-from distro_conformance.drivers.lockstep import DivergedError, Watch
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.event_loop import event_loop
-from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.text import build
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
-from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
+from distro_conformance.walks.among_machine import PEERS, AmongMachine
 from distro_conformance.walks.http_among_machine import HttpAmongMachine
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
+from distro_conformance.walks.tally import beside_nodes
 from distro_conformance.walks.walk import Walk, draw
+from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
 from distro_model.rules.owners import is_ip_client, place
+from distro_model.rules.watching import Taken, counting
 
 STEPS = 60
 RUNS: Mapping[type[Walk], int] = {AmongMachine: 16, HttpAmongMachine: 8}
@@ -74,57 +79,59 @@ class Failed:
     attempts: int = 1
     again: tuple[str, ...] = ()
 
-    @property
-    def failures(self) -> int:
-        return 1 + len(self.again)
+    def found(self, options: HuntOptions) -> FoundFailure:
+        """Its own actions are kept, and not shrunk."""
+        failures = 1 + len(self.again)
+        rate = f"it failed {failures} of {self.attempts} times"
+        rate += f", then as {' and '.join(f'({each})' for each in self.again)}" if self.again else ""
+        is_flaky = failures < self.attempts
+        comment = f"Found by the machine on {options.target}, seed {options.seed}; {rate}: {self.error}"
+        steps = [*self.actions, ExpectModel()]
+        return FoundFailure(
+            build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:]),
+            f"flaky, {rate}: {self.error}" if is_flaky else str(self.error),
+            len(self.actions),
+            self.steps,
+            self.seconds,
+            self.error,
+            is_flaky,
+            target=options.target,
+        )
 
-    @property
-    def rate(self) -> str:
-        times = f"it failed {self.failures} of {self.attempts} times"
-        return f"{times}, then as {' and '.join(f'({each})' for each in self.again)}" if self.again else times
 
-    @property
-    def is_flaky(self) -> bool:
-        return self.failures < self.attempts
-
-
-@dataclass
 class SideBySide:
-    """`seconds` count from when the node serves. Raises UsageError, TargetError."""
+    """One round of runs. `options.seconds` count from when the node serves. Raises UsageError, TargetError."""
 
-    target: str
-    seed: int
-    seconds: float
-    on_progress: Callable[[str], None] = lambda _: None
-    watch: Watch = lambda profile: profile
-    credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
-    profile: str = ""
-    """Of the node, once it has started."""
-    steps: int = 0
-    runs: int = 0
-    undecided: int = 0
-    in_parts: int = 0
-    late: int = 0
-    missed: int = 0
-    _done: dict[int, list[Action]] = field(default_factory=dict)
+    def __init__(self, options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> None:
+        self.hunt = Hunt(options)
+        self.on_progress = on_progress
+        self.missed = 0
+        self._taken = Taken()
+        self._done: dict[int, list[Action]] = {}
 
-    def run(self) -> Failed | None:
-        return event_loop().run_until_complete(self._run())
+    def run(self) -> Hunt:
+        began_s, hunt = time.monotonic(), self.hunt
+        failed = event_loop().run_until_complete(self._run())
+        hunt.failure = None if failed is None else failed.found(hunt.options)
+        hunt.steps_over, hunt.coverage = steps_over({"grpc": hunt.steps}), beside_nodes(self._taken)
+        hunt.seconds = time.monotonic() - began_s
+        return hunt
 
     async def _run(self) -> Failed | None:
-        node = resolve_target(self.target, credentials=self.credentials)
-        self.profile = node.profile
-        cluster = PeersCluster(node, on_progress=self.on_progress, watch=self.watch)
+        options = self.hunt.options
+        node = resolve_target(options.target, credentials=options.credentials)
+        self.hunt.options = replace(options, profile=node.profile)
+        cluster = PeersCluster(node, on_progress=self.on_progress, watch=lambda profile: counting(profile, self._taken))
         try:
-            await cluster.start((NODE, *PEERS), node.profile)
+            await cluster.start(options.nodes, node.profile)
             return await self._search(cluster)
         finally:
             await cluster.stop()
 
     async def _search(self, cluster: PeersCluster) -> Failed | None:
         began_s = time.monotonic()
-        until_s = began_s + self.seconds
-        lanes = [asyncio.create_task(self._lane(cluster, run, until_s)) for run in drawn(self.seed)]
+        until_s = began_s + self.hunt.options.seconds
+        lanes = [asyncio.create_task(self._lane(cluster, run, until_s)) for run in drawn(self.hunt.options.seed)]
         failed: tuple[tuple[Action, ...], DivergedError] | None = None
         for ended in asyncio.as_completed(lanes):
             failed = await ended
@@ -134,18 +141,19 @@ class SideBySide:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
         outside = cluster.oracle.outside
-        self.undecided, self.in_parts, self.late = outside.undecided, outside.in_parts, outside.late
+        self.hunt.clients_lost, self.hunt.node_late = outside.undecided, outside.late
+        self.hunt.views_in_parts = outside.in_parts
         if failed is None:
             return None
-        found = Failed(*failed, self.steps, time.monotonic() - began_s)
+        found = Failed(*failed, self.hunt.steps, time.monotonic() - began_s)
         return await self._again(cluster, found, until_s)
 
     async def _lane(
         self, cluster: PeersCluster, run: Sequence[Action], until_s: float
     ) -> tuple[tuple[Action, ...], DivergedError] | None:
         """Skip actions that are not possible in the state that the other runs have led to."""
-        self.runs += 1
-        number = self.runs
+        self.hunt.runs += 1
+        number = self.hunt.runs
         done = self._done[number] = []
         for action in run:
             if time.monotonic() > until_s:
@@ -154,8 +162,8 @@ class SideBySide:
             if cluster.forbidden(named) is not None:
                 continue
             done.append(action)
-            self.steps += 1
-            self.on_progress(f"machine: {number} runs side by side, {self.steps} steps")
+            self.hunt.steps += 1
+            self.on_progress(f"machine: {number} runs side by side, {self.hunt.steps} steps")
             try:
                 await cluster.perform(named)
             except DivergedError as error:
@@ -169,7 +177,7 @@ class SideBySide:
 
     async def _again(self, cluster: PeersCluster, found: Failed, until_s: float) -> Failed:
         """Repeat the run by itself, on the same node, within twice the time."""
-        until_s += self.seconds
+        until_s += self.hunt.options.seconds
         for _ in range(AGAIN):
             if time.monotonic() > until_s:
                 break

@@ -1,7 +1,7 @@
 """The cluster that a walk runs on, with a synchronous interface for Hypothesis: the event loop is here.
 
-There are three kinds of run, one class each: nodes beside the model, one node among played members, and any cluster in
-real time, whose nodes must agree at the end.
+There are two kinds of run, one class each: nodes beside the model, and any cluster in real time, whose nodes must agree
+at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from distro_model.actions import (
     Advance,
     AnswerAgain,
     FallSilent,
-    Fault,
     ListMembers,
 )
 from distro_traces.ndjson import Recorder
@@ -113,7 +112,8 @@ class _OnCluster(Stage):
 
 
 class Lockstep(_OnCluster):
-    """A run of embedded nodes beside the model. `recorder` records the run, and is closed with it."""
+    """A run of embedded nodes beside the model: of several nodes, or of the first among played members. `recorder`
+    records a run of several nodes, and is closed with it."""
 
     def __init__(
         self,
@@ -125,8 +125,13 @@ class Lockstep(_OnCluster):
         watch: Watch = lambda profile: profile,
         *,
         serves_http: bool = False,
+        among_played: bool = False,
     ) -> None:
-        self.cluster = LockstepCluster(mutant, recorder, wire, watch, serves_http=serves_http)
+        self.cluster: LockstepCluster | PeersCluster
+        if among_played:
+            self.cluster = PeersCluster(mutant=mutant, wire=wire, watch=watch, serves_http=serves_http)
+        else:
+            self.cluster = LockstepCluster(mutant, recorder, wire, watch, serves_http=serves_http)
         self._needs_checkpoint = recorder is not None
         super().__init__(self.cluster, nodes, profile)
 
@@ -143,8 +148,7 @@ class Lockstep(_OnCluster):
 
     def suited(self, action: Action) -> Action | None:
         """None for a fault that is already pending: many pending faults would outlast every calm period."""
-        is_armed = isinstance(action, Fault) and self.cluster.is_armed(action)
-        return None if is_armed or self.cluster.cannot(action) else action
+        return None if self.cluster.unsuited(action) else action
 
     def checkpoint(self) -> None:
         super().checkpoint()
@@ -152,30 +156,10 @@ class Lockstep(_OnCluster):
 
     def close(self) -> None:
         """Also end the recording of a run in which nodes and model diverge, so that it can be judged."""
-        if self._needs_checkpoint:
+        if self._needs_checkpoint and isinstance(self.cluster, LockstepCluster):
             with contextlib.suppress(KitError, WorkFailedError):  # a broken node may stay broken
                 event_loop().run_until_complete(self.cluster.rest())
         super().close()
-
-
-class SingleNode(_OnCluster):
-    """A run of one embedded node among played members. There is no recording, and every step is checked."""
-
-    def __init__(
-        self,
-        nodes: Sequence[str],
-        profile: str,
-        mutant: str | None = None,
-        wire: Wire = IN_MEMORY,
-        watch: Watch = lambda profile: profile,
-        *,
-        serves_http: bool = False,
-    ) -> None:
-        self.cluster = PeersCluster(mutant=mutant, wire=wire, watch=watch, serves_http=serves_http)
-        super().__init__(self.cluster, nodes, profile)
-
-    def forbidden(self, action: Action) -> str | None:
-        return self.cluster.forbidden(action)
 
 
 class RealTime(_OnCluster):

@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -42,6 +42,11 @@ def kind_of(action: type) -> str:
 
 ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
 """The actions of walks of three nodes: all that the model has too, without those of played members."""
+
+
+def beside_nodes(taken: Taken) -> Mapping[str, Mapping[str, int]]:
+    """The counts of the model that ran beside the nodes, under the names of a report."""
+    return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
 
 
 @dataclass

@@ -12,16 +12,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
-from distro_conformance.verdict import Verdict
-from distro_conformance.walks.result import FoundFailure
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, Toured, Tours
 from distro_conformance.walks.stage import Lockstep
-from distro_conformance.wire.transports import Carrier, steps_over, wire_of
+from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -46,75 +45,17 @@ CALM_MS = 6_000
 """A verify round after each walk, in which a wrong copy is detected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TourOptions:
-    """What is driven and for how long; `bounds` by name: the walks of all of them share the time."""
-
-    profile: str = "strict"
-    mutant: str | None = None
-    seconds: float = 20.0
-    walks_max: int | None = None
-    bounds: Mapping[str, Bounds] = field(default_factory=lambda: TOURS)
-    transport: Carrier | None = None
-    """None: most walks in memory, some over gRPC."""
-
-
-@dataclass(frozen=True, slots=True)
-class Toured:
-    """One state graph. `covered`: the transitions that were done on nodes, and compared."""
-
-    name: str
-    bounds: Bounds
-    states: int
-    edges: int
-    covered: int
-    walks_planned: int
-
-
-@dataclass(slots=True)
-class TourReport:
-    """The result, counted during the tour. `steps` counts actions on the nodes, `walks` the walks begun there, `whole`
-    the walks done to their end.
-
-    `cut_short`: by kind of the first transition that a clock could not follow, the number of walks that ended there.
-    `left_out`: walks whose timed part was done before.
-    """
-
-    options: TourOptions
-    tours: tuple[Toured, ...] = ()
-    walks: int = 0
-    whole: int = 0
-    left_out: int = 0
-    steps: int = 0
-    steps_over: dict[str, int] = field(default_factory=lambda: steps_over({}))
-    seconds: float = 0.0
-    cut_short: Counter[str] = field(default_factory=Counter)
-    failure: FoundFailure | None = None
-
-    @property
-    def edges(self) -> int:
-        return sum(each.edges for each in self.tours)
-
-    @property
-    def covered(self) -> int:
-        return sum(each.covered for each in self.tours)
-
-    @property
-    def coverage(self) -> Mapping[str, Mapping[str, int]]:
-        """Its transitions are counted by `tours`, not by kind."""
-        return {}
-
-    @property
-    def verdict(self) -> Verdict:
-        return Verdict.VIOLATES if self.failure else Verdict.CONFORMS if self.walks else Verdict.INCONCLUSIVE
-
-
-def tour(options: TourOptions, on_progress: Callable[[str], None] = lambda _: None) -> TourReport:
-    """Run until every walk is done, the time is used, or nodes and model diverge.
+def tour(
+    options: HuntOptions,
+    on_progress: Callable[[str], None] = lambda _: None,
+    bounds: Mapping[str, Bounds] = TOURS,
+) -> Hunt:
+    """Run until every walk is done, the time is used, or nodes and model diverge. The walks of all `bounds` share the
+    time; `options.runs_max` is the largest number of walks.
 
     Raises the look-up errors of profiles and mutants, and errors other than a divergence unchanged.
     """
-    return _Touring(options, on_progress).run()
+    return _Touring(options, on_progress, bounds).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +90,20 @@ class _Tour:
 
 
 class _Touring:
-    def __init__(self, options: TourOptions, on_progress: Callable[[str], None]) -> None:
+    def __init__(self, options: HuntOptions, on_progress: Callable[[str], None], bounds: Mapping[str, Bounds]) -> None:
         self.options = options
         self.on_progress = on_progress
         self.began_s = time.monotonic()
-        self.tours = [
-            _Tour(name, bounds, beside_nodes(profile_named(options.profile))) for name, bounds in options.bounds.items()
-        ]
-        self.report = TourReport(options)
+        profile = beside_nodes(profile_named(options.profile))
+        self.tours = [_Tour(name, each, profile) for name, each in bounds.items()]
+        self.report = Tours()
+        self.hunt = Hunt(options, tours=self.report)
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began_s
 
-    def run(self) -> TourReport:
+    def run(self) -> Hunt:
         report = self.report
         for planned in self.chosen():
             timed = self.timed(planned)
@@ -170,17 +111,17 @@ class _Touring:
                 continue
             self.on_nodes(planned, timed)
             edges, covered = sum(each.graph.edges for each in self.tours), sum(len(t.covered) for t in self.tours)
-            self.on_progress(f"tours: {report.walks} walks, {report.steps} steps, {covered} of {edges} transitions")
-        report.tours = tuple(each.summary() for each in self.tours)
+            self.on_progress(f"tours: {report.walks} walks, {self.hunt.steps} steps, {covered} of {edges} transitions")
+        report.graphs = tuple(each.summary() for each in self.tours)
         report.cut_short = Counter(dict(report.cut_short.most_common()))
-        report.seconds = self.seconds
-        return report
+        self.hunt.runs, self.hunt.seconds = report.walks, self.seconds
+        return self.hunt
 
     def chosen(self) -> Iterator[_Planned]:
         """Yield the walk with the most untried transitions, while there is time and a walk with new ones."""
         left = [planned for each in self.tours for planned in each.planned]
-        while left and self.report.failure is None and self.seconds < self.options.seconds:
-            if self.options.walks_max is not None and self.report.walks >= self.options.walks_max:
+        while left and self.hunt.failure is None and self.seconds < self.options.seconds:
+            if self.options.runs_max is not None and self.report.walks >= self.options.runs_max:
                 return
             best = max(left, key=_promise)
             left.remove(best)
@@ -215,8 +156,8 @@ class _Touring:
             with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant, wire=wire) as lockstep:
                 for action, taken in (*zip(timed.actions, timed.taken, strict=True), (Advance(CALM_MS), 0)):
                     done.append(action)
-                    report.steps += 1
-                    report.steps_over[wire.carrier.value] += 1
+                    self.hunt.steps += 1
+                    self.hunt.steps_over[wire.carrier.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
             report.whole += timed.stopped_at is None
@@ -230,7 +171,7 @@ class _Touring:
                 wire=wire,
                 comment=comment,
             )
-            report.failure = FoundFailure(scenario, str(error), len(done), report.steps, self.seconds)
+            self.hunt.failure = FoundFailure(scenario, str(error), len(done), self.hunt.steps, self.seconds)
 
 
 def _promise(planned: _Planned) -> tuple[int, int]:
