@@ -28,6 +28,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from distro_conformance.slack import Slack
 
 T = TypeVar("T")
+Pass = Callable[[int], Awaitable[None]]
+"""Lets so many ms pass."""
 Look = Callable[[], Awaitable[T | None]]
 """Returns the awaited value, else None or False; it may send a request to the node, hence async."""
 
@@ -189,8 +191,10 @@ def known(find: Callable[[], T | None]) -> Look[T]:
     return look
 
 
-async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> Waited[T]:
-    """Look until the value is found, or missed; at least once."""
+async def waited(
+    look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
+) -> Waited[T]:
+    """Look until the value is found, or missed; at least once. `pass_ms`: in place of the clock's own."""
     began_ms = clock.now_ms()
     while True:
         found = await look()
@@ -204,7 +208,7 @@ async def waited(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = 
             if left_ms <= 0:
                 is_open = slack_ms > MAX_SLACK_MS or _is_starved(took_ms, clock, began_ms)
                 return Waited(None, Came.OPEN if is_open else Came.MISSED, took_ms, slack_ms)
-        await clock.pass_ms(min(step_ms, left_ms))
+        await (pass_ms or clock.pass_ms)(min(step_ms, left_ms))
 
 
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
@@ -213,7 +217,9 @@ async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: in
     return (await waited(look, clock, within_ms, step_ms=step_ms)).found
 
 
-async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
+async def never(
+    look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
+) -> T | None:
     """Watch for the whole time: the value that `look` found, None when it never found one.
 
     A value found after that time may have begun after it, too, and is ignored.
@@ -227,7 +233,7 @@ async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP
             return found if clock.now_ms() <= until_ms else None
         if (left_ms := until_ms - clock.now_ms()) <= 0:
             return None
-        await clock.pass_ms(min(step_ms, left_ms))
+        await (pass_ms or clock.pass_ms)(min(step_ms, left_ms))
 
 
 async def settled(clock: Clock, ms: int) -> None:

@@ -20,8 +20,7 @@ from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.transitions import sequence_of_actions
 from distro_conformance.exploration.explored import SearchOptions, diagram_of, explore_profile
-from distro_conformance.findings.finding import Finding, Held, Judgement
-from distro_conformance.findings.judged import Judged
+from distro_conformance.findings.finding import Finding, Held, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
 from distro_conformance.report import Failure, Report, Stage, write_page, write_report

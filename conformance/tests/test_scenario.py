@@ -21,7 +21,7 @@ from distro_conformance.language.expectations import (
     QueryShows,
     SubscriptionShows,
 )
-from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.steps import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import ScenarioError, build, parse, read
 from distro_conformance.language.verbs import VERBS, VERSION
 from distro_conformance.language.words import OPERATIONS, duration_ms

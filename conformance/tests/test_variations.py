@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pages.variations import AREAS, OWN, VARIATIONS, Kind, cell
 
 from distro_conformance.requirements import all_requirements
-from distro_conformance.requirements.variations import AREAS, OWN, VARIATIONS, Kind, cell
 
 KNOWN = {each.id for each in all_requirements()}
 

@@ -22,7 +22,6 @@ from distro_conformance.targets.attached import AttachedNode, AttachedTarget
 from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.targets.identity import options_for
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
-from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError
@@ -49,7 +48,7 @@ from distro_traces.ndjson import Recorder
 _OFFSETS = range(3001, 20_001, 500)
 KNOWN_WITHIN_MS = 60_000
 """Each member is reported to every 4 s, the first time 5 s after the start; a busy machine takes longer to start."""
-LEASE_FIXED = ("2.0.4",)
+LEASE_FIXED = ("nacos-2.0.4",)
 """Releases on which the property of the lease was seen to have no effect (docs/real-servers.md#starting)."""
 
 
@@ -150,10 +149,16 @@ class AttachCluster(RealTimeCluster):
     """A running cluster that the kit did not start: the kit reads it as any member may, its clients use a namespace of
     their own, and only they are judged. With `--allow-disruption` they use the public one, like applications."""
 
-    target: AttachedTarget
-
-    def __init__(self, target: AttachedTarget) -> None:
-        super().__init__(target)
+    def __init__(
+        self,
+        target: Target,
+        recorder: Recorder | None = None,
+        on_progress: OnProgress = lambda _: None,
+        lease_ms: int | None = None,
+    ) -> None:
+        assert isinstance(target, AttachedTarget)
+        super().__init__(target, recorder, on_progress, lease_ms)
+        self._addresses = target.addresses
         self.clients.namespace = self.reader.namespace = target.limits.namespace
         self.only_own = True
 
@@ -166,7 +171,7 @@ class AttachCluster(RealTimeCluster):
         return super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        addresses, headers = self.target.addresses, self.target.client_headers
+        addresses, headers = self._addresses, self.target.client_headers
         if spare:
             raise UsageError(f"{self.kind} runs already, and has no spare addresses: {' '.join(spare)}")
         if len(names) != len(addresses):
@@ -190,7 +195,7 @@ class MixedCluster(RealTimeCluster):
 
     def __init__(
         self,
-        target: NacosTarget,
+        target: Target,
         recorder: Recorder | None = None,
         on_progress: OnProgress = lambda _: None,
         lease_ms: int | None = None,
@@ -199,7 +204,7 @@ class MixedCluster(RealTimeCluster):
             own = profile_named(target.profile)
         except UnknownProfileError as error:
             raise UsageError(str(error)) from error
-        lease_ms = lease_ms if lease_ms and target.release.version not in LEASE_FIXED else own.client_expired_ms
+        lease_ms = lease_ms if lease_ms and target.profile not in LEASE_FIXED else own.client_expired_ms
         super().__init__(target, recorder, on_progress, lease_ms)
         self.kind = f"mixed:{target.spec.partition(':')[2]}"
         self._behaviour = replace(own, client_expired_ms=lease_ms, load_retry_delay_ms=LOAD_RETRY_MS)

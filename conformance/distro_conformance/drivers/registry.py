@@ -12,18 +12,16 @@ from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.real_time import AttachCluster, MixedCluster, RealTimeCluster
 from distro_conformance.release import STRICT, listed_profile
-from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.targets.nacos_target import NacosTarget
-from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
-from distro_conformance.targets.registry import require_own, resolve_target
+from distro_conformance.targets.registry import require_own, resolve_target, target_of
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_traces.ndjson import Recorder
 
 EMBEDDED = "embedded"
+_IN_REAL_TIME: Mapping[str, type[RealTimeCluster]] = {"mixed": MixedCluster, "attach": AttachCluster}
 FORMS: Mapping[str, str] = {
     "model": "no nodes, the model alone",
     **NODE_FORMS,
@@ -88,19 +86,18 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
             return Resolved(_embedded(wishes), wishes.behaviour)
     if wishes.mutant is not None:
         raise UsageError(f"the target {target} has no mutants; they are built into model and embedded nodes")
-    if kind in ("nacos", "mixed"):
-        return _of_release(target, wishes)
-    if wishes.lease_ms is not None:
+    if wishes.lease_ms is not None and kind not in ("nacos", "mixed"):
         raise UsageError(f"the target {target} takes no lease from a scenario")
-    if kind == "process":
-        described = ProcessTarget(rest, wishes.profile, wishes.credentials)
-        return Resolved(RealTimeCluster(described, wishes.recorder, wishes.on_progress), described.profile)
-    if wishes.recorder is not None:
+    if wishes.recorder is not None and kind == "attach":
         raise UsageError(f"the target {target} runs already: it is not recorded")
-    running = AttachedTarget(
-        rest, wishes.profile, allow_disruption=wishes.allow_disruption, credentials=wishes.credentials
+    nodes = target_of(
+        f"nacos:{rest}" if kind == "mixed" else target,
+        wishes.profile,
+        allow_disruption=wishes.allow_disruption,
+        credentials=wishes.credentials,
     )
-    return Resolved(AttachCluster(running), running.profile)
+    make = _IN_REAL_TIME.get(kind, RealTimeCluster)
+    return Resolved(make(nodes, wishes.recorder, wishes.on_progress, wishes.lease_ms), nodes.profile)
 
 
 def _among_played(target: str, wishes: Wishes) -> Resolved:
@@ -127,13 +124,3 @@ def _embedded(wishes: Wishes) -> Cluster:
     return LockstepCluster(
         wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http, reports_events=True
     )
-
-
-def _of_release(target: str, wishes: Wishes) -> Resolved:
-    """A real server has the behaviour of its release, whatever the profile of the scenario."""
-    kind, _, rest = target.partition(":")
-    server = NacosTarget(rest)
-    if wishes.profile not in (None, server.profile):
-        raise UsageError(f"the target {target} behaves as {server.profile}, not as {wishes.profile}")
-    make = RealTimeCluster if kind == "nacos" else MixedCluster
-    return Resolved(make(server, wishes.recorder, wishes.on_progress, wishes.lease_ms), server.profile)

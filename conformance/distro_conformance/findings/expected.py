@@ -19,8 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from distro_conformance.findings.finding import MUST, Finding, Judgement
-from distro_conformance.findings.judged import Judged
+from distro_conformance.findings.finding import MUST, Finding, Judged, Judgement
 from distro_conformance.findings.symptoms import SYMPTOMS
 from distro_conformance.verdict import UsageError
 from distro_model.defects import link_of

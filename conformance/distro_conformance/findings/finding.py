@@ -1,4 +1,4 @@
-"""A finding, and the verdict of many findings.
+"""A finding, the verdict of many findings, and the result of a run.
 
 A run has one of three verdicts; a single finding has one of five, since "known" and "not judged" must never be mistaken
 for a pass: the first is a violation that has the symptom of a listed failure, the second says that the kit could not
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict, worst
@@ -139,3 +140,26 @@ def headline(findings: Sequence[Finding]) -> str:
     parts += [f"{number[Judgement.NOT_JUDGED]} not judged"]
     parts += [f"{number[Judgement.NOT_APPLICABLE]} not applicable"] if number[Judgement.NOT_APPLICABLE] else []
     return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The result of a run of one kind of test: requirements of a node, scripts beside a real server, SDKs, mutants.
+    `figures` are numbers and names of the whole run."""
+
+    target: str
+    profile: str | None
+    findings: tuple[Finding, ...]
+    seconds: float
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.findings)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.target}: {headline(self.findings)}"
+
+    def those(self, judgement: Judgement) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.judgement is judgement)

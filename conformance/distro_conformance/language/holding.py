@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.expectations import Expect
 from distro_conformance.verdict import Verdict
-from distro_conformance.waiting import Came, Clock, never, waited
+from distro_conformance.waiting import Came, Pass, never, waited
 
 STEP_MS = 100
 
@@ -45,9 +45,9 @@ class Held:
         return replace(self, outcome=self.outcome + more) if more else self
 
 
-async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> Held:
-    """`clock`: the clock to advance, if it is not the cluster's own."""
-    watched = clock or cluster.clock
+async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) -> Held:
+    """`pass_ms`: lets time pass, if the cluster's clock does not do it alone."""
+    watched = cluster.clock
     began_ms = watched.now_ms()
     reasons: Sequence[str | None] = ()
     from_ms = to_ms = None
@@ -64,9 +64,9 @@ async def hold(cluster: Cluster, expect: Expect, clock: Clock | None = None) -> 
     async def fails() -> bool | None:
         return None if await holds() else True
 
-    wait = await waited(holds, watched, expect.within_ms, step_ms=STEP_MS)
+    wait = await waited(holds, watched, expect.within_ms, step_ms=STEP_MS, pass_ms=pass_ms)
     is_in_time = wait.came is Came.IN_TIME
-    if is_in_time and (not expect.for_ms or await never(fails, watched, expect.for_ms, step_ms=STEP_MS) is None):
+    if is_in_time and await never(fails, watched, expect.for_ms, step_ms=STEP_MS, pass_ms=pass_ms) is None:
         return Held(Verdict.CONFORMS, "holds", from_ms, to_ms)
     found = " or ".join(sorted({reason for reason in reasons if reason})) or "it holds too late"
     when = _when(began_ms, from_ms, to_ms, watched.now_ms())

@@ -18,8 +18,8 @@ from distro_conformance.event_loop import event_loop
 from distro_conformance.language.beating import Repeat
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel
 from distro_conformance.language.holding import Held
-from distro_conformance.language.observing import Checkpoint, Query, Subscribe
 from distro_conformance.language.running import Running, Step, unable
+from distro_conformance.language.steps import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
 from distro_conformance.node.player import RefusedError
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials

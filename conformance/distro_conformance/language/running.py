@@ -7,18 +7,15 @@ expects it. A step has the same meaning on every driver, since this module runs 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractAsyncContextManager
 
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.beating import Beat, Beats, Repeat, StopBeats
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel, listed
 from distro_conformance.language.holding import Held, hold
-from distro_conformance.language.observing import Checkpoint, Query, Subscribe
-from distro_conformance.language.releases import NodeRelease
+from distro_conformance.language.steps import Checkpoint, NodeRelease, Query, Subscribe
 from distro_conformance.node.answers import ClientAnswer, not_reached
 from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import Verdict
-from distro_conformance.waiting import Clock
 from distro_model.actions import (
     Action,
     Advance,
@@ -41,12 +38,10 @@ DONE, HOLDS = Held(Verdict.CONFORMS, "done"), Held(Verdict.CONFORMS, "holds")
 
 
 class Running:
-    """`clock` is the cluster's, with the beats that fall due while it passes. `watched`: the model judges every answer,
-    so a refusal is not judged here."""
+    """`watched`: the model judges every answer, so a refusal is not judged here."""
 
     def __init__(self, cluster: Cluster, *, watched: bool = False) -> None:
         self.cluster, self._watched = cluster, watched
-        self.clock: Clock = BeatingClock(self)
         self.answers: tuple[ClientAnswer, ...] = ()
         self.beats = Beats()
         self._refused_beats: Counter[str] = Counter()
@@ -76,7 +71,7 @@ class Running:
             case ExpectAnswer():
                 return self._answered(step)
             case Expect():
-                return await hold(self.cluster, step, self.clock)
+                return await hold(self.cluster, step, self.pass_ms)
             case Query(service, node):
                 seen = {listed(found) for found in await self.cluster.query(node, service)}
                 return DONE.with_outcome("shows " + " or ".join(sorted(seen)))
@@ -85,8 +80,8 @@ class Running:
             case Checkpoint():
                 await self.cluster.checkpoint()
             case Repeat():
-                self.beats.start(step, self.clock.now_ms())
-                await self.clock.pass_ms(0)
+                self.beats.start(step, self.cluster.clock.now_ms())
+                await self.pass_ms(0)
             case StopBeats(service, instance):
                 if not self.beats.is_beating(service, instance):
                     return DONE.with_outcome(f"nothing to do: no beat of {instance} for {service} repeats")
@@ -94,7 +89,7 @@ class Running:
             case NodeRelease(node, release):
                 self.cluster.set_release(node, release)
             case Advance(ms) if self.beats:
-                await self.clock.pass_ms(ms)
+                await self.pass_ms(ms)
             case action:
                 return await self._perform(action, refusal_expected=refusal_expected)
         return DONE
@@ -164,7 +159,19 @@ class Running:
         is_gone = what in self._taken_back and what not in self._published
         return f"{action.client} publishes nothing under {action.service} any more" if is_gone else None
 
-    async def send(self, beat: Beat) -> None:
+    async def pass_ms(self, ms: int) -> None:
+        """Lets time pass, and sends the beats that are due meanwhile."""
+        clock = self.cluster.clock
+        until_ms = clock.now_ms() + ms
+        while (due := self.beats.next_until(until_ms)) is not None:
+            at_ms, beat = due
+            if at_ms > clock.now_ms():
+                await clock.pass_ms(at_ms - clock.now_ms())
+            await self._send(beat)
+        if until_ms > clock.now_ms():
+            await clock.pass_ms(until_ms - clock.now_ms())
+
+    async def _send(self, beat: Beat) -> None:
         """Sends a repeated beat; refusals are counted."""
         why = self.cluster.unreached(beat)
         if why is not None:
@@ -178,50 +185,6 @@ class Running:
         for answer in self.cluster.answers:
             if answer.is_refused:
                 self._refused_beats[str(answer)] += 1
-
-
-class BeatingClock:
-    """The clock of the cluster; advancing it sends the beats that are due meanwhile."""
-
-    def __init__(self, running: Running) -> None:
-        self._running = running
-
-    @property
-    def _clock(self) -> Clock:
-        return self._running.cluster.clock
-
-    @property
-    def is_real(self) -> bool:
-        return self._clock.is_real
-
-    @property
-    def tolerance_ms(self) -> int:
-        return self._clock.tolerance_ms
-
-    def slack_since(self, at_ms: int) -> int:
-        return self._clock.slack_since(at_ms)
-
-    def peak_since(self, at_ms: int) -> int:
-        return self._clock.peak_since(at_ms)
-
-    def is_starved_since(self, at_ms: int) -> bool:
-        return self._clock.is_starved_since(at_ms)
-
-    def measured(self) -> AbstractAsyncContextManager[None]:
-        return self._clock.measured()
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
-
-    async def pass_ms(self, ms: int) -> None:
-        until_ms = self.now_ms() + ms
-        while (due := self._running.beats.next_until(until_ms)) is not None:
-            at_ms, beat = due
-            if at_ms > self.now_ms():
-                await self._clock.pass_ms(at_ms - self.now_ms())
-            await self._running.send(beat)
-        if until_ms > self.now_ms():
-            await self._clock.pass_ms(until_ms - self.now_ms())
 
 
 def unable(cluster: Cluster, step: Step) -> str | None:

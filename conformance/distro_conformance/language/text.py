@@ -21,8 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from distro_conformance.language.expectations import Expect
-from distro_conformance.language.releases import NodeRelease
 from distro_conformance.language.running import Step
+from distro_conformance.language.steps import NodeRelease
 from distro_conformance.language.verbs import HEADER, VERBS, VERSION, expectation
 from distro_conformance.language.words import Words, duration_ms, render_duration
 from distro_conformance.verdict import UsageError

@@ -27,8 +27,7 @@ from distro_conformance.language.expectations import (
     QueryShows,
     SubscriptionShows,
 )
-from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
-from distro_conformance.language.releases import NodeRelease
+from distro_conformance.language.steps import Checkpoint, Look, NodeRelease, Query, Subscribe
 from distro_conformance.language.words import Words, duration_ms
 from distro_conformance.node.answers import UNREACHABLE
 from distro_conformance.release import listed_profile

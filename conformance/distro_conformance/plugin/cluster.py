@@ -14,8 +14,8 @@ from typing import Any, Literal
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.language.beating import Repeat
 from distro_conformance.language.expectations import ExpectModel
-from distro_conformance.language.observing import Query
 from distro_conformance.language.running import Running
+from distro_conformance.language.steps import Query
 from distro_conformance.language.text import read_line
 from distro_conformance.language.words import duration_ms
 from distro_conformance.plugin.background import do, do_now

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from distro_conformance.diagrams.transitions import sequence_of_actions
-from distro_conformance.findings.finding import Finding, headline
-from distro_conformance.findings.judged import Judged
+from distro_conformance.findings.finding import Finding, Judged, headline
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import Scenario
 from distro_conformance.release import STRICT

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 
 from distro_conformance.language.beating import laid_out
-from distro_conformance.language.observing import Checkpoint
 from distro_conformance.language.running import Step
+from distro_conformance.language.steps import Checkpoint
 from distro_conformance.language.text import Scenario
 from distro_conformance.simulation.journal import SimulationJournal
 from distro_model.actions import Action, Advance

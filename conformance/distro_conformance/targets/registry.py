@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distro_conformance.release import STRICT, listed_profile
-from distro_conformance.targets.attached import AttachedTarget, addresses_in
+from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -25,6 +25,22 @@ FORMS: Mapping[str, str] = {
 
 
 def resolve_target(
+    spec: str,
+    profile: str | None = None,
+    mutant: str | None = None,
+    *,
+    allow_disruption: bool = False,
+    credentials: Credentials = NO_CREDENTIALS,
+) -> Target:
+    """The one node under test that a `--target` text names; see `target_of`."""
+    target = target_of(spec, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
+    if isinstance(target, AttachedTarget) and len(target.addresses) > 1:
+        number = len(target.addresses)
+        raise UsageError(f"the requirements are checked on one node, and {spec} names {number}")
+    return target
+
+
+def target_of(
     spec: str,
     profile: str | None = None,
     mutant: str | None = None,
@@ -53,8 +69,6 @@ def resolve_target(
         case "process":
             return ProcessTarget(rest, profile, credentials)
         case "attach":
-            if len(named := addresses_in(rest)) > 1:
-                raise UsageError(f"the requirements are checked on one node, and {spec} names {len(named)}")
             return AttachedTarget(rest, profile, allow_disruption=allow_disruption, credentials=credentials)
     raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
 

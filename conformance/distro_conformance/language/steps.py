@@ -1,6 +1,6 @@
-"""Steps that only observe: a query, a subscription, a mark in the recording.
+"""Steps that a scenario has beside the model's actions: those that only observe, and the release of a single node.
 
-A scenario has them beside the model's actions. Conditions are evaluated on what they observe (`expectations.py`).
+Conditions are evaluated on what they observe (`expectations.py`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,18 @@ class Checkpoint:
 
     def __str__(self) -> str:
         return "checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRelease:
+    """From its next start on the node behaves as this release: `crash a`, `node a nacos-2.3.2`, `restart a` is one turn
+    of a rolling upgrade."""
+
+    node: str
+    release: str
+
+    def __str__(self) -> str:
+        return f"node {self.node} {self.release}"
 
 
 Look = Query | Subscribe | Checkpoint
