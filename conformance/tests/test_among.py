@@ -366,7 +366,7 @@ def test_a_member_that_is_dialled_for_twice_keeps_one_connection(monkeypatch: py
 def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
     """Requests that it sends meanwhile to a member that has just reported itself are no violation."""
     cluster = PeersCluster()
-    cluster._is_virtual, cluster.oracle.outside = False, Mock()
+    cluster.virtual, cluster.oracle.outside = None, Mock()
 
     async def report() -> None:
         assert cluster.oracle.outside.reported_to.call_count == 1

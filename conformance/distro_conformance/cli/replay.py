@@ -25,8 +25,8 @@ from distro_conformance.cli.output import print_json, progress, row, say, say_as
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
 from distro_conformance.language.finding import findings_of_replay
+from distro_conformance.language.holding import StepResult
 from distro_conformance.language.regression import pytest_file
-from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
@@ -80,7 +80,7 @@ def replay(
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
     elif pytest is not None:
         say_aside(f"no violation, so {pytest} is not written")
-    steps = [fields_of(step) for step in result.steps]
+    steps = [fields_of(step, "is_lost") for step in result.steps]
     if json:
         findings = [
             finding.to_json() for finding in findings_of_replay(result, file, allow_disruption=allow_disruption)
@@ -93,7 +93,7 @@ def replay(
     raise typer.Exit(result.verdict.exit_code)
 
 
-def _say(step: ReplayedStep) -> None:
+def _say(step: StepResult) -> None:
     say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
     if step.detail:
         say(f"{'':13}{step.detail}")

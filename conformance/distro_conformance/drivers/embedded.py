@@ -13,16 +13,15 @@ from functools import partial
 from itertools import permutations
 from typing import Any
 
-from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_player import later_api
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.targets.identity import options_for
-from distro_conformance.waiting import Clock, RealClock, together
+from distro_conformance.waiting import together
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
+from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import (
     Node,
     NodeConfig,
@@ -30,11 +29,10 @@ from distro_impl import (
     NodeEventKind,
     Profile,
     SystemClock,
-    VirtualClock,
     profile_named,
 )
 from distro_impl.profiles import ReportTransport
-from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch, Resume
+from distro_model.actions import Action, OverHttp, Pause, RegisterBatch, Resume
 from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
@@ -49,9 +47,6 @@ UNKNOWN_TO_MODEL: Mapping[str, Any] = {
     "report_transport": ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
 }
 """Changes of the node's profile for a run, since the model has no such rule."""
-
-SETTLE_TIMEOUT_S = 60.0
-"""Real time after which a run counts as hanging, long enough for a busy machine."""
 
 LOAD_RETRY_MS = 200
 """In real time: nodes that start together find no member to load from, and would usually ask again in half a minute."""
@@ -104,23 +99,13 @@ class EmbeddedCluster(WiredCluster):
         wire: Wire = IN_MEMORY,
         reports_events: bool = False,
     ) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, None if real_time else wire)
         self._reports_events = reports_events
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
         self._profile: Profile | None = None
         """The requested profile: an action that a mutant makes impossible is the mutant's fault."""
-        self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
-        self._is_virtual = not real_time
-        self._nodes_clock = SystemClock() if real_time else self.virtual
-        self._wire = OVER_GRPC if real_time else wire
-        self._transport = self._wire.transport(self.virtual)
-        self.clients.transport = self.reader.transport = self._transport
+        self._nodes_clock = self.virtual or SystemClock()
         self._asked_at: dict[str, tuple[Node | None, int]] = {}
-        self.clock = self._clock_from_now_on()
-
-    @property
-    def is_virtual(self) -> bool:
-        return self._is_virtual
 
     def cannot(self, action: Action) -> str | None:
         match action:
@@ -131,12 +116,6 @@ class EmbeddedCluster(WiredCluster):
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
         return super().cannot(action)
-
-    async def perform(self, action: Action) -> None:
-        if isinstance(action, Advance) and self._is_virtual:
-            await self.virtual.advance(action.ms)
-        else:
-            await super().perform(action)
 
     async def news_of(self, nodes: Sequence[str]) -> Observation:
         """The state of the nodes that have changed since the last query; nodes count their changes."""
@@ -154,24 +133,21 @@ class EmbeddedCluster(WiredCluster):
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         self._prepare(names, profile, spare)
-        if self._is_virtual:
+        if self.virtual is not None:
             for action in prologue(names, model_profile_named(profile)):
                 await self.perform(action)
         else:
             await together(self._bring_up(name, until_loaded=True) for name in names)
         await self._from_now_on(self._clock_from_now_on())
 
-    def _clock_from_now_on(self) -> Clock:
-        return VirtualTime(self.virtual.now_ms, self.perform) if self._is_virtual else RealClock(self.slack)
-
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
         self._profile = profile_named(profile)
         self._name(names, spare, profile)
-        ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
+        ports = dict(zip(self.names, self.wire.main_ports(len(self.names)), strict=True))
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:
-            self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
+            self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=self.virtual is None), profile)
         for name, port in ports.items():
             self.servers[name] = self._reference(name, port, self._listed(name, ports), self._chosen(name))
 
@@ -192,7 +168,7 @@ class EmbeddedCluster(WiredCluster):
             self.reader.headers = {**self.reader.headers, **self.servers[node].headers}
 
     def _suited(self, profile: Profile) -> Profile:
-        if not self._is_virtual:
+        if self.virtual is None:
             return replace(profile.acquainted(), load_retry_delay_ms=LOAD_RETRY_MS)
         return replace(profile, **UNKNOWN_TO_MODEL).acquainted()  # the model begins with members that are connected
 
@@ -205,19 +181,15 @@ class EmbeddedCluster(WiredCluster):
             serves_http=self._serves_http,
         )
         links = partial(self.link_to, name)
-        node = ReferenceNode(config, self._nodes_clock, links, self._observer(), self._transport)
+        node = ReferenceNode(config, self._nodes_clock, links, self._observer(), self.transport)
         self.reader.headers = {**self.reader.headers, **node.headers}
         return node
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
         is_read = self.journal is not None or self._reports_events
-        return node_events_into(self) if is_read and self._is_virtual else None
-
-    async def _settle(self) -> None:
-        if self._is_virtual:
-            await self.virtual.settle()
+        return node_events_into(self) if is_read and self.virtual is not None else None
 
     async def _left(self, node: str, client_id: str) -> None:
         """Until nothing is left to do: then the node knows of it."""
-        if not self._is_virtual:
+        if self.virtual is None:
             await super()._left(node, client_id)

@@ -17,8 +17,8 @@ from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
-from distro_conformance.drivers.cluster import Lists, VirtualTime
-from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, node_events_into
+from distro_conformance.drivers.cluster import Lists
+from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, said
@@ -35,13 +35,13 @@ from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, eventually, known
+from distro_conformance.waiting import eventually, known
 from distro_conformance.wire.carried import Carried
-from distro_conformance.wire.connection import TRANSPORT, UNREGISTERED
+from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
-from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named
+from distro_impl import NodeConfig, WorkFailedError, profile_named
 from distro_model.actions import (
     MALFORMED,
     Action,
@@ -118,15 +118,10 @@ class PeersCluster(WiredCluster):
         watch: Watch = lambda profile: profile,
         serves_http: bool = False,
     ) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, wire if target is None else None)
         self._serves_http = serves_http or target is not None
         self.kind = "peers" if target is None else f"peers of {target.spec}"
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
-        self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
-        self._wire = wire
-        self._transport = wire.transport(self.virtual) if target is None else TRANSPORT
-        self.clients.transport = self.reader.transport = self._transport
-        self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
         self._services: dict[str, None] = {}
@@ -135,7 +130,7 @@ class PeersCluster(WiredCluster):
         """Numbers for the ids of their clients, never reused: the node may still hold a client that is forgotten
         here."""
         self._beside: list[asyncio.Task[None]] = []
-        self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else target.clock
+        self.clock = self.clock if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
         self.traffic = OracleTraffic(self.oracle)
 
@@ -192,9 +187,8 @@ class PeersCluster(WiredCluster):
         node, *played = names
         rules = self._watch(self.rules_of(profile))
         ports = self._ports(len(names))
-        clock = self.virtual if self._is_virtual else None
-        self.links = {(node, peer): Link(node, peer, self.traffic, clock) for peer in played}
-        version = profile_named(profile).version if self._is_virtual else profile.removeprefix("nacos-")
+        self.links = {(node, peer): Link(node, peer, self.traffic, self.virtual) for peer in played}
+        version = profile_named(profile).version if self.virtual else profile.removeprefix("nacos-")
         self.reader.headers = self._member_headers(profile)
         self.peers = {
             peer: PlayedPeer(port, self.clock.now_ms, version=version, headers=self.reader.headers)
@@ -206,7 +200,7 @@ class PeersCluster(WiredCluster):
             for name in names:
                 journal.node_started(name, names)
         self.servers = {node: await self._node(ports, profile), **self.peers}
-        self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else Slack(LATE_MS, SKEW_MS))
+        self.oracle.outside = NodeOutside(node, played, rules, Slack() if self.virtual else Slack(LATE_MS, SKEW_MS))
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
         self.oracle.outside.start(self.clock.now_ms())
@@ -219,7 +213,7 @@ class PeersCluster(WiredCluster):
         await self._until_joined()
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
-        if not self._is_virtual:
+        if self.virtual is None:
             self._beside = [asyncio.create_task(self._stay())]
 
     async def stop(self) -> None:
@@ -240,11 +234,8 @@ class PeersCluster(WiredCluster):
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
         try:
-            lists = None
-            if isinstance(action, Advance) and self._is_virtual:
-                lists = await self._advance(action.ms)
-            else:
-                await super().perform(action)
+            lists = await self._lists_before(action)
+            await super().perform(action if lists is None else Advance(PUSHED_WITHIN_MS))
             self.oracle.raise_found(action)
             held = await self._look()
             if lists == projection(held):
@@ -256,15 +247,13 @@ class PeersCluster(WiredCluster):
     unsuited = forbidden
     is_at_rest = is_loaded = True
 
-    async def _advance(self, ms: int) -> Lists | None:
-        """The lists that follow from what the node held one push delay before the end; None if `ms` is shorter."""
-        if ms < PUSHED_WITHIN_MS:
-            await self.virtual.advance(ms)
+    async def _lists_before(self, action: Action) -> Lists | None:
+        """In virtual time a wait that is long enough for a push passes up to one push delay before its end: the lists
+        that follow from what the node held then. None for any other action, of which nothing is done."""
+        if not isinstance(action, Advance) or self.virtual is None or action.ms < PUSHED_WITHIN_MS:
             return None
-        await self.virtual.advance(ms - PUSHED_WITHIN_MS)
-        lists = projection(await self.reader.held(self.under_test))
-        await self.virtual.advance(PUSHED_WITHIN_MS)
-        return lists
+        await self.virtual.advance(action.ms - PUSHED_WITHIN_MS)
+        return projection(await self.reader.held(self.under_test))
 
     async def _compare_lists(self, action: Action, held: Mapping[str, View]) -> None:
         """Compares the node's lists with what it holds, also lists of services that it no longer holds. Raises
@@ -282,7 +271,7 @@ class PeersCluster(WiredCluster):
         asked_ms = self.clock.now_ms()
         everything = await self.reader.held(self.under_test)
         self.oracle.looks_round()
-        known = everything.keys() if self._is_virtual else self.oracle.outside.clients.keys()
+        known = everything.keys() if self.virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in everything.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
         self.oracle.outside.check(self.clock.now_ms())
@@ -374,7 +363,7 @@ class PeersCluster(WiredCluster):
         peer = self.peers[action.peer]
         client_id = self._id_of(action)
         if action.operation == "REPORT":
-            if not self._is_virtual:  # a server acts on it before its answer is here
+            if self.virtual is None:  # a server acts on it before its answer is here
                 self.oracle.outside.reported_to(action.peer, self.clock.now_ms())
             await peer.report()
             await self._settle()
@@ -474,9 +463,8 @@ class PeersCluster(WiredCluster):
         return headers_of(options_for(profile_named(profile))) if self._target is None else self._target.member_headers
 
     def _ports(self, number: int) -> list[int]:
-        if self._is_virtual:
-            return self._wire.main_ports(number)
-        assert self._target is not None
+        if self._target is None:
+            return self.wire.main_ports(number)
         own = parse_address(self._target.address).port
         return [own, *sorted(free_base_ports(number - 1, beside=(own,), above=own))]
 
@@ -490,14 +478,15 @@ class PeersCluster(WiredCluster):
             port=ports[0], members=members, profile=chosen, options=options, serves_http=self._serves_http
         )
         observer = node_events_into(self) if self.journal is not None else None
-        return ReferenceNode(config, self.virtual, partial(self.link_to, self.under_test), observer, self._transport)
+        assert self.virtual is not None
+        return ReferenceNode(config, self.virtual, partial(self.link_to, self.under_test), observer, self.transport)
 
     async def _start_peer(self, name: str) -> None:
         peer = self.peers[name]
         peer.listeners = [lambda arrival: self._arrived(name, arrival)]
         peer.on_connection = lambda: self._note_connection(name, peer)
-        if self._is_virtual:
-            await peer.start_in(self._transport, self.virtual)
+        if self.virtual is not None:
+            await peer.start_in(self.transport, self.virtual)
         else:
             peer.link = self.links[self.under_test, name]
             await peer.start()
@@ -515,7 +504,3 @@ class PeersCluster(WiredCluster):
         joined = known(lambda: all(peer.is_connected for peer in self.peers.values()))
         if await eventually(joined, self.clock, JOINED_WITHIN_MS) is None:
             raise TargetError(f"{self.under_test} has not connected to its members within {JOINED_WITHIN_MS} ms")
-
-    async def _settle(self) -> None:
-        if self._is_virtual:
-            await self.virtual.settle()

@@ -18,7 +18,7 @@ from typing import TypeVar
 import grpc.aio
 
 from distro_conformance.drivers.clients import ConnectedClients, read_instance
-from distro_conformance.drivers.cluster import CannotError, Ends, Lists
+from distro_conformance.drivers.cluster import CannotError, Ends, Lists, VirtualTime
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.node.answers import ClientAnswer, answer_over_http
@@ -32,8 +32,11 @@ from distro_conformance.targets.server_process import signal_group
 from distro_conformance.targets.target import Node
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
+from distro_conformance.wire.connection import TRANSPORT
 from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Link
+from distro_conformance.wire.transports import OVER_GRPC, Wire
+from distro_impl import VirtualClock
 from distro_model.actions import (
     Action,
     Advance,
@@ -76,6 +79,8 @@ from distro_model.possible import Observation
 from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder
 
+SETTLE_TIMEOUT_S = 60.0
+"""Real time after which a run in virtual time counts as hanging, long enough for a busy machine."""
 NOTICED_WITHIN_MS = 5_000
 """The time that a server may take to notice the end of a client's connection."""
 UNDER_WAY_MS = 2_000
@@ -92,13 +97,17 @@ class WiredCluster:
     one_release: str | None = "only reference nodes (embedded) can be of different releases in one run"
     incomparable: str | None = "the model can follow embedded nodes step by step, in virtual time, and no others"
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(self, recorder: Recorder | None = None, wire: Wire | None = None) -> None:
+        """`wire`: of nodes in virtual time; None: time is real."""
+        self.virtual = None if wire is None else VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
+        self.wire = wire or OVER_GRPC
+        self.transport = TRANSPORT if self.virtual is None else self.wire.transport(self.virtual)
         self.names: tuple[str, ...] = ()
         self.servers: dict[str, Node] = {}
         self.links: dict[Ends, Link] = {}
         self.up: tuple[str, ...] = ()
         self.slack = Slack()
-        self.clock: Clock = RealClock(self.slack)
+        self.clock = self._clock_from_now_on()
         self._measuring = contextlib.AsyncExitStack()
         self.only_own = False
         """Whether `observe` leaves out clients that this run did not make."""
@@ -106,6 +115,7 @@ class WiredCluster:
         self.reader = Reader(
             lambda node: with_offset(self.servers[node].address, CLUSTER_OFFSET), self._by_name, self.clients.names
         )
+        self.clients.transport = self.reader.transport = self.transport
         self.traffic = TrafficLog(self.clients.name_of, self.now_ms)
         self.journal: TraceJournal | None = None
         self._recorder = recorder
@@ -131,6 +141,9 @@ class WiredCluster:
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
+
+    def _clock_from_now_on(self) -> Clock:
+        return RealClock(self.slack) if self.virtual is None else VirtualTime(self.virtual.now_ms, self.perform)
 
     # The contract
 
@@ -172,7 +185,7 @@ class WiredCluster:
         if why_not is not None:
             raise CannotError(f"'{action}': {why_not}")
         if isinstance(action, Advance):
-            await self.clock.pass_ms(action.ms)
+            await (self.clock.pass_ms if self.virtual is None else self.virtual.advance)(action.ms)
             return
         try:
             await self._perform(action)
@@ -277,6 +290,8 @@ class WiredCluster:
 
     async def _settle(self) -> None:
         """Waits until the nodes have nothing left to do. In real time that is unknown."""
+        if self.virtual is not None:
+            await self.virtual.settle()
 
     async def _started(self, name: str) -> None:
         """Called when a node serves again."""

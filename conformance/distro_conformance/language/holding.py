@@ -17,9 +17,10 @@ STEP_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The result of a step. `held_from_ms`, `held_to_ms`: when its condition was first and last observed to hold; None
-    if it never did. `detail` is the text of the target, and may differ between targets."""
+class StepResult:
+    """The result of one step. `outcome` is "done", "holds", or the observation instead. `held_from_ms`, `held_to_ms`:
+    when its condition was first and last observed to hold; None if it never did, or if the step conforms. `detail` is
+    the text of the target (its answer, or the last event), and may differ between targets."""
 
     verdict: Verdict
     outcome: str
@@ -28,24 +29,18 @@ class Held:
     detail: str = field(default="", compare=False)
     is_lost: bool = False
     """Whether the run ends here, since later steps would test something else."""
+    line: int = 0
+    text: str = ""
+    at_ms: int = 0
 
-    @property
-    def failed_window(self) -> tuple[int | None, int | None]:
-        """When the condition was observed to hold, if the step did not conform; otherwise None twice."""
-        return (None, None) if self.verdict is Verdict.CONFORMS else (self.held_from_ms, self.held_to_ms)
-
-    def with_outcome(self, outcome: str) -> Held:
+    def with_outcome(self, outcome: str) -> StepResult:
         return replace(self, outcome=outcome)
 
-    def ends_run(self, *, is_expectation: bool, to_the_end: bool) -> bool:
-        """The first violated expectation ends a run, unless the run is to continue to its end."""
-        return self.is_lost or (is_expectation and self.verdict is Verdict.VIOLATES and not to_the_end)
-
-    def saying(self, more: str) -> Held:
-        return replace(self, outcome=self.outcome + more) if more else self
+    def saying(self, more: str) -> StepResult:
+        return self.with_outcome(self.outcome + more) if more else self
 
 
-async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) -> Held:
+async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) -> StepResult:
     """`pass_ms`: lets time pass, if the cluster's clock does not do it alone."""
     watched = cluster.clock
     began_ms = watched.now_ms()
@@ -67,18 +62,20 @@ async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) ->
     wait = await waited(holds, watched, expect.within_ms, step_ms=STEP_MS, pass_ms=pass_ms)
     is_in_time = wait.came is Came.IN_TIME
     if is_in_time and await never(fails, watched, expect.for_ms, step_ms=STEP_MS, pass_ms=pass_ms) is None:
-        return Held(Verdict.CONFORMS, "holds", from_ms, to_ms)
+        return StepResult(Verdict.CONFORMS, "holds")
     found = " or ".join(sorted({reason for reason in reasons if reason})) or "it holds too late"
     when = _when(began_ms, from_ms, to_ms, watched.now_ms())
     last = cluster.last_event()
     detail = f"the last event before: {last}" if last else ""
     if wait.came is Came.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
         taken = f"this machine took {watched.slack_since(began_ms)} ms of the time"
-        return Held(Verdict.INCONCLUSIVE, f"not judged: {taken}; {found}{when}", from_ms, to_ms, detail)
+        return StepResult(Verdict.INCONCLUSIVE, f"not judged: {taken}; {found}{when}", from_ms, to_ms, detail)
     is_late = wait.came is Came.MISSED and wait.found is not None
     if not is_late and not all(reasons):
-        return Held(Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail)
-    return Held(Verdict.VIOLATES, found + when, from_ms, to_ms, detail)
+        return StepResult(
+            Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail
+        )
+    return StepResult(Verdict.VIOLATES, found + when, from_ms, to_ms, detail)
 
 
 def _when(began_ms: int, from_ms: int | None, to_ms: int | None, now_ms: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from distro_conformance.language.replay import OnStep, Replay, ReplayedStep, replay
+from distro_conformance.language.holding import StepResult
+from distro_conformance.language.replay import OnStep, Replay, replay
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.target import OnProgress
@@ -30,9 +31,9 @@ def record(
     Raises the errors of `replay`, TraceError when there is a recording of that name.
     """
     virtual = target == "embedded"
-    steps: list[ReplayedStep] = []
+    steps: list[StepResult] = []
 
-    def note(step: ReplayedStep) -> None:
+    def note(step: StepResult) -> None:
         steps.append(step)
         on_step(step)
 

@@ -8,7 +8,7 @@ in its place is refused on every target.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.lockstep import DivergedError
@@ -17,7 +17,7 @@ from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluste
 from distro_conformance.event_loop import event_loop
 from distro_conformance.language.beating import Repeat
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel
-from distro_conformance.language.holding import Held
+from distro_conformance.language.holding import StepResult
 from distro_conformance.language.running import Running, Step, unable
 from distro_conformance.language.steps import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
@@ -32,29 +32,13 @@ START = "(the nodes start)"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayedStep:
-    """One line. `outcome` is "done", "holds", or the observation instead."""
-
-    line: int
-    text: str
-    at_ms: int
-    outcome: str
-    verdict: Verdict = Verdict.CONFORMS
-    held_from_ms: int | None = None
-    held_to_ms: int | None = None
-    """For a failed expectation: from when to when it was observed to hold, if ever."""
-    detail: str = field(default="", compare=False)
-    """The text of the target: its answer, or the last event."""
-
-
-@dataclass(frozen=True, slots=True)
 class Replay:
     """`reproduced`: an expectation was violated, or the nodes left the model."""
 
     target: str
     profile: str
     mutant: str | None
-    steps: tuple[ReplayedStep, ...]
+    steps: tuple[StepResult, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -65,7 +49,7 @@ class Replay:
         return self.verdict is Verdict.VIOLATES
 
 
-OnStep = Callable[[ReplayedStep], None]
+OnStep = Callable[[StepResult], None]
 
 
 def replay(
@@ -139,11 +123,11 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         await running.run(line.step)
 
 
-async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_the_end: bool) -> Sequence[ReplayedStep]:
+async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_the_end: bool) -> Sequence[StepResult]:
     cluster = resolved.cluster
-    steps: list[ReplayedStep] = []
+    steps: list[StepResult] = []
 
-    def note(step: ReplayedStep) -> None:
+    def note(step: StepResult) -> None:
         steps.append(step)
         on_step(step)
 
@@ -151,42 +135,39 @@ async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_th
         for release in scenario.releases:
             if cluster.one_release is not None:
                 outcome = f"cannot be done: {cluster.one_release}"
-                note(ReplayedStep(0, str(release), 0, outcome, Verdict.INCONCLUSIVE))
+                note(StepResult(Verdict.INCONCLUSIVE, outcome, text=str(release)))
                 return steps
             cluster.set_release(release.node, release.release)
         try:
             await cluster.start(scenario.nodes, resolved.profile, spare=scenario.spare)
         except DivergedError as error:
-            note(ReplayedStep(0, START, 0, f"differs from the model: {error.reason}", Verdict.VIOLATES))
+            note(StepResult(Verdict.VIOLATES, f"differs from the model: {error.reason}", text=START))
             return steps
         for line in scenario.lines:
             if (why := unable(cluster, line.step)) is not None:
-                note(ReplayedStep(line.number, line.text, 0, f"cannot be done: {why}", Verdict.INCONCLUSIVE))
+                outcome = f"cannot be done: {why}"
+                note(StepResult(Verdict.INCONCLUSIVE, outcome, line=line.number, text=line.text))
                 return steps
         watched = bool(scenario.played) or any(isinstance(step, ExpectModel) for step in scenario.steps)
         running = Running(cluster, watched=watched)
         for line, following in zip(scenario.lines, [*scenario.steps[1:], None], strict=True):
             at_ms = cluster.clock.now_ms()
-            held = await _run_line(running, line, following)
-            from_ms, to_ms = held.failed_window
-            note(
-                ReplayedStep(
-                    line.number, line.text, at_ms, held.outcome, held.verdict, from_ms, to_ms, detail=held.detail
-                )
-            )
-            if held.ends_run(is_expectation=isinstance(line.step, Expect | ExpectAnswer), to_the_end=to_the_end):
+            result = await _run_line(running, line, following)
+            note(replace(result, line=line.number, text=line.text, at_ms=at_ms))
+            is_violated = isinstance(line.step, Expect | ExpectAnswer) and result.verdict is Verdict.VIOLATES
+            if result.is_lost or (is_violated and not to_the_end):
                 break
     finally:
         await cluster.stop()
     return steps
 
 
-async def _run_line(running: Running, line: Line, following: Step | None) -> Held:
+async def _run_line(running: Running, line: Line, following: Step | None) -> StepResult:
     try:
         return await running.run(line.step, refusal_expected=isinstance(following, ExpectAnswer))
     except DivergedError as error:
-        return Held(Verdict.VIOLATES, f"differs from the model: {error.reason}", is_lost=True)
+        return StepResult(Verdict.VIOLATES, f"differs from the model: {error.reason}", is_lost=True)
     except RefusedError as error:
-        return Held(Verdict.VIOLATES, f"refused: {error}", is_lost=True)
+        return StepResult(Verdict.VIOLATES, f"refused: {error}", is_lost=True)
     except CannotError as error:
-        return Held(Verdict.INCONCLUSIVE, f"cannot be done: {error}", is_lost=True)
+        return StepResult(Verdict.INCONCLUSIVE, f"cannot be done: {error}", is_lost=True)

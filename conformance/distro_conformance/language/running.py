@@ -11,7 +11,7 @@ from collections import Counter
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.beating import Beat, Beats, Repeat, StopBeats
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel, listed
-from distro_conformance.language.holding import Held, hold
+from distro_conformance.language.holding import StepResult, hold
 from distro_conformance.language.steps import Checkpoint, NodeRelease, Query, Subscribe
 from distro_conformance.node.answers import ClientAnswer, not_reached
 from distro_conformance.node.player import RefusedError
@@ -34,7 +34,7 @@ ClientRequest = Register | RegisterBatch | Deregister | HttpRequest
 """Actions that get an answer."""
 OfConnected = Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 """Actions of a client on its connection."""
-DONE, HOLDS = Held(Verdict.CONFORMS, "done"), Held(Verdict.CONFORMS, "holds")
+DONE, HOLDS = StepResult(Verdict.CONFORMS, "done"), StepResult(Verdict.CONFORMS, "holds")
 
 
 class Running:
@@ -49,7 +49,7 @@ class Running:
         self._taken_back: set[tuple[str, str]] = set()
         self._left: set[str] = set()
 
-    async def run(self, step: Step, *, refusal_expected: bool = False) -> Held:
+    async def run(self, step: Step, *, refusal_expected: bool = False) -> StepResult:
         """Raises DivergedError, TargetError; CannotError for what the driver cannot do now."""
         held = await self._run(step, refusal_expected=refusal_expected)
         refused, self._refused_beats = self._refused_beats, Counter()
@@ -64,7 +64,7 @@ class Running:
         is_idle = self.cluster.unreached(action) is not None or self._takes_back_nothing(action) is not None
         return None if is_idle else guard
 
-    async def _run(self, step: Step, *, refusal_expected: bool) -> Held:
+    async def _run(self, step: Step, *, refusal_expected: bool) -> StepResult:
         match step:
             case ExpectModel():
                 return HOLDS
@@ -94,16 +94,16 @@ class Running:
                 return await self._perform(action, refusal_expected=refusal_expected)
         return DONE
 
-    def _answered(self, expect: ExpectAnswer) -> Held:
+    def _answered(self, expect: ExpectAnswer) -> StepResult:
         wrong = [why for answer in self.answers if (why := expect.unmet_by(answer)) is not None]
         if not self.answers:
-            return Held(Verdict.VIOLATES, "no client has asked for anything yet")
+            return StepResult(Verdict.VIOLATES, "no client has asked for anything yet")
         if not wrong:
             return HOLDS
         verdict = Verdict.VIOLATES if len(wrong) == len(self.answers) else Verdict.INCONCLUSIVE
-        return Held(verdict, " or ".join(wrong), detail=self.answers[0].detail)
+        return StepResult(verdict, " or ".join(wrong), detail=self.answers[0].detail)
 
-    async def _perform(self, action: Action, *, refusal_expected: bool) -> Held:
+    async def _perform(self, action: Action, *, refusal_expected: bool) -> StepResult:
         unreached = self.cluster.unreached(action)
         if unreached is not None and isinstance(action, Disconnect | FallSilent | AnswerAgain):
             return DONE.with_outcome(f"nothing to do: {unreached}")
@@ -128,16 +128,16 @@ class Running:
                 raise
         self.answers = tuple(self.cluster.answers)
 
-    def _outcome(self, *, refusal_expected: bool) -> Held:
+    def _outcome(self, *, refusal_expected: bool) -> StepResult:
         """The result of a request. A refusal without `expect refused` after it is a violation, and the run goes on."""
         texts = sorted({_text(answer) for answer in self.answers}) or ["done"]
         refused = [each for each in self.answers if each.is_refused and not each.asks_to_register]
         outcome, detail = " or ".join(texts), next((each.detail for each in refused), "")
         if not refused or refusal_expected or self._watched:
-            return Held(Verdict.CONFORMS, outcome, detail=detail)
+            return StepResult(Verdict.CONFORMS, outcome, detail=detail)
         if len(refused) < len(self.answers):
-            return Held(Verdict.INCONCLUSIVE, f"{outcome}, depending on the order of timers", detail=detail)
-        return Held(Verdict.VIOLATES, outcome, detail=detail)
+            return StepResult(Verdict.INCONCLUSIVE, f"{outcome}, depending on the order of timers", detail=detail)
+        return StepResult(Verdict.VIOLATES, outcome, detail=detail)
 
     def _note(self, action: Action) -> None:
         match action:

@@ -130,7 +130,7 @@ class TestCluster:
             case Query(service, node):
                 ((*instances,),) = await self._cluster.query(node, service)
                 return " and ".join(instances)
-            case Repeat() if not self._cluster.is_virtual:
+            case Repeat() if self._cluster.virtual is None:
                 raise UsageError("in real time nothing sends a beat while the test does something else; send each")
             case ExpectModel():
                 raise UsageError("a test cluster is not compared with the model; play a scenario for that")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from distro_conformance.diagrams.sequence import Sequence as Diagram
 from distro_conformance.diagrams.trace import sequence_of_client
+from distro_conformance.language.holding import StepResult
 from distro_conformance.language.recording import record
-from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.text import Scenario, parse, read
 from distro_conformance.release import STRICT
 from distro_conformance.ui.walk import Part
@@ -42,7 +42,7 @@ class Recorded:
     windows: Windows
     title: str
     scenario: Scenario | None = None
-    steps: tuple[ReplayedStep, ...] = ()
+    steps: tuple[StepResult, ...] = ()
     at: int = 0
 
     @property
