@@ -19,6 +19,8 @@ from distro_conformance.plain import fields_of
 from distro_conformance.version import origin
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.progress import Progress as RichProgress
 
@@ -106,6 +108,11 @@ def _print(result: ResultLine) -> None:
     row(result.verdict, result.text)
     for line in result.below:
         say(f"    {line}")
+
+
+def page_line(html: Path | None) -> str:
+    """The end of a closing line: the page that was written."""
+    return f"\n    page: {html}" if html else ""
 
 
 def say_aside(text: str) -> None:

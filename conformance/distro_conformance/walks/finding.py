@@ -21,7 +21,8 @@ _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and ho
 def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
     """`again`: the command that judges it again, if it is not the same search."""
     options = hunt.options
-    seeded = command("test cluster", "--seed", options.seed, profile=options.profile, mutant=options.mutant)
+    played = ("--played",) if options.among_played else ()
+    seeded = command("test cluster", *played, "--seed", options.seed, profile=options.profile, mutant=options.mutant)
     finding = Finding(
         about=options.name.upper(),
         by="machine" if options.among_played else "lockstep",

@@ -13,12 +13,12 @@ from distro_conformance.findings.finding import Finding
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks import STEPS_PER_RUN
 from distro_conformance.walks.among_machine import NODE, PEERS
 from distro_conformance.walks.client_rules import NODES
 from distro_conformance.wire.transports import Carrier, steps_over
 from distro_model.bounded.bounds import Bounds
 
-STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
 
 

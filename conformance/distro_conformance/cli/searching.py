@@ -1,0 +1,163 @@
+"""The searches of `test cluster`, and of `test node --machine`: random walks of nodes or of one node, and tours."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from distro_conformance.cli.checking import checker, lines_of
+from distro_conformance.cli.options import chosen_jobs, chosen_seed, require_time_for, say_judged_as
+from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
+from distro_conformance.cli.paths import writable_places
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.findings import Judged
+from distro_conformance.node_mutants import with_mutant
+from distro_conformance.plain import fields_of, plain
+from distro_conformance.release import STRICT
+from distro_conformance.targets.credentials import Credentials
+from distro_conformance.targets.registry import require_own, resolve_target
+from distro_conformance.walks.finding import finding_of
+from distro_conformance.walks.hunt import lost_runs, save_failure
+from distro_conformance.walks.processes import hunt_on
+from distro_conformance.walks.result import Hunt, HuntOptions, Tours
+from distro_conformance.wire.transports import Carrier
+from distro_impl import profile_named as node_profile_named
+from distro_model.profiles import profile_named
+
+if TYPE_CHECKING:
+    from distro_conformance.report import Failure
+
+
+def search(
+    verb: str,
+    target: str,
+    profile: str | None,
+    mutant: str | None,
+    credentials: Credentials,
+    *,
+    seconds: float,
+    examples: int | None,
+    steps: int,
+    seed: int | None,
+    database: Path | None,
+    transport: Carrier | None,
+    out: Path,
+    html: Path | None,
+    json: bool,
+    among_played: bool = False,
+    tours: bool = False,
+    http: bool | None = None,
+    jobs: int | None = None,
+) -> NoReturn:
+    """Search, print the result, exit. Raises UsageError and the look-up errors before anything is started."""
+    profile = profile or STRICT
+    writable_places(out, database, html)
+    _look_at(target, profile, mutant, credentials, among_played=among_played)
+    is_several = target == "embedded" and not among_played
+    options = HuntOptions(
+        target=target,
+        among_played=among_played,
+        tours=tours,
+        profile=profile,
+        mutant=mutant,
+        credentials=credentials,
+        seconds=seconds,
+        runs_max=examples,
+        steps_per_run=steps,
+        seed=chosen_seed(seed),
+        database=database,
+        transport=transport,
+        http=http,
+        record_into=None if target == "embedded" or among_played else out / "failures",
+    )
+    say_aside(f"seed {options.seed}")
+    with progress() as on_progress:
+        on_progress.expect(options.seconds)
+        if tours:
+            from distro_conformance.walks.tours import tour
+
+            result = tour(options, on_progress)
+        else:
+            processes = chosen_jobs(jobs, seed) if is_several else 1
+            result = hunt_on(processes, options, on_progress, checker() if options.record_into else None)
+    _print(result, verb, out, html, json=json)
+
+
+def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials, *, among_played: bool) -> None:
+    """Raises UsageError and the look-up errors before anything is printed or started."""
+    if target == "embedded":
+        profile_named(profile)
+        with_mutant(node_profile_named(profile), mutant)
+        return
+    if among_played:
+        require_own(resolve_target(target, credentials=credentials))
+    else:
+        say_judged_as(resolve_cluster(target, Wishes(credentials=credentials)).profile)
+    require_time_for(target)
+
+
+def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
+    """Prints the result of a search."""
+    from distro_conformance.report.walks import failure_of, report_of_hunt
+
+    options = result.options
+    failure: dict[str, Any] | None = None
+    shown: Failure | None = None
+    if found := result.failure:
+        name = f"{options.name}-{options.mutant or options.profile}-{options.seed}"
+        scenario, pytest = save_failure(found, out / "failures", name)
+        failure = fields_of(
+            found,
+            *("scenario", "error", "is_flaky", "recording", "target"),
+            requirement=options.name.upper(),
+            seconds_until_found=round(found.seconds_until_found, 3),
+            replay=str(scenario),
+            pytest=str(pytest),
+        )
+        shown = failure_of(result, found, scenario, pytest)
+    finding = finding_of(result, shown.replay if shown else "")
+    if html:
+        from distro_conformance.report import write_page
+
+        write_page(report_of_hunt(result, finding, shown), html)
+    known = f", {result.runs_known} of which end as known" if result.runs_known else ""
+    counts = f"{result.steps} steps in {result.runs} runs{known}"
+    if json:
+        figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage", "not_judged")}
+        figures |= {"headline": f"{options.target}: {counts}", "mutant": options.mutant}
+        figures |= {"runs": result.runs, "seed": options.seed}
+        figures |= {"tours": _tours_document(result.tours)} if result.tours else {}
+        judged = Judged(options.target, options.profile, (finding, *result.checked), result.seconds, figures)
+        print_judged(verb, judged, requirements=[], failure=failure)
+    else:
+        over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
+        lines = list(lines_of(result.checked))
+        if found and failure and shown:
+            say(found.scenario.render())
+            ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
+            lines.append(ResultLine(result.verdict, found.message, ways))
+        text = _tours_text(result.tours) if result.tours else f", seed {options.seed}{_covered(result)}"
+        summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{page_line(html)}")
+    raise typer.Exit(result.verdict.exit_code)
+
+
+def _covered(hunt: Hunt) -> str:
+    """The coverage, below the summary; --json and --html list what was not covered."""
+    met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
+    return lost_runs(hunt) + (f"\n    met: {', '.join(met)}" if met else "")
+
+
+def _tours_document(tours: Tours) -> dict[str, Any]:
+    graphs = [fields_of(each, bounds=str(each.bounds)) for each in tours.graphs]
+    return {**fields_of(tours, "graphs"), "edges": tours.edges, "covered": tours.covered, "graphs": graphs}
+
+
+def _tours_text(tours: Tours) -> str:
+    lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in tours.graphs]
+    if tours.cut_short:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in tours.cut_short.items())
+        lines.append(f"walks that a clock does not follow to their end, by what it does not do next: {kinds}")
+    return "".join(f"\n    {line}" for line in lines)
