@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,7 +34,6 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, summary
 from distro_conformance.cli.paths import writable_file
-from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import requirements_named, run_node_conformance
 from distro_conformance.plain import plain
 from distro_conformance.requirements import all_requirements
@@ -42,6 +42,9 @@ from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import STEPS_PER_RUN
+
+if TYPE_CHECKING:
+    from distro_conformance.findings.expected import Expectations
 
 
 @test.command()
@@ -103,8 +106,7 @@ def node(
             json=json,
             among_played=True,
         )
-    expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
-    writable_file(write_expected, "--write-expected")
+    expected = _expected(target, expect_failures, write_expected) if expect_failures or write_expected else None
     require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
     parts = len(requirements_named(requirement, skip))
     ended = count(1)
@@ -121,7 +123,7 @@ def node(
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
-    report = expectations.judged(report)
+    report = report if expected is None else expected.judged(report)
     if html:
         from distro_conformance.report import write_page
         from distro_conformance.report.walks import report_of_requirements
@@ -147,6 +149,14 @@ def node(
             f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s{page_line(html)}",
         )
     raise typer.Exit(report.verdict.exit_code)
+
+
+def _expected(target: str, path: Path | None, write_to: Path | None) -> Expectations:
+    from distro_conformance.findings.expected import Expectations
+
+    found = Expectations.of(target, path, write_to, {each.id for each in all_requirements()})
+    writable_file(write_to, "--write-expected")
+    return found
 
 
 @test.command()

@@ -14,7 +14,7 @@ from distro_conformance.drivers.real_time import AttachCluster, MixedCluster, Re
 from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
-from distro_conformance.targets.registry import require_own, resolve_target, target_of
+from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -90,11 +90,12 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
         raise UsageError(f"the target {target} takes no lease from a scenario")
     if wishes.recorder is not None and kind == "attach":
         raise UsageError(f"the target {target} runs already: it is not recorded")
-    nodes = target_of(
+    nodes = resolve_target(
         f"nacos:{rest}" if kind == "mixed" else target,
         wishes.profile,
         allow_disruption=wishes.allow_disruption,
         credentials=wishes.credentials,
+        several=True,
     )
     make = _IN_REAL_TIME.get(kind, RealTimeCluster)
     return Resolved(make(nodes, wishes.recorder, wishes.on_progress, wishes.lease_ms), nodes.profile)

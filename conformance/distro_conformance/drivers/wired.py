@@ -33,8 +33,8 @@ from distro_conformance.targets.target import Node
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
 from distro_conformance.wire.connection import TRANSPORT
-from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Link
+from distro_conformance.wire.server import LOOPBACK
 from distro_conformance.wire.transports import OVER_GRPC, Wire
 from distro_impl import VirtualClock
 from distro_model.actions import (

@@ -171,12 +171,11 @@ class EmbeddedTarget(Target):
             listed_profile(profile)
         if mutant is not None and mutant not in MUTANTS:
             raise no_mutant("node", mutant)
-        super().__init__("embedded")
+        super().__init__("embedded", clock=EmbeddedClock())
         sound = profile_named(profile) if isinstance(profile, str) else profile
         suited = sound.acquainted() if acquainted else sound
         self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
-        self.clock = EmbeddedClock()
         self._options, self._may_be_alone = options or options_for(self._profile), options is not None
         self.member_headers = headers_of(self._options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distro_conformance.release import STRICT, listed_profile
-from distro_conformance.targets.attached import AttachedTarget
+from distro_conformance.targets.attached import AttachedTarget, addresses_in
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -31,26 +31,11 @@ def resolve_target(
     *,
     allow_disruption: bool = False,
     credentials: Credentials = NO_CREDENTIALS,
-) -> Target:
-    """The one node under test that a `--target` text names; see `target_of`."""
-    target = target_of(spec, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
-    if isinstance(target, AttachedTarget) and len(target.addresses) > 1:
-        number = len(target.addresses)
-        raise UsageError(f"the requirements are checked on one node, and {spec} names {number}")
-    return target
-
-
-def target_of(
-    spec: str,
-    profile: str | None = None,
-    mutant: str | None = None,
-    *,
-    allow_disruption: bool = False,
-    credentials: Credentials = NO_CREDENTIALS,
+    several: bool = False,
 ) -> Target:
     """The target that a `--target` text names. Only a described process is started, to ask for its release.
 
-    `credentials` are for servers that the kit has not configured.
+    `credentials` are for servers that the kit has not configured. `several`: for a cluster.
     `profile` None means the target's own: `strict` for `embedded`, for a real server the release that it reports.
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
     """
@@ -69,6 +54,8 @@ def target_of(
         case "process":
             return ProcessTarget(rest, profile, credentials)
         case "attach":
+            if not several and len(named := addresses_in(rest)) > 1:
+                raise UsageError(f"the requirements are checked on one node, and {spec} names {len(named)}")
             return AttachedTarget(rest, profile, allow_disruption=allow_disruption, credentials=credentials)
     raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
 

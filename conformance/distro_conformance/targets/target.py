@@ -92,10 +92,10 @@ class Target:
     short_lease_ms: int | None = None
     """The lease of an unverified copy with which a node can be started instead of its default."""
 
-    def __init__(self, spec: str, address: str | None = None) -> None:
+    def __init__(self, spec: str, address: str | None = None, clock: SharedClock | None = None) -> None:
         self.spec = spec
         self.address = address or _free_address()
-        self.clock: SharedClock = RealClock()
+        self.clock = clock or RealClock()
         self._node: Node | None = None
         self._has_short_lease = False
 

@@ -11,7 +11,6 @@ the port meanwhile, so a heal cannot find it taken. Source: docs/real-servers.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Self
 
@@ -20,9 +19,8 @@ import grpc.aio
 
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.links import Link, LinkCutError
+from distro_conformance.wire.server import LOOPBACK, Context, node_server
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
-
-LOOPBACK = "127.0.0.1"
 
 CALL_TIMEOUT_MAX_S = 60.0
 """Java sends no deadline, which Python shows as 9.2e9 s; passed on it would expire at once
@@ -37,14 +35,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),  # a node is asked directly, whatever the environment says
 )
-SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.so_reuseport", 0),  # a port in use is an error, not a shared port
-    ("grpc.max_receive_message_length", 100 * 1024 * 1024),
-    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-)
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(slots=True)
@@ -172,22 +162,6 @@ class Forwarder:
         lane = self._lanes.pop(peer, None)
         if lane is not None:
             await lane.close()
-
-
-def node_server(
-    unary: Callable[[Payload, Context], Awaitable[Payload]], stream: Callable[[object, Context], Awaitable[None]]
-) -> grpc.aio.Server:
-    """A server without a port that takes the two calls of a node. `stream` reads and writes bytes."""
-    server = grpc.aio.server(options=SERVER_OPTIONS)
-    request = grpc.unary_unary_rpc_method_handler(unary, Payload.FromString, Payload.SerializeToString)
-    both_ways: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(stream)
-    server.add_generic_rpc_handlers(
-        (
-            grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: request}),
-            grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: both_ways}),
-        )
-    )
-    return server
 
 
 async def _up(context: Context, call: Any) -> None:
