@@ -297,8 +297,22 @@ def test_a_delete_that_is_due_when_it_is_queued_waits_for_the_tick_after_that_of
     assert_scenario(ONE_TICK, target="embedded")
 
 
+THIRD_STAYS_DOWN = """
+nodes a b c
+crash a
+crash b
+crash c
+restart a
+restart b
+advance 200s
+expect model agrees
+"""
+"""Two of three nodes start: each loads without the third once it takes that for DOWN."""
+
+
 @pytest.mark.parametrize(
-    "text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS, HTTP, MOVED, WAITING]
+    "text",
+    [THIRD_STAYS_DOWN, SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS, HTTP, MOVED, WAITING],
 )
 def test_nodes_and_model_agree(text: str) -> None:
     for target in ("embedded", "model"):
@@ -312,6 +326,7 @@ def test_nodes_and_model_agree(text: str) -> None:
         ("m-asked-early", SILENT_FOR_EVER),
         ("B18", BATCH),
         ("B36", NEWCOMER),
+        ("m-load-waits-for-down", THIRD_STAYS_DOWN),
         ("B06", HTTP),
         ("m-beats-are-never-missed", HTTP),
         ("m-beat-heals-nobody", HTTP),
