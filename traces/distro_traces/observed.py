@@ -137,8 +137,14 @@ class Observed:
 
 
 EVERYTHING = Observed()
-INFERRED = Observed(reported=(), inferred=(EVERY,))
-"""Real servers between recording links, read by probes."""
+INFERRED = Observed(
+    reported=(),
+    inferred=(EVERY,),
+    limits=("calls that fail at their sender, which has no connection to its peer, and so never come to the link",),
+)
+"""Real servers between recording links, read by probes. Of a call without a connection only its sender's log may have a
+record (`[DISTRO] Sync data change failed`), so a DELETE that such a call swallows (B24) counts as new in a recording.
+"""
 
 
 def parse_observed(found: object) -> Observed:
