@@ -82,7 +82,7 @@ def _without_others(nodes: tuple[NodeState, ...], links: tuple[Any, ...], timing
             node,
             others=tuple(each for each in node.others if each in two),
             tasks=tuple(each for each in node.tasks if each.target in two),
-            unacknowledged=tuple(each for each in node.unacknowledged if each.peer in two),
+            unacknowledged=tuple(each for each in node.unacknowledged if each[1] in two),
         )
         for node in nodes[: len(two)]
     ]

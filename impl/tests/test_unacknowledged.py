@@ -1,65 +1,77 @@
-"""The data that a node keeps of a change of an ip:port client until every member has acknowledged it."""
+"""The data that a node keeps of changes of ip:port clients: what they replaced, and who has not acknowledged them."""
 
 from __future__ import annotations
 
 from distro_impl.distro.unacknowledged import MAX_REVISIONS, NONE_BEFORE, UnacknowledgedChanges
 
-CLIENT, A, B = "10.0.0.1:80#true", "127.0.0.1:8848", "127.0.0.1:8858"
+CLIENT, OTHER, A, B = "10.0.0.1:80#true", "10.0.0.2:80#true", "127.0.0.1:8848", "127.0.0.1:8858"
 
 
-def after(*revisions: int) -> UnacknowledgedChanges:
+def after(*revisions: int, removed: tuple[str, ...] = ()) -> UnacknowledgedChanges:
     """One change after the other, the first of them of a new client; both members have acknowledged nothing."""
-    changes = UnacknowledgedChanges()
+    changes = UnacknowledgedChanges(lambda client_id: client_id in removed)
     for before, revision in zip((NONE_BEFORE, *revisions), revisions, strict=False):
-        changes.accepted(CLIENT, before, revision, (A, B))
+        changes.accepted(CLIENT, (A, B))
+        changes.supersede(CLIENT, (before,), revision)
     return changes
 
 
-def test_replaced_content_is_known_for_each_member_until_it_acknowledges_a_later_change() -> None:
+def test_a_member_is_pending_until_it_acknowledges_the_last_change() -> None:
     changes = after(1, 2)
+    changes.acknowledged(CLIENT, A, 1)
+    assert changes.is_pending(CLIENT, A)
     changes.acknowledged(CLIENT, A, 2)
-    assert [changes.is_replaced(CLIENT, member, 1) for member in (A, B)] == [False, True]
     assert [changes.is_pending(CLIENT, member) for member in (A, B)] == [False, True]
 
 
-def test_a_member_that_acknowledges_an_old_change_may_still_hold_that_one() -> None:
-    changes = after(1, 2, 3)
-    changes.acknowledged(CLIENT, A, 2)
-    assert [changes.is_replaced(CLIENT, A, revision) for revision in (1, 2)] == [False, True]
-
-
-def test_a_content_that_comes_back_is_not_refused() -> None:
-    changes = after(1, 2, 1)
-    assert [changes.is_replaced(CLIENT, A, revision) for revision in (1, 2)] == [False, True]
-
-
-def test_a_delete_that_was_acknowledged_leaves_nothing() -> None:
+def test_what_was_replaced_is_known_after_all_have_acknowledged_the_change() -> None:
     changes = after(1, 2)
-    changes.acknowledged(CLIENT, A, None)
+    for member in (A, B):
+        changes.acknowledged(CLIENT, member, 2)
+    assert [changes.is_superseded(CLIENT, revision) for revision in (NONE_BEFORE, 1, 2)] == [False, True, False]
+
+
+def test_a_content_that_comes_back_is_not_superseded() -> None:
+    assert after(1, 2, 1).superseded(CLIENT) == [2]
+
+
+def test_a_removal_supersedes_the_client_and_is_known_until_its_tombstone_ends() -> None:
+    removed = [CLIENT]
+    changes = UnacknowledgedChanges(removed.__contains__)
+    changes.supersede(CLIENT, (1,), 2)
+    changes.ended(CLIENT, 2, was_owner=True)
+    assert changes.superseded(CLIENT) == [1, 2]
+    removed.clear()
+    changes.ended(OTHER, 1, was_owner=True)
+    assert changes.superseded(CLIENT) == []
+
+
+def test_a_client_that_comes_back_before_that_keeps_what_is_superseded() -> None:
+    changes = after(1, 2, removed=(CLIENT,))
+    changes.ended(CLIENT, 2, was_owner=False)
     assert not changes.is_pending(CLIENT, A)
-    assert changes.is_pending(CLIENT, B)
-    changes.forget(CLIENT)
+    changes.supersede(CLIENT, (), 3)
+    changes.ended(OTHER, 1, was_owner=True)
+    assert changes.superseded(CLIENT) == [1, 2]
+
+
+def test_the_end_of_an_owned_client_is_pending_until_it_is_acknowledged() -> None:
+    changes = after(1, 2)
+    changes.ended(CLIENT, 2, was_owner=True)
+    changes.acknowledged(CLIENT, A, None)
+    assert [changes.is_pending(CLIENT, member) for member in (A, B)] == [False, True]
+    changes.keep_members((A,))
     assert not changes.is_pending(CLIENT, B)
 
 
-def test_a_member_that_joins_may_have_what_another_has_not_acknowledged() -> None:
-    changes = after(1, 2)
-    changes.keep_members((B,))
-    assert not changes.is_pending(CLIENT, A)
-    changes.joined(CLIENT, A)
-    assert changes.is_replaced(CLIENT, A, 1)
+def test_a_sender_without_a_name_has_acknowledged_everything() -> None:
+    assert not after(1, 2).is_pending(CLIENT, None)
 
 
-def test_a_sender_without_a_name_is_refused_nothing() -> None:
-    changes = after(1, 2)
-    assert not changes.is_replaced(CLIENT, None, 1)
-    assert not changes.is_pending(CLIENT, None)
-
-
-def test_requests_kept_for_a_member_that_never_answers_are_bounded_and_the_first_stays() -> None:
+def test_superseded_revisions_are_bounded_and_the_first_stay_while_a_member_has_not_acknowledged() -> None:
     last = 3 * MAX_REVISIONS
     changes = after(*range(1, last + 1))
-    kept = [revision for revision in range(1, last + 1) if changes.is_replaced(CLIENT, A, revision)]
-    assert kept == [*range(1, MAX_REVISIONS - 1), last - 1]
-    changes.acknowledged(CLIENT, A, last - 1)
-    assert changes.is_pending(CLIENT, A)
+    assert changes.superseded(CLIENT) == [*range(1, MAX_REVISIONS), last - 1]
+    changes.keep_members(())
+    changes.supersede(CLIENT, (last,), last + 1)
+    assert changes.superseded(CLIENT) == [*range(2, MAX_REVISIONS), last - 1, last]

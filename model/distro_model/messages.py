@@ -55,6 +55,8 @@ class Change:
     client: str
     revision: int
     content: Content
+    superseded: tuple[int, ...] = ()
+    """Ip:port clients only: the revisions that the content is known to have replaced, ascending."""
 
     def __str__(self) -> str:
         return f"CHANGE {self.client} revision {self.revision}"

@@ -8,7 +8,7 @@ persistent map. The rules are in `rules/`, none is in this file.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from operator import attrgetter
@@ -117,16 +117,6 @@ Addresses = tuple[tuple[str, str], ...]
 
 
 @value(frozen=True, slots=True)
-class Unacknowledged:
-    """A change that an ip:port client requested from this node, and that `peer` has not acknowledged: it may still hold
-    the revision that the change has replaced."""
-
-    client: str
-    peer: str
-    replaced: int  # 0: there was none
-
-
-@value(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state: everything is in memory."""
 
@@ -160,7 +150,10 @@ class NodeState:
     """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
     under_way: tuple[tuple[str, str], ...] = ()
     """(client, target), ascending, of syncs whose end a worker waits for; only where a profile has workers wait."""
-    unacknowledged: tuple[Unacknowledged, ...] = ()  # ascending
+    unacknowledged: tuple[tuple[str, str], ...] = ()
+    """(client, peer), ascending: ip:port clients whose last change is sent from here until the peer acknowledges it."""
+    superseded: tuple[tuple[str, int], ...] = ()
+    """(client, revision), ascending: what a later change of the ip:port client has replaced, here or elsewhere."""
     unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
     entered: tuple[HttpReceived, ...] = ()  # requests that have looked up their client and not created it yet
 
@@ -187,8 +180,11 @@ class NodeState:
         return name
 
     def is_unacknowledged(self, client: str, peer: str) -> bool:
-        """The peer has not acknowledged the last change that the ip:port client requested from this node."""
-        return any((each.client, each.peer) == (client, peer) for each in self.unacknowledged)
+        """The peer has not acknowledged the last change of the ip:port client, which this node sends to it."""
+        return (client, peer) in self.unacknowledged
+
+    def superseded_of(self, client: str) -> tuple[int, ...]:
+        return tuple(revision for name, revision in self.superseded if name == client)
 
     def is_gone(self, name: str) -> bool:
         return any(gone == name for gone, _ in self.gone)
@@ -222,6 +218,19 @@ class NodeState:
 
     def with_task(self, task: Task) -> NodeState:
         return self.changed(tasks=_put_task(self.tasks, task))
+
+    def with_unacknowledged(self, pending: Iterable[tuple[str, str]]) -> NodeState:
+        """The superseded revisions of a client are kept while it is held, until its tombstone is removed, and until all
+        peers have acknowledged its removal."""
+        kept = tuple(sorted(set(pending)))
+        known = {client for client, _ in (*kept, *self.gone)} | {client.name for client in self.clients}
+        superseded = tuple(each for each in self.superseded if each[0] in known)
+        return self.changed(unacknowledged=kept, superseded=superseded)
+
+    def superseding(self, client: str, replaced: Iterable[int], revision: int | None = None) -> NodeState:
+        """The node holds this revision of the client, or removes it; it has replaced those."""
+        known = {*self.superseded, *((client, each) for each in replaced)} - {(client, revision)}
+        return self.changed(superseded=tuple(sorted(known)))
 
     def without_task(self, task: Task) -> NodeState:
         return self.changed(tasks=tuple(other for other in self.tasks if other is not task))

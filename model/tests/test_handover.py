@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from distro_model import Bounds, explore
-from distro_model.events import CallEnded, MembersListed, RequestReceived, TaskDue
+from distro_model.events import BeatCheckDue, CallEnded, MembersListed, RequestReceived, TaskDue
 from distro_model.messages import FAIL, SUCCESS, Change, Delete, Verify
-from distro_model.node import Action, Client, Member, MemberState, NodeState, Task, Unacknowledged, fresh_node
+from distro_model.node import Action, Client, Member, MemberState, NodeState, Task, fresh_node
 from distro_model.profiles import PROFILES, STRICT, Profile, beside_nodes
 from distro_model.properties import ip_checks
 from distro_model.properties.steps import task_alarm
@@ -31,7 +31,7 @@ def broken(profile: Profile, bounds: Bounds) -> set[str]:
 def holder(*, unacknowledged: bool) -> NodeState:
     """A node that accepted a client which is owned by b now."""
     node = fresh_node("a", ("b",), 0).with_client(Client(OF_B, False, 1, WEB, 0, beats=(("web", 0),), accepted=True))
-    return node.changed(unacknowledged=(Unacknowledged(OF_B, "b", 0),)) if unacknowledged else node
+    return node.changed(unacknowledged=((OF_B, "b"),)) if unacknowledged else node
 
 
 def test_nodes_are_compared_with_the_strict_that_is_searched() -> None:
@@ -55,6 +55,13 @@ def from_any_sender(_node: NodeState, _source: str, _change: Change, _: Profile)
     return True
 
 
+@instead_of(ip_clients.is_not_superseded)
+def from_any_that_acknowledged(node: NodeState, source: str, change: Change, _: Profile) -> bool:
+    """A member that has acknowledged a change is believed to send nothing that the change has replaced."""
+    is_superseded = (change.client, change.revision) in node.superseded
+    return not (is_superseded and node.is_unacknowledged(change.client, source))
+
+
 @instead_of(sync.is_still_to_send)
 def only_by_the_owner(node: NodeState, task: Task, profile: Profile) -> bool:
     """Waiting tasks are dropped once another node owns the client."""
@@ -65,9 +72,11 @@ def only_by_the_owner(node: NodeState, task: Task, profile: Profile) -> bool:
     ("without", "bounds", "breaks"),
     [
         (from_any_sender, Bounds(**QUIET, changes=2, flips=1), "INV-CLIENTACK"),
+        (from_any_that_acknowledged, Bounds(**QUIET, changes=2, flips=1, lost_replies=1), "INV-CLIENTACK"),
+        (from_any_that_acknowledged, Bounds(**QUIET, changes=2, flips=1, delays=1), "INV-CLIENTACK"),
         (only_by_the_owner, Bounds(**QUIET, changes=2, flips=1), "INV-RETRY"),
     ],
-    ids=["the sender", "the retry"],
+    ids=["the superseded revision", "after a lost reply", "after a late request", "the retry"],
 )
 def test_each_part_is_needed(without, bounds: Bounds, breaks: str) -> None:
     assert broken(STRICT, bounds) == set()
@@ -117,14 +126,26 @@ def test_a_member_that_joins_is_sent_what_was_accepted_here_and_no_copy(accepted
     assert joined.is_unacknowledged(OF_B, "b") is accepted
 
 
-def test_a_member_that_joins_may_receive_what_was_replaced_from_one_that_has_not_acknowledged_it() -> None:
-    node = fresh_node("a", ("b",), 0).with_client(Client(OF_B, False, 2, WEB, 0, accepted=True))
-    node = node.changed(unacknowledged=(Unacknowledged(OF_B, "b", 1),))
-    joined = step(node, MembersListed(0, ("b", "c")), STRICT).node
+@pytest.mark.parametrize("accepted", [True, False])
+def test_what_a_change_has_replaced_is_refused_only_where_the_client_requested_the_change(accepted: bool) -> None:
+    node = fresh_node("a", ("b", "c"), 0).with_client(Client(OF_B, False, 2, WEB, 0, accepted=accepted))
     old = RequestReceived(0, "c", Change(OF_B, 1, WEB))
-    assert step(joined, old, STRICT).outputs[0].answer == FAIL
-    acknowledged = step(joined, CallEnded(0, "c", Change(OF_B, 2, WEB), SUCCESS), STRICT).node
-    assert step(acknowledged, old, STRICT).outputs[0].answer == SUCCESS
+    after = step(node.superseding(OF_B, (1,), 2), old, STRICT)
+    assert after.outputs[0].answer == (FAIL if accepted else SUCCESS)
+    assert after.node.is_unacknowledged(OF_B, "c") is accepted
+
+
+def test_what_is_concluded_from_missing_beats_supersedes_what_the_client_requested() -> None:
+    """Otherwise a member that knows this content from before refuses it."""
+    node = fresh_node("b", ("a",), 0).with_client(Client(OF_B, False, 1, WEB, 0, beats=(("web", 0),), accepted=True))
+    node = step(node, BeatCheckDue(STRICT.beat_timeout_ms), STRICT).node
+    assert (node.superseded, node.client(OF_B).accepted) == (((OF_B, 1),), False)
+
+
+def test_a_change_that_is_acknowledged_late_may_be_superseded_by_then() -> None:
+    node = holder(unacknowledged=True).superseding(OF_B, (5,), 1)
+    late, last = (step(node, CallEnded(0, "b", Change(OF_B, each, WEB), SUCCESS), STRICT).node for each in (5, 1))
+    assert [each.is_unacknowledged(OF_B, "b") for each in (late, last)] == [True, False]
 
 
 @pytest.mark.parametrize(("content", "accepted"), [(WEB, True), ((), False)], ids=["the same", "another"])

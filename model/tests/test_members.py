@@ -21,7 +21,7 @@ from distro_model.events import (
     TaskDue,
 )
 from distro_model.messages import FAIL, NOT_THE_OWNER, SUCCESS, UNREACHABLE, Change, Report, Verify
-from distro_model.node import Action, Client, Member, MemberState, Task, Unacknowledged, fresh_node
+from distro_model.node import Action, Client, Member, MemberState, Task, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.steps import task_alarm
 from distro_model.rules.owners import UNHEALTHY, java_hash, owner_among_alive, owner_of, place
@@ -104,17 +104,31 @@ class TestRequests:
     def test_a_beat_of_an_unknown_client_registers_it(self):
         assert step(node("b", "a"), beats(OF_B, 0), STRICT).node.client(OF_B).content == WEB
 
-    def test_replaced_content_is_refused_until_the_peer_has_acknowledged_a_later_change(self):
+    def test_replaced_content_is_refused_and_its_sender_is_sent_the_later_change(self):
         owner = step(node("b", "a"), registers(OF_B), STRICT).node
         old = owner.client(OF_B)
         owner = step(owner, registers(OF_B, instance="10.0.0.2:80 v=2"), STRICT).node
         new = owner.client(OF_B)
-        assert Unacknowledged(OF_B, "a", old.revision) in owner.unacknowledged
+        assert owner.superseded == ((OF_B, old.revision),)
         stale = RequestReceived(0, "a", Change(OF_B, old.revision, old.content))
         assert step(owner, stale, STRICT).outputs == (Reply(FAIL),)
         acknowledged = step(owner, CallEnded(0, "a", Change(OF_B, new.revision, new.content), SUCCESS), STRICT).node
-        assert acknowledged.unacknowledged == ()
-        assert step(acknowledged, stale, STRICT).outputs == (Reply(SUCCESS),)
+        sent = step(acknowledged, TaskDue(0, OF_B, "a"), STRICT).node
+        assert (sent.unacknowledged, sent.tasks) == ((), ())
+        refused = step(sent, stale, STRICT)
+        assert refused.outputs == (Reply(FAIL),)
+        assert refused.node.unacknowledged == ((OF_B, "a"),)
+        assert refused.node.task(OF_B, "a").action is Action.CHANGE
+
+    def test_replaced_content_that_has_replaced_the_held_content_is_accepted(self):
+        owner = step(node("b", "a"), registers(OF_B), STRICT).node
+        old = owner.client(OF_B)
+        owner = step(owner, registers(OF_B, instance="10.0.0.2:80 v=2"), STRICT).node
+        again = Change(OF_B, old.revision, old.content, (owner.client(OF_B).revision,))
+        result = step(owner, RequestReceived(0, "a", again), STRICT)
+        assert result.outputs == (Reply(SUCCESS),)
+        assert result.node.client(OF_B).content == old.content
+        assert result.node.superseded == ((OF_B, owner.client(OF_B).revision),)
 
 
 def cleaned(at_ms, holder):

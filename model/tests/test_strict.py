@@ -18,10 +18,12 @@ from distro_model.bounded.periods import overdue
 from distro_model.cluster.budget import Clock
 from distro_model.cluster.http_clients import accepted
 from distro_model.cluster.values import Connection, IpLife, Life
-from distro_model.events import HttpAction, HttpReceived, LeaseCheckDue
-from distro_model.node import Client, MemberState, Unacknowledged, fresh_node
+from distro_model.events import CallEnded, HttpAction, HttpReceived, LeaseCheckDue
+from distro_model.messages import SUCCESS, Change, Delete
+from distro_model.node import Client, MemberState, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.ip_checks import unchanged_by_beat
+from distro_model.rules.ip_clients import is_not_superseded
 from distro_model.step import step
 
 NO_FAULTS = {"drops": 0, "swallows": 0}
@@ -118,7 +120,12 @@ def test_replaced_content_is_refused_even_after_its_client_was_gone():
     revision = b.client(CLIENT).revision
     b = step(after_requests(b, HttpAction.DEREGISTER), LeaseCheckDue(30_001), STRICT).node
     assert b.client(CLIENT) is None
-    assert Unacknowledged(CLIENT, "a", revision) in b.unacknowledged
+    assert (CLIENT, revision) in b.superseded
+    assert not is_not_superseded(b, "a", Change(CLIENT, revision, WEB), STRICT)
+    acknowledged = step(b, CallEnded(30_001, "a", Delete(CLIENT), SUCCESS), STRICT).node
+    assert is_not_superseded(acknowledged, "a", Change(CLIENT, revision, WEB), STRICT)
+    again = after_requests(acknowledged, HttpAction.DEREGISTER, HttpAction.BEAT)
+    assert (CLIENT, revision) not in again.superseded
 
 
 class TestWhatIsNotClaimed:

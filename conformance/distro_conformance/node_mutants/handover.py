@@ -72,7 +72,7 @@ add(
     Mutant(
         "m-replaced-content-is-applied",
         "A member that has not acknowledged a change of a client of the HTTP API replaces it with what was before.",
-        changes=(instead(UnacknowledgedChanges, "is_replaced", lambda *_: False),),
+        changes=(instead(UnacknowledgedChanges, "is_superseded", lambda *_: False),),
     ),
     Mutant("B22", "A change of a client of the HTTP API is lost when its owner changes.", {"owner_hands_over": False}),
     Mutant(

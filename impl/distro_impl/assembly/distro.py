@@ -36,8 +36,8 @@ class Distro:
         profile, members, record = core.profile, membership.members, DistroRecord()
         agent = DistroTransportAgent(profile, members, membership.peers)
         log = DistroLog(core.config.address, profile)
-        unacknowledged = UnacknowledgedChanges()
-        processor = DistroClientDataProcessor(profile, naming.clients, unacknowledged, log)
+        unacknowledged = UnacknowledgedChanges(naming.clients.was_deleted)
+        processor = DistroClientDataProcessor(profile, naming.clients, unacknowledged, log, core.notify_center)
         is_standalone = core.config.is_standalone
         return cls(
             core=core,

@@ -9,7 +9,7 @@ anything changes, and nothing else runs in between. Source: docs/protocol #recei
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.unacknowledged import UnacknowledgedChanges
@@ -23,10 +23,18 @@ from distro_impl.naming.client import (
     read_sync_data,
 )
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.ip_port_client import IpPortClient, is_persistent
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, is_persistent
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile, RevisionTakenOver
 from distro_impl.remote.payloads import DataOperation
 from distro_protos import Json
+
+
+class SupersededReceived(NamedTuple):
+    """A member has sent content that was replaced here."""
+
+    client_id: str
+    sender: str | None
 
 
 class BatchOverSingleError(ValueError):
@@ -35,9 +43,15 @@ class BatchOverSingleError(ValueError):
 
 class DistroClientDataProcessor:
     def __init__(
-        self, profile: Profile, clients: ClientManager, unacknowledged: UnacknowledgedChanges, log: DistroLog
+        self,
+        profile: Profile,
+        clients: ClientManager,
+        unacknowledged: UnacknowledgedChanges,
+        log: DistroLog,
+        notify_center: NotifyCenter,
     ) -> None:
         self._profile, self._clients, self._unacknowledged, self._log = profile, clients, unacknowledged, log
+        self._notify = notify_center
 
     # Reading
 
@@ -47,7 +61,9 @@ class DistroClientDataProcessor:
         if client is None:
             return None
         return client.sync_data(
-            with_revision=self._profile.revision_sent, with_batches=self._profile.batch_registration
+            with_revision=self._profile.revision_sent,
+            with_batches=self._profile.batch_registration,
+            superseded=self._unacknowledged.superseded(client_id),
         )
 
     def snapshot(self) -> Json:
@@ -76,9 +92,10 @@ class DistroClientDataProcessor:
         """
         sync = read_sync_data(data, with_batches=self._profile.batch_registration)
         self._log.client_added(sync.client_id, sync.revision)
-        if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
+        if self._is_untouchable(sync.client_id) or self._is_deleted(sync.client_id):
             return False
-        if self._unacknowledged.is_replaced(sync.client_id, sender, sync.revision):
+        if self._is_superseded(sync, sender):
+            self._notify.publish(SupersededReceived(sync.client_id, sender))
             return False
         client = self._clients.get(sync.client_id)
         if client is None and is_persistent(sync.client_id):
@@ -88,6 +105,9 @@ class DistroClientDataProcessor:
         if self._profile.batch_registration and not sync.has_batches:
             self._log.no_batch(sync.client_id)
         self._clients.apply(sync, revision=sync.revision if self._takes_over_revision(sync) else None, reason=reason)
+        if self._profile.owner_hands_over and is_ip_port(sync.client_id):
+            self._unacknowledged.supersede(sync.client_id, sync.superseded, sync.revision)
+            self._unacknowledged.acknowledged(sync.client_id, sender, sync.revision)
         return True
 
     def process_snapshot(self, elements: Iterable[Mapping[str, Any]], sender: str) -> None:
@@ -122,6 +142,19 @@ class DistroClientDataProcessor:
         """In real releases a peer may overwrite and delete a client that is native here (B01)."""
         client = self._clients.get(client_id)
         return client is not None and client.native and self._profile.native_untouched_by_peers
+
+    def _is_deleted(self, client_id: str) -> bool:
+        """An ip:port client may well come back."""
+        return not is_ip_port(client_id) and self._clients.was_deleted(client_id)
+
+    def _is_superseded(self, sync: SyncData, sender: str | None) -> bool:
+        """What the client requested from this node has replaced it, and the sender knows no later change."""
+        if sender is None or not self._unacknowledged.is_superseded(sync.client_id, sync.revision):
+            return False
+        client = self._clients.get(sync.client_id)
+        if client is None:
+            return self._unacknowledged.is_pending(sync.client_id, sender)
+        return isinstance(client, IpPortClient) and client.accepted_here and client.revision not in sync.superseded
 
     def _is_kept(self, client_id: str, sender: str | None) -> bool:
         """In releases a DELETE that comes late from an earlier owner removes what was accepted here since (B41)."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock, side_by_side
-from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.data_processor import DistroClientDataProcessor, SupersededReceived
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.record import DistroRecord
@@ -75,6 +75,7 @@ class DistroProtocol:
         notify_center.subscribe(VerifyFailed, self._on_verify_failed)
         if profile.owner_hands_over:
             notify_center.subscribe(MembersChanged, self._on_members_changed)
+            notify_center.subscribe(SupersededReceived, self._on_superseded_received)
 
     # Events
 
@@ -85,16 +86,17 @@ class DistroProtocol:
         if self._profile.owner_hands_over and isinstance(client, IpPortClient):
             is_announced = event.cause is not Cause.RECEIVED
             if event.cause is Cause.ASKED:
-                peers = self._members.other_addresses()
-                self._unacknowledged.accepted(client.id, event.replaced, client.revision, peers)
+                self._unacknowledged.accepted(client.id, self._members.other_addresses())
+            if is_announced:
+                self._unacknowledged.supersede(client.id, (event.replaced,), client.revision)
         if is_announced:
             self._sync_to_all(client.id, DataOperation.CHANGE)
 
     def _on_client_removed(self, event: ClientRemoved) -> None:
         if event.client.responsible:
             self._sync_to_all(event.client.id, DataOperation.DELETE)
-        else:  # its owner has deleted it, or has not verified it for a lease
-            self._unacknowledged.forget(event.client.id)
+        # If not, its owner has deleted it, or has not verified it for a lease.
+        self._unacknowledged.ended(event.client.id, event.client.revision, was_owner=event.client.responsible)
 
     def _on_verify_failed(self, event: VerifyFailed) -> None:
         client = self._clients.get(event.client_id)
@@ -109,8 +111,16 @@ class DistroProtocol:
         self._unacknowledged.keep_members(self._listed)
         for client in filter(self._is_handed_over, self._clients):
             for peer in joined:
-                self._unacknowledged.joined(client.id, peer)
-                self._delayed.add(DistroKey(client.id, peer), DataOperation.CHANGE, self._profile.sync_delay_ms)
+                self._send_until_acknowledged(client.id, peer)
+
+    def _on_superseded_received(self, event: SupersededReceived) -> None:
+        """The member has acknowledged the client before, if at all, and sends what was replaced since."""
+        if event.sender in self._members.other_addresses() and self._clients.get(event.client_id) is not None:
+            self._send_until_acknowledged(event.client_id, event.sender)
+
+    def _send_until_acknowledged(self, client_id: str, peer: str) -> None:
+        self._unacknowledged.accepted(client_id, (peer,))
+        self._delayed.add(DistroKey(client_id, peer), DataOperation.CHANGE, self._profile.sync_delay_ms)
 
     def _is_handed_over(self, client: Client) -> bool:
         return isinstance(client, IpPortClient) and client.accepted_here

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import intern
 from typing import Any, NamedTuple
@@ -161,11 +161,15 @@ class Client:
         """The single instances, as they travel."""
         return [instance.to_json() for instance in self.singles.values()]
 
-    def sync_data(self, *, with_revision: bool, with_batches: bool = True) -> Json:
-        """The `ClientSyncData` object: four parallel lists and those of the batches, together the complete set."""
+    def sync_data(self, *, with_revision: bool, with_batches: bool = True, superseded: Sequence[int] = ()) -> Json:
+        """The `ClientSyncData` object: four parallel lists and those of the batches, together the complete set.
+
+        Releases ignore attributes that they do not know: `superseded` is sent and read by `strict` alone.
+        """
+        revision = {"revision": self.revision} if with_revision else {}
         data: Json = {
             "clientId": self.id,
-            "attributes": {"clientAttributes": {"revision": self.revision} if with_revision else {}},
+            "attributes": {"clientAttributes": {**revision, **({"superseded": superseded} if superseded else {})}},
             **_names(self.singles),
             "instancePublishInfos": self.instances_json(),
         }
@@ -193,6 +197,8 @@ class SyncData:
     revision: int
     publishers: Mapping[Service, Published]
     """The batches first, as they are applied."""
+    superseded: tuple[int, ...] = ()
+    """The revisions that its sender knows to be replaced. No release sends them."""
 
     @property
     def has_batches(self) -> bool:
@@ -244,7 +250,8 @@ def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> Syn
     """Read all of it before anything is applied. Raises MalformedSyncDataError."""
     try:
         read: _ClientSyncData = convert(_ClientSyncData, data, nulls_and_depth_matter=False)
-        revision = (read.attributes.client_attributes or {}).get("revision") or 0
+        attributes = read.attributes.client_attributes or {}
+        revision, superseded = attributes.get("revision") or 0, attributes.get("superseded")
         publishers: dict[Service, Published] = {}
         if with_batches:
             publishers.update(_read_batches(read.batch_instance_data))
@@ -258,7 +265,8 @@ def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> Syn
         raise MalformedSyncDataError(f"clientId is longer than {MAX_ID_LENGTH}")
     if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
         raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
-    return SyncData(read.client_id, revision, publishers)
+    superseded = superseded if isinstance(superseded, list) else ()
+    return SyncData(read.client_id, revision, publishers, tuple(each for each in superseded if isinstance(each, int)))
 
 
 def _read_batches(data: Any) -> dict[Service, Published]:

@@ -110,14 +110,14 @@ class ClientManager:
     def delete(self, client_id: str, kind: NodeEventKind, reason: str | None = None) -> None:
         """Remove a client because its owner says so; unknown is fine.
 
-        The id of a connection never comes back, so we may keep it; that of an ip:port client does.
+        The id of a connection never comes back, and is remembered even if it is unknown.
         """
         if self._profile.deleted_stays_deleted and not is_ip_port(client_id):
             self._deleted.add(client_id, self._clock.now_ms())
         self._remove(client_id, kind, reason)
 
     def was_deleted(self, client_id: str) -> bool:
-        """Within the last lease."""
+        """Within the last lease; an ip:port client in any other way too."""
         return client_id in self._deleted
 
     def _remove(self, client_id: str, kind: NodeEventKind, reason: str | None) -> None:
@@ -126,6 +126,8 @@ class ClientManager:
         self._log.disconnected(client_id)
         if client is None:
             return
+        if self._profile.deleted_stays_deleted and is_ip_port(client_id):
+            self._deleted.add(client_id, self._clock.now_ms())
         for service in client.subscribers:
             self._subscribers.discard(service, client)
         for service in client.publishers:
@@ -287,7 +289,7 @@ class ClientManager:
 
     def _publish_change(self, client: Client, services: Collection[Service], cause: Cause, replaced: int) -> None:
         if services:
-            if isinstance(client, IpPortClient) and cause is not Cause.CONCLUDED:
+            if isinstance(client, IpPortClient):
                 client.accepted_here = cause is Cause.ASKED
             self._notify.publish(ClientChanged(client, cause, replaced))
         for service in services:

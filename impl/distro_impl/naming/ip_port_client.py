@@ -71,7 +71,8 @@ class IpPortClient(Client):
     agent: Agent = Agent()
     """Of the last one that subscribed."""
     accepted_here: bool = False
-    """The client asked this node for what it publishes, and no member has sent another content since."""
+    """The client requested what it publishes from this node, which has concluded no other content from missing beats
+    since; nor has a member sent another."""
 
     @property
     def responsible(self) -> bool:

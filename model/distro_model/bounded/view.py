@@ -74,9 +74,10 @@ def node_lines(node: NodeState) -> Iterable[str]:
         yield f"the change of {name} is not handled yet"
     for request in node.entered:
         yield f"a request of {request.client} waits inside"
-    for change in node.unacknowledged:
-        instead = f" instead of revision {change.replaced}" if change.replaced else ""
-        yield f"{change.peer} has not acknowledged {change.client}{instead}"
+    for name, peer in node.unacknowledged:
+        yield f"{peer} has not acknowledged {name}"
+    for name, revision in node.superseded:
+        yield f"revision {revision} of {name} is superseded"
     for member in node.members:
         if member.state is not MemberState.UP:
             yield f"{member.name} is {member.state}"

@@ -9,7 +9,6 @@ that accepted it (B22).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from distro_model.events import (
@@ -33,7 +32,7 @@ from distro_model.messages import (
     Change,
     Content,
 )
-from distro_model.node import Action, Client, NodeState, Step, Unacknowledged
+from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed
 from distro_model.rules.owners import UNHEALTHY, content_revision, is_ip_client, is_responsible, owner_of, preference
@@ -145,7 +144,7 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
         after = replace(after, revision=revision_of_health(after, profile))
     if request.action is HttpAction.DEREGISTER and after.content == client.content:
         return node.with_client(after)
-    return accepted(changed(node, held, after, at_ms, profile), held, after, profile)
+    return accepted(changed(node, held, after, at_ms, profile), after, profile)
 
 
 @rule("give-an-id", source="http-v2; InstanceControllerV2")
@@ -162,23 +161,17 @@ def registered_with_id(request: HttpReceived, _: Profile) -> str:
 
 
 @rule("accept-a-request", source="owner-handover")
-def accepted(node: NodeState, before: Client | None, after: Client, _: Profile) -> NodeState:
-    """The node remembers that it has accepted this change of the client, until a peer sends other content; and for each
-    peer the content that the change has replaced, until the peer acknowledges the client."""
-    replaced = 0 if before is None else before.revision
-    known = {*node.unacknowledged, *(Unacknowledged(after.name, peer, replaced) for peer in node.others)}
-    kept = (each for each in known if (each.client, each.replaced) != (after.name, after.revision))
-    return node.with_client(replace(after, accepted=True)).changed(unacknowledged=in_order(kept))
+def accepted(node: NodeState, after: Client, _: Profile) -> NodeState:
+    """The node remembers that the client has requested this content from it, until it concludes another from missing
+    beats or a peer sends another; and that no peer has acknowledged it."""
+    pending = (*node.unacknowledged, *((after.name, peer) for peer in node.others))
+    return node.with_client(replace(after, accepted=True)).with_unacknowledged(pending)
 
 
 @instead_of(accepted)
-def held_as_a_copy(node: NodeState, _before: Client | None, _after: Client, _: Profile) -> NodeState:
+def held_as_a_copy(node: NodeState, _after: Client, _: Profile) -> NodeState:
     """A change that a client requested from the node itself is held like one that a peer has sent (B22)."""
     return node
-
-
-def in_order(changes: Iterable[Unacknowledged]) -> tuple[Unacknowledged, ...]:
-    return tuple(sorted(changes, key=lambda each: (each.client, each.peer, each.replaced)))
 
 
 def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:
@@ -210,8 +203,9 @@ def revision_of_registration(client: Client, _: Profile) -> int:
 
 @rule("change-an-ip-port-client", source="owner-handover, sync-announce")
 def changed(node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile) -> NodeState:
-    """The node that changes a client announces it, owner or not by then."""
+    """The node that changes a client announces it, owner or not by then, and remembers what the change has replaced."""
     node = reindexed(node.with_client(after), after, () if before is None else before.content, at_ms, profile)
+    node = node.superseding(after.name, () if before is None else (before.revision,), after.revision)
     return published(node, ClientChanged(after.name), at_ms, profile)
 
 
@@ -236,9 +230,15 @@ def on_announce_due(node: NodeState, event: AnnounceDue, profile: Profile) -> St
 
 @guard(source="owner-handover")
 def is_not_superseded(node: NodeState, source: str, change: Change, _: Profile) -> bool:
-    """The CHANGE or snapshot does not restore content that was replaced here since its sender last acknowledged the
-    client. A request without a sender is always accepted."""
-    return Unacknowledged(change.client, source, change.revision) not in node.unacknowledged
+    """The CHANGE or snapshot does not restore content that was replaced by what the client requested from this node,
+    unless the sender knows a later change. A request without a sender is always accepted, and so is what restores a
+    removed client once the sender has acknowledged the removal."""
+    if source == UNNAMED or (change.client, change.revision) not in node.superseded:
+        return True
+    held = node.client(change.client)
+    if held is None:
+        return not node.is_unacknowledged(change.client, source)
+    return not held.accepted or held.revision in change.superseded
 
 
 @rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2")
@@ -265,8 +265,9 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     if _sorted(content) == client.content:
         return node
     beats = tuple((service, beat_ms) for service, beat_ms in client.beats if service in content)
-    after = replace(client, content=_sorted(content), beats=beats)
-    return changed(node, client, replace(after, revision=revision_of_health(after, profile)), at_ms, profile)
+    after = replace(client, content=_sorted(content), beats=beats, accepted=False)
+    after = replace(after, revision=revision_of_health(after, profile))
+    return changed(node, client, after, at_ms, profile)
 
 
 def ends_silent(client: Client, at_ms: int, profile: Profile) -> bool:

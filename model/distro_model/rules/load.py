@@ -14,7 +14,7 @@ from distro_model.events import CallEnded, LoadDue, LoadInterrupted, Send
 from distro_model.messages import CallResult, Snapshot
 from distro_model.node import Member, MemberState, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.receive import is_applicable, may_take, with_copy
+from distro_model.rules.receive import is_applicable, may_take, refused, taken
 from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import is_reachable
 
@@ -71,8 +71,8 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, _snapshot: Snapshot, pr
     for copy in event.answer.copies:
         if not is_applicable(node, copy, profile):  # it aborts the rest of the snapshot
             return _ask_next(missing_one(node, profile), later, event.at_ms, profile)
-        if may_take(node, event.target, copy, profile):
-            node = with_copy(node, copy, event.at_ms, profile)
+        may = may_take(node, event.target, copy, profile)
+        node = (taken if may else refused)(node, event.target, copy, event.at_ms, profile)
     further = asked_further(node, later, profile)
     return _ask_next(node, further, event.at_ms, profile) if further else Step(_loaded(node))
 

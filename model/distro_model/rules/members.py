@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from distro_model.events import CallEnded, MembersListed, Reply, ReportDue, ReportToNotUpDue, RequestReceived, Send
 from distro_model.messages import SUCCESS, CallResult, Report
-from distro_model.node import Action, Member, MemberState, NodeState, Step, Task, Unacknowledged
+from distro_model.node import Member, MemberState, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.ip_clients import in_order
 from distro_model.rules.rule import instead_of, rule
-from distro_model.rules.sync import queued
+from distro_model.rules.sync import sent_until_acknowledged
 
 
 @rule("report", source="member-report; ServerMemberManager.MemberInfoReportTask")
@@ -85,22 +84,18 @@ def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
     others = tuple(sorted(event.others))
     members = tuple(listed(node, name, profile) for name in others)
     joined = tuple(name for name in others if name not in node.others)
-    kept = tuple(each for each in node.unacknowledged if each.peer in others)
-    after = node.changed(others=others, members=members, unacknowledged=kept)
+    pending = (each for each in node.unacknowledged if each[1] in others)
+    after = node.changed(others=others, members=members).with_unacknowledged(pending)
     return Step(handed_over(after, joined, event.at_ms, profile))
 
 
 @rule("hand-over-to-new-members", source="owner-handover")
 def handed_over(node: NodeState, joined: tuple[str, ...], at_ms: int, profile: Profile) -> NodeState:
     """A member that joins is sent the changes that ip:port clients have requested from this node: it may own them from
-    now on (B22). Changes that this node concluded from missing beats are not sent. Until the member acknowledges a
-    client it may receive, from any other member that has not, the content that was replaced here."""
+    now on (B22). Changes that this node concluded from missing beats are not sent."""
     for client in node.clients:
         for peer in joined if client.accepted else ():
-            old = {each.replaced for each in node.unacknowledged if each.client == client.name} | {0}
-            added = (Unacknowledged(client.name, peer, replaced) for replaced in old)
-            node = node.changed(unacknowledged=in_order((*node.unacknowledged, *added)))
-            node = queued(node, Task(client.name, peer, Action.CHANGE, at_ms, profile.sync_delay_ms), profile)
+            node = sent_until_acknowledged(node, client.name, peer, at_ms, profile)
     return node
 
 

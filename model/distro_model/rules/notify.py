@@ -178,9 +178,10 @@ def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> No
     """
     own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
-    if not own and node.unacknowledged:  # its owner has not verified it for a lease, or has deleted it
-        kept = tuple(each for each in node.unacknowledged if each.client != client.name)
-        node = node.changed(unacknowledged=kept)
+    if node.superseded_of(client.name):
+        node = node.with_gone(client.name, at_ms).superseding(client.name, (client.revision,))
+    if node.unacknowledged:  # if not own, its owner has not verified it for a lease, or deleted it
+        node = node.with_unacknowledged(each for each in node.unacknowledged if own or each[0] != client.name)
     if profile.keeps_index:
         node = published(node, ClientReleased(client.name), at_ms, profile)
     return published(node, ClientRemoved(client.name, own), at_ms, profile) if own else node

@@ -31,21 +31,34 @@ from distro_model.rules.ip_clients import is_not_superseded, turn_of
 from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.rule import guard, instead_of, rule
-from distro_model.rules.sync import copy_of
+from distro_model.rules.sync import acknowledged, copy_of, sent_until_acknowledged
 
 
 @rule("apply-a-change", source="receive-change; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     """Apply what a peer sends of a client, in one step."""
     if not may_take(node, event.source, change, profile):
-        return Step(node, (Reply(FAIL),))
+        return Step(refused(node, event.source, change, event.at_ms, profile), (Reply(FAIL),))
     if not is_applicable(node, change, profile):
         return raised(node, profile)
     if not revision_fits(change.revision, profile):
         held = node.client(change.client)
         content_only = replace(change, revision=0 if held is None else held.revision)
         return Step(with_copy(node, content_only, event.at_ms, profile), (Reply(FAIL),))
-    return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
+    return Step(taken(node, event.source, change, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+def taken(node: NodeState, source: str, copy: Change, at_ms: int, profile: Profile) -> NodeState:
+    """The copy is applied, and its sender needs no other."""
+    return acknowledged(with_copy(node, copy, at_ms, profile), source, copy)
+
+
+def refused(node: NodeState, source: str, copy: Change, at_ms: int, profile: Profile) -> NodeState:
+    """The sender of superseded content is sent what is held here, whatever it has acknowledged before."""
+    is_superseded = not is_not_superseded(node, source, copy, profile)
+    if not is_superseded or source not in node.others or node.client(copy.client) is None:
+        return node
+    return sent_until_acknowledged(node, copy.client, source, at_ms, profile)
 
 
 def may_take(node: NodeState, source: str, copy: Change, profile: Profile) -> bool:
@@ -72,8 +85,8 @@ def natives_are_unprotected(_node: NodeState, _client: str, _: Profile) -> bool:
 
 @guard(source="receive-late")
 def is_not_deleted(node: NodeState, client: str, _: Profile) -> bool:
-    """The client was not deleted here within the last lease."""
-    return not node.is_gone(client)
+    """The client was not deleted here within the last lease. An ip:port client may well come back."""
+    return is_ip_client(client) or not node.is_gone(client)
 
 
 @guard(source="receive-batch-over-single, defect-d8; BatchInstanceData")
@@ -151,7 +164,7 @@ def on_snapshot(node: NodeState, _event: RequestReceived, _snapshot: Snapshot, p
     """Answers with everything it holds, native clients and copies."""
     if not may_give(node, profile):
         return Step(node, (Reply(FAIL),))
-    copies = tuple(copy_of(client, profile) for client in given_clients(node, profile))
+    copies = tuple(copy_of(node, client, profile) for client in given_clients(node, profile))
     if not snapshot_fits(len(copies), profile):
         return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
@@ -201,6 +214,8 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
         )
     client = with_beats(node, held, client, at_ms, profile)
     before = () if held is None else held.content
+    if is_ip_client(client.name):
+        node = node.superseding(client.name, copy.superseded, client.revision)
     return upgraded(node.with_client(client), client, before, at_ms, profile)
 
 

@@ -128,7 +128,7 @@ def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Dele
     if task.action is Action.DELETE:
         return Delete(task.client)
     client = node.client(task.client)
-    return of_gone_client(task, profile) if client is None else copy_of(client, profile)
+    return of_gone_client(task, profile) if client is None else copy_of(node, client, profile)
 
 
 @rule("send-a-gone-client", source="sync-null-data, defect-d2; DistroClientDataProcessor.getDistroData")
@@ -143,9 +143,10 @@ def skips_gone_client(_task: Task, _: Profile) -> Delete | None:
     return None
 
 
-def copy_of(client: Client, profile: Profile) -> Change:
+def copy_of(node: NodeState, client: Client, profile: Profile) -> Change:
     """The content of a CHANGE: the whole client, but its revision only where the release has one on the wire."""
-    return Change(client.name, client.revision if profile.revisions_travel else 0, client.content)
+    revision = client.revision if profile.revisions_travel else 0
+    return Change(client.name, revision, client.content, node.superseded_of(client.name) if node.superseded else ())
 
 
 @guard(source="sync-only-up; DistroClientTransportAgent")
@@ -167,7 +168,7 @@ def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, p
         ended = (request.client, event.target)
         node = node.changed(under_way=tuple(each for each in node.under_way if each != ended))
     if event.answer.result is CallResult.SUCCESS:
-        return Step(_acknowledged(node, event.target, request) if node.unacknowledged else node)
+        return Step(acknowledged(node, event.target, request))
     if not calls_back(event.answer.result, profile):
         return Step(node)
     return Step(retried(node, request, event.target, event.at_ms, profile))
@@ -186,15 +187,18 @@ def drops_unreadable(result: CallResult, _: Profile) -> bool:
     return result not in (CallResult.UNREADABLE, CallResult.UNHEARD)
 
 
-def _acknowledged(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
-    """The peer has applied the request: it can still hold that revision of the client, and no earlier one."""
-    revision = request.revision if isinstance(request, Change) else None
-    kept = tuple(
-        each
-        for each in node.unacknowledged
-        if (each.client, each.peer) != (request.client, peer) or each.replaced == revision
-    )
-    return node.changed(unacknowledged=kept)
+def acknowledged(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
+    """The peer has applied the request, or has sent it; its revision may be superseded meanwhile."""
+    is_superseded = isinstance(request, Change) and (request.client, request.revision) in node.superseded
+    if is_superseded or not node.is_unacknowledged(request.client, peer):
+        return node
+    return node.with_unacknowledged(each for each in node.unacknowledged if each != (request.client, peer))
+
+
+def sent_until_acknowledged(node: NodeState, client: str, peer: str, at_ms: int, profile: Profile) -> NodeState:
+    """Send the ip:port client to the peer, and repeat it even if another node owns it by then."""
+    task = Task(client, peer, Action.CHANGE, at_ms, profile.sync_delay_ms)
+    return queued(node.with_unacknowledged((*node.unacknowledged, (client, peer))), task, profile)
 
 
 @rule("retry", source="sync-retry, defect-d2; DistroClientTaskFailedHandler")

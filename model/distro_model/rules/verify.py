@@ -140,7 +140,8 @@ def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) 
         if is_expired(client, event.at_ms, profile) or ends_silent(client, event.at_ms, profile):
             node = removed(node, client, event.at_ms, profile)
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
-    return Step(node if len(gone) == len(node.gone) else node.changed(gone=gone))
+    forgets = len(gone) < len(node.gone)
+    return Step(node.changed(gone=gone).with_unacknowledged(node.unacknowledged) if forgets else node)
 
 
 @guard(source="lease-pause")
