@@ -289,8 +289,8 @@ def _doubts(
     nameless = [run for run in cluster.of_run if cluster.headers[run].profile == UNKNOWN_RELEASE]
     if nameless:
         yield (
-            f"{len(nameless)} of {len(cluster.of_run)} runs, {nameless[0]} for one, are not judged: their logs do not "
-            "name the release, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
+            f"{len(nameless)} of {len(cluster.of_run)} runs, {nameless[0]} for one, are not judged: their logs name "
+            "no release, or several, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
         )
     blind = [each.name for each in chosen if each.needs_checkpoint]
     without = _without_checkpoint(cluster)

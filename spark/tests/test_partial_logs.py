@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 
@@ -88,6 +89,25 @@ def test_no_rotated_file_that_is_missing_raises_an_alarm(spark: SparkSession, tm
     result = on_both(spark, tmp_path / "traces")
     news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
     assert (news, result.verdict) == ([], "inconclusive")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("node", ["n0", "n1"])
+def test_no_clock_that_differs_raises_an_alarm(spark: SparkSession, tmp_path: Path, node: str) -> None:
+    """Before clocks were compared, 7 s were enough to take B10 for an unknown failure."""
+    for seconds in (8 * 3600, -400, 7, -7):
+        run = f"{node}-{seconds}"
+        copied(tmp_path / run, set(), None)
+        for path in (tmp_path / run / node).glob("*.log"):
+            path.write_text(re.sub(r"(?m)^(\S+ [\d:]+)(?=,)", lambda at: later(at[1], seconds), path.read_text()))  # noqa: B023
+        import_logs(tmp_path / run, tmp_path / "traces", run=run)
+    result = on_both(spark, tmp_path / "traces")
+    news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
+    assert (news, result.verdict) == ([], "inconclusive")
+
+
+def later(stamp: str, seconds: int) -> str:
+    return str(datetime.fromisoformat(stamp) + timedelta(seconds=seconds))
 
 
 CLIENT = "1716170760000_10.0.0.1_40001"

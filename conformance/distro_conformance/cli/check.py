@@ -158,7 +158,7 @@ def check(
         if html:
             say(f"Page: {html}")
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
-        lines = [_line(judged, result) for judged in result.invariants]
+        lines = list(_lines(result))
         summary([*lines, *_lines_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
 
@@ -253,6 +253,14 @@ def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> 
 
     database: list[Sink] = [JdbcSink(session, jdbc)] if jdbc and session else []
     return [*database, *([ParquetSink(out.absolute() / VIOLATIONS)] if out else [])]
+
+
+def _lines(result: CheckResult) -> Iterator[ResultLine]:
+    """A line for each invariant, and one for all that are not judged."""
+    open_ones = [each.name for each in result.invariants if each.verdict == "not-judged" and not each.violations]
+    yield from (_line(each, result) for each in result.invariants if each.name not in open_ones)
+    if open_ones:
+        yield ResultLine("not-judged", f"{len(open_ones)} of {len(result.invariants)}: {', '.join(open_ones)}")
 
 
 def _line(judged: InvariantResult, result: CheckResult) -> ResultLine:

@@ -17,7 +17,7 @@ from distro_traces.nacos_logs.troubles import Trouble
 TROUBLES_PRINTED = 15
 NODES_PRINTED = 8
 _WEIGHT = (
-    *("old-mode", "not-loaded", "unreached", "hole", "differs", "ejected", "dropped", "flapping"),
+    *("old-mode", "restart", "not-loaded", "unreached", "hole", "differs", "ejected", "dropped", "flapping"),
     *("redirect", "member", "link", "reports", "push"),
 )
 """The kinds of problems that explain most, which are chosen first when not all fit."""
@@ -35,6 +35,7 @@ def story(found: Imported) -> Iterator[str]:
         )
         yield name
         yield f"  {_clock(found, span.from_ms)} to {_clock(found, span.until_ms)}: {', '.join(span.logs)}"
+        yield from (f"  {note}" for note in span.notes)
     if len(found.spans) > NODES_PRINTED:
         yield f"{len(found.spans) - NODES_PRINTED} more nodes"
     yield from _not_shown(found)
@@ -47,9 +48,12 @@ def _not_shown(found: Imported) -> Iterator[str]:
     """The limits that follow from missing files, one line for all nodes that lack the same files."""
     nodes = sorted((span.node for span in found.spans), key=len, reverse=True)
     by_limit: defaultdict[str, list[str]] = defaultdict(list)
+    notes = {f"{note}." for span in found.spans for note in span.notes}
     silent = []
     for limit in found.limits:
         node = next((node for node in nodes if limit.startswith(f"{node}: ")), None)
+        if node is not None and limit[len(node) + 2 :] in notes:
+            continue
         if node is not None:
             by_limit[limit[len(node) + 2 :].removeprefix("no record of ").rstrip(".")].append(node)
         elif "no logs, nothing is known" in limit:
@@ -62,7 +66,9 @@ def _not_shown(found: Imported) -> Iterator[str]:
     if silent:
         yield f"no logs of {', '.join(silent)}: nothing is known of what they hold"
     if found.profile.endswith("unknown"):
-        yield "not shown: the release is not logged, so nothing can be judged; name it with --profile nacos-X.Y.Z"
+        several = next((limit for limit in found.limits if "several releases" in limit), "")
+        why = several.rstrip(".") or "the release is not logged, so nothing can be judged"
+        yield f"not shown: {why}; name {'one' if several else 'it'} with --profile nacos-X.Y.Z"
 
 
 def _skipped(found: Imported) -> str:

@@ -95,6 +95,11 @@ class Coverage:
                 before = [each for each in starts if max(since, missing) <= each < first]
                 spans[at] = (min([first, *before]), last)
 
+    def shift(self, ms: int) -> None:
+        """Make all times later."""
+        for spans in self.spans.values():
+            spans[:] = [(first + ms, last + ms) for first, last in spans]
+
     def _extend(self, log: str, level: str | None, first_ms: int, last_ms: int) -> None:
         for each, words in _WORDS.items():
             if level is not None and level.encode() in words:

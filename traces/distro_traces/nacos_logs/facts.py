@@ -2,8 +2,8 @@
 
 One entry per phrase. A phrase may be anywhere in a record, since operators configure the text around it (level,
 logger, thread, JSON). A record is searched for a few fixed words first (`MARKS`), which most records lack, and then
-only for the phrases with the word that it has. Phrases of 2.0 to 2.5 are from docs/protocol #log-lines, from public
-reports, and from running servers (2.0.4, 2.2.4, 2.3.2); the phrases of 3.x are from that document only.
+only for the phrases with the word that it has. The phrases are from docs/protocol #log-lines, from public reports, and
+from running servers (2.0.4, 2.2.4, 2.3.2, 2.5.1, 3.0.3, 3.1.0-SNAPSHOT).
 """
 
 from __future__ import annotations
@@ -185,6 +185,14 @@ def states_in(text: str) -> Iterator[tuple[str, str]]:
     """The members that a record lists, with the state of each."""
     for ip, port, state in MEMBER.findall(text):
         yield one_name(f"{bracketed(ip)}:{port}"), state
+
+
+def releases_in(text: str) -> Iterator[tuple[str, str]]:
+    """The members that a record lists with their release."""
+    for part in re.split(r"(?=Member\{ip=)", text):
+        member, release = MEMBER.match(part), VERSION.search(part)
+        if member is not None and release is not None and release[1]:
+            yield one_name(f"{bracketed(member[1])}:{member[2]}"), release[1]
 
 
 @dataclass(frozen=True, slots=True)

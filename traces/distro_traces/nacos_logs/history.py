@@ -82,8 +82,8 @@ class _Node:
 
 
 class History:
-    """Writes the rows of one import. `began_ms` is the first stamp; `coverage` and `holes`: by node, what its logs can
-    show, and the missing files.
+    """Writes the rows of one import. `began_ms` is the first stamp; `addresses`: earlier addresses of nodes, with the
+    present one; `coverage` and `holes`: by node, what its logs can show, and the missing files.
 
     The revision of a copy is recorded when it is known: it is that of the message that created the copy; the effect of
     a further message depends on the `release`, and a failed verify reports the revision.
@@ -96,6 +96,7 @@ class History:
         skipped: Counter[str],
         *,
         release: str | None,
+        addresses: Mapping[str, str],
         coverage: Mapping[str, Coverage],
         holes: Mapping[str, Sequence[Hole]],
         unreached: Unreachables,
@@ -106,6 +107,7 @@ class History:
         self._began_ms = began_ms
         self._skipped = skipped
         self._release = release or ""
+        self._addresses = addresses
         self._coverage = coverage
         self._holes = {name: deque(each) for name, each in holes.items()}
         self._unreached = unreached
@@ -187,6 +189,7 @@ class History:
             return
         if "last_ms" in fact.details and (node.has_lived or node.has_started):
             reason = "started again; what ended it is not logged, this is its last record"
+            self._troubles.restarted(name, int(fact["last_ms"]), fact)
             self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
         self._nodes[name] = _Node(
             whole=self._coverage[name].reads(CLIENTS, fact.at_ms), has_started=True, starting_ms=fact.at_ms
@@ -194,7 +197,8 @@ class History:
         self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
     def _members(self, name: str, node: _Node, fact: Fact) -> None:
-        members = ",".join(sorted(map(one_name, entries(fact["members"]))))
+        listed = map(one_name, entries(fact["members"]))
+        members = ",".join(sorted(self._addresses.get(each, each) for each in listed))
         if members != node.members:
             node.members = members
             self._row(name, fact.at_ms, Kind.MEMBERS_CHANGED, detail=members)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
@@ -40,13 +40,14 @@ _CONTENT = frozenset({What.CONNECT, What.DISCONNECT, What.PUBLISH, What.WITHDRAW
 @dataclass(frozen=True, slots=True)
 class LogSpan:
     """The logs read of one node: `logs` with their lowest level, `from_ms` and `until_ms` since the trace began;
-    `is_named`: do the logs, or the user, say its address?"""
+    `is_named`: do the logs, or the user, say its address? `notes`: what to know about its times and its address."""
 
     node: str
     logs: tuple[str, ...]
     from_ms: int
     until_ms: int
     is_named: bool
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +92,19 @@ def import_logs(
             "files; they need dates like 2025-09-02 16:45:13 (no bare time, no number) and the logs protocol-distro, "
             "naming-distro, naming-server"
         )
-    releases = sum((one.releases for one in known), Counter[str]())
-    release = releases.most_common(1)[0][0] if releases else None
+    addresses, running = _earlier_addresses(known), _running(known)
+    release = _release(known, running)
     first = min(known, key=lambda one: one.first_ms)
     began_ms, skipped = first.first_ms, Counter[str]()
-    observed = _observed(known, release, began_ms)
-    troubles, unreached, endings = Troubles(), Unreachables(observed), Endings(observed)
+    observed = _observed(known, release, _in_words(running), began_ms)
+    troubles, unreached, endings = Troubles(addresses), Unreachables(observed), Endings(observed)
     with Recorder(
         out,
         run,
         profile=profile or (f"nacos-{release}" if release else UNKNOWN_RELEASE),
         target=f"nacos-logs:{release or 'unknown'}",
         clock="wall",
-        nodes=sorted({one.name for one in known}.union(*(one.members for one in known))),
+        nodes=sorted({addresses.get(each, each) for one in known for each in (one.name, *one.members)}),
         observed=observed,
         began=datetime.fromtimestamp(began_ms / 1000, first.zone).isoformat(timespec="milliseconds"),
     ) as recorder:
@@ -112,6 +113,7 @@ def import_logs(
             began_ms,
             skipped,
             release=release or (profile or "").removeprefix("nacos-"),
+            addresses=addresses,
             coverage={one.name: one.coverage for one in known},
             holes={one.name: one.sure_holes for one in known},
             unreached=unreached,
@@ -119,7 +121,7 @@ def import_logs(
             troubles=troubles,
         )
         again = _Again(on_part, sum(size_of(part.path) for one in known for part in one.to_read_again))
-        streams = [_actions_of(one, troubles, skipped, again.read) for one in known]
+        streams = [_actions_of(one, addresses, troubles, skipped, again.read) for one in known]
         for _, _, name, action in heapq.merge(*streams, key=lambda item: item[:2]):
             history.take(name, action)
     missing = [(one.name, hole) for one in known for hole in one.sure_holes]
@@ -139,7 +141,9 @@ def import_logs(
 
 
 def _span(one: Node, began_ms: int) -> LogSpan:
-    return LogSpan(one.name, tuple(logs_of(one)), one.first_ms - began_ms, one.last_ms - began_ms, one.is_named)
+    return LogSpan(
+        one.name, tuple(logs_of(one)), one.first_ms - began_ms, one.last_ms - began_ms, one.is_named, _notes_of(one)
+    )
 
 
 def _refuse_unknown(labels: set[str], found: tuple[LogFiles, ...], known: list[Node]) -> None:
@@ -165,11 +169,11 @@ class _Again:
 
 
 def _actions_of(
-    one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
+    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead
 ) -> Iterator[tuple[int, int, str, Action]]:
     """Each action with its sort key: a time that never goes back within a node, and the place in its log."""
     latest_ms = 0
-    for position, action in enumerate(actions(_facts(one, troubles, skipped, on_read), skipped)):
+    for position, action in enumerate(actions(_facts(one, addresses, troubles, skipped, on_read), skipped)):
         latest_ms = max(latest_ms, action.fact.at_ms)
         yield latest_ms, position, one.name, action
 
@@ -184,7 +188,9 @@ _TROUBLES_ONLY = frozenset(
 """What no row of a trace says."""
 
 
-def _facts(one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead) -> Iterator[Fact]:
+def _facts(
+    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead
+) -> Iterator[Fact]:
     parts = one.to_read_again
     left = [part for part in one.parts if part not in parts]
     skipped[SAYS_NOTHING] += sum(part.amount for part in left)
@@ -201,12 +207,22 @@ def _facts(one: Node, troubles: Troubles, skipped: Counter[str], on_read: OnRead
         if fact is None:
             skipped[SAYS_NOTHING] += 1
             continue
+        if one.ahead_ms or fact.details.get("target") in addresses:
+            fact = _by_the_others(fact, one.ahead_ms, addresses)
         if fact.what is not What.CALL_FAILS or fact.client is not None:  # `History` finds the call
             troubles.take(one.name, fact)
         if last_ms is not None:
-            yield Fact(fact.at_ms, fact.what, {"last_ms": str(last_ms)}, fact.log, fact.place)
+            yield Fact(fact.at_ms, fact.what, {"last_ms": str(last_ms - one.ahead_ms)}, fact.log, fact.place)
         elif fact.what not in _TROUBLES_ONLY:
             yield fact
+
+
+def _by_the_others(fact: Fact, ahead_ms: int, addresses: Mapping[str, str]) -> Fact:
+    """The fact by the clock of the other nodes, with the present address of its target."""
+    details = dict(fact.details)
+    if details.get("target") in addresses:
+        details["target"] = addresses[details["target"]]
+    return replace(fact, at_ms=fact.at_ms - ahead_ms, details=details)
 
 
 class _Latest:
@@ -231,7 +247,39 @@ class _Latest:
         return max((*found, *(() if self._at_ms is None else (self._at_ms,))), default=None)
 
 
-def _observed(known: list[Node], release: str | None, began_ms: int) -> Observed:
+def _earlier_addresses(known: list[Node]) -> dict[str, str]:
+    """The addresses that nodes had before a restart, and no other node has, with the present one."""
+    counted = Counter(address for one in known for address in {one.name, *one.own})
+    return {address: one.name for one in known for address in one.earlier if counted[address] == 1}
+
+
+def _running(known: list[Node]) -> dict[str, list[tuple[int, str]]]:
+    """By member its releases, each with the time since which it is listed with it."""
+    found: dict[str, dict[str, int]] = {}
+    for one in known:
+        for (member, release), at_ms in one.running.items():
+            by_release = found.setdefault(member, {})
+            by_release[release] = min(at_ms, by_release.get(release, at_ms))
+    return {member: sorted((at_ms, release) for release, at_ms in each.items()) for member, each in found.items()}
+
+
+def _release(known: list[Node], running: Mapping[str, list[tuple[int, str]]]) -> str | None:
+    """The release of all members; None: it is not logged, or there are several."""
+    if len({release for each in running.values() for _, release in each}) > 1:
+        return None
+    releases = sum((one.releases for one in known), Counter[str]())
+    return releases.most_common(1)[0][0] if releases else None
+
+
+def _in_words(running: Mapping[str, list[tuple[int, str]]]) -> str:
+    """The releases of the members, if they differ."""
+    if len({release for each in running.values() for _, release in each}) < 2:
+        return ""
+    each = [f"{member} {', then '.join(release for _, release in found)}" for member, found in sorted(running.items())]
+    return f"several releases run, so nothing can be judged: {'; '.join(each)}."
+
+
+def _observed(known: list[Node], release: str | None, releases: str, began_ms: int) -> Observed:
     limits = [
         "Nacos drops log records under load (naming-server, naming-distro): the absence of a row proves nothing.",
         "Calls are matched by client, operation, target and order: the log of a receiver does not name the sender.",
@@ -239,9 +287,12 @@ def _observed(known: list[Node], release: str | None, began_ms: int) -> Observed
         "Whether the members agree in the end: records are dropped, so a node may hold what none names; audit asks it.",
     ]
     limits += [f"{one.name}: {limit}" for one in known for limit in _limits_of(one)]
-    missing = sorted(set().union(*(one.members for one in known)) - {one.name for one in known})
+    there = {one.name for one in known}.union(*(one.own for one in known))
+    missing = sorted(set().union(*(one.members for one in known)) - there)
     limits += [f"{member}: no logs, nothing is known of what it holds." for member in missing]
-    if release is None:
+    if releases:
+        limits.append(releases)
+    elif release is None:
         limits.append("The release is not logged; name the profile.")
     elif not release.startswith(VERIFIED_RELEASES):
         limits.append(f"The phrases of {release} are read from documents, not verified on a running server.")
@@ -267,7 +318,13 @@ def _observed(known: list[Node], release: str | None, began_ms: int) -> Observed
     )
 
 
+def _notes_of(one: Node) -> tuple[str, ...]:
+    clock = () if one.clock is None else (str(one.clock),)
+    return (*clock, f"its address was {', '.join(one.earlier)} before") if one.earlier else clock
+
+
 def _limits_of(one: Node) -> Iterator[str]:
+    yield from (f"{note}." for note in _notes_of(one))
     if not one.coverage.read(CALLS):
         yield "no record of calls (protocol-distro at INFO)."
     if not one.coverage.read(COPIES):

@@ -43,6 +43,10 @@ _STAMPS = tuple(
     )
 )
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b")
+_CONTINUES = re.compile(
+    r"\s*(?:(?:Caused by|Suppressed): |\.\.\. \d+ |at [\w.$/]+\(|\w+(?:\.[\w$]+)+(?:Exception|Error)\b)"
+)
+"""The beginning of a line of an exception; a date in it is no stamp."""
 _BETWEEN = 64  # characters between the stamp of a collector and that of the server
 _ANSI = re.compile(r"\x1b\[[\d;]*m")
 _GREP = re.compile(
@@ -179,6 +183,8 @@ class LineReader:
     def _stamps_ms(self, text: str) -> tuple[int | None, int | None]:
         """The last of the adjacent stamps before the message, and the first one if there are several."""
         last_ms, first_ms, end = None, None, 0
+        if _CONTINUES.match(text):
+            return None, None
         while True:
             found = next((m for each in _STAMPS if (m := each.search(text, end, end + STAMP_WITHIN))), None)
             if found is None or (end and (found.start() - end > _BETWEEN or _LEVEL.search(text, end, found.start()))):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.errors import TraceError
 from distro_traces.nacos_logs.blocks import OnRead
-from distro_traces.nacos_logs.coverage import Coverage, joined
-from distro_traces.nacos_logs.facts import LOG_OF, MARKS, VERSION, What, fact_of, states_in
+from distro_traces.nacos_logs.clocks import Ahead, Calls, ahead
+from distro_traces.nacos_logs.coverage import Coverage, Span, joined
+from distro_traces.nacos_logs.facts import LOG_OF, MARKS, VERSION, What, fact_of, releases_in, states_in
 from distro_traces.nacos_logs.files import LogFiles, split_name
 from distro_traces.nacos_logs.holes import Hole, holes
 from distro_traces.nacos_logs.records import Part, Quiet, Record, read_file
@@ -43,10 +45,13 @@ class Node:
     zone: tzinfo
     directory: str = ""  # the label without what lines name as their source
     parts: list[Part] = field(default_factory=list)
-    own: Counter[str] = field(default_factory=Counter)  # addresses that can only be the node's own
+    own: dict[str, Span] = field(default_factory=dict)  # addresses at which it received requests, from when to when
     others: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     releases: Counter[str] = field(default_factory=Counter)
+    running: dict[tuple[str, str], int] = field(default_factory=dict)  # member, release: since when
+    calls: Calls = field(default_factory=Calls)
+    clock: Ahead | None = None
     facts: Counter[What] = field(default_factory=Counter)
     starts: list[int] = field(default_factory=list)  # since 1970
     has_revisions: bool = False
@@ -56,12 +61,22 @@ class Node:
     holes: list[Hole] = field(default_factory=list)
 
     @property
+    def ahead_ms(self) -> int:
+        """Added to its stamps by its clock. The times below are corrected, those of parts are not."""
+        return 0 if self.clock is None else self.clock.ms
+
+    @property
     def first_ms(self) -> int:
-        return min(part.first_ms for part in self.parts)
+        return min(part.first_ms for part in self.parts) - self.ahead_ms
 
     @property
     def last_ms(self) -> int:
-        return max(part.last_ms for part in self.parts)
+        return max(part.last_ms for part in self.parts) - self.ahead_ms
+
+    @property
+    def earlier(self) -> list[str]:
+        """Its addresses before the last restart."""
+        return [address for address in self.own if address != self.name]
 
     @property
     def sure_holes(self) -> list[Hole]:
@@ -110,7 +125,9 @@ def survey(
             node.label = node.directory
     _name(known, names)
     known = _joined(known, names)
-    for node in known:
+    clocks = ahead([node.calls for node in known])
+    for position, node in enumerate(known):
+        node.clock = clocks.get(position)
         _look_for_holes(node)
     return known
 
@@ -158,6 +175,11 @@ def _look_for_holes(node: Node) -> None:
     whole = [joined(files, [hole for hole in node.holes if hole.log == log]) for log, files in node.coverages.items()]
     node.coverage = joined(whole, node.holes)
     node.coverage.begin_at(node.starts, node.holes)
+    node.coverage.shift(-node.ahead_ms)
+    node.holes = [
+        replace(hole, from_ms=hole.from_ms - node.ahead_ms, until_ms=hole.until_ms - node.ahead_ms)
+        for hole in node.holes
+    ]
 
 
 def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
@@ -176,6 +198,8 @@ def _of_source(source: str, log: str, label: str) -> tuple[str, str]:
 def _note(node: Node, part: Part, coverage: Coverage, record: Record) -> None:
     if "Member{" in record.text:
         node.members.update(member for member, _ in states_in(record.text))
+        for running in releases_in(record.text):
+            node.running[running] = min(record.at_ms, node.running.get(running, record.at_ms))
     if "version=" in record.text or "Nacos " in record.text:
         for release in VERSION.findall(record.text):
             node.releases[release[0] or release[1]] += 1
@@ -191,9 +215,13 @@ def _note(node: Node, part: Part, coverage: Coverage, record: Record) -> None:
     if fact.what is What.MEMBERS:
         node.members.update(map(one_name, entries(fact["members"])))
     elif fact.what is What.RECEIVED:
-        node.own[fact["target"]] += 1
+        first_ms, last_ms = node.own.get(fact["target"], (record.at_ms, record.at_ms))
+        node.own[fact["target"]] = (min(first_ms, record.at_ms), max(last_ms, record.at_ms))
+        node.calls.take(fact)
     elif fact.what is not What.VERIFY and fact.details.get("target", "null") != "null":
         node.others.add(fact["target"])
+        if fact.what is What.CALL:
+            node.calls.take(fact)
 
 
 def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
@@ -204,7 +232,7 @@ def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
         left = node.members - node.others
         host = node.label.rpartition("/")[2]
         alike = {member for member in addresses if split_address(member)[0].strip("[]") == host}
-        found = [*(name for name, _ in node.own.most_common(1)), *(left if len(left) == 1 else ())]
+        found = [*_last_address(node, names), *(left if len(left) == 1 else ())]
         found += alike if len(alike) == 1 else ()
         node.name = one_name(names.get(node.label) or (found[0] if found else node.label))
         node.members |= node.others
@@ -213,6 +241,19 @@ def _name(nodes: list[Node], names: Mapping[str, str]) -> None:
             raise NoLogsError(
                 f"{node.label}: --node names it {node.name}, and its own logs {own}; leave one of them out"
             )
+
+
+def _last_address(node: Node, names: Mapping[str, str]) -> list[str]:
+    """The address at which the node received requests last; before a restart it may have had others."""
+    by_time = sorted(node.own, key=lambda address: node.own[address])
+    for one, other in pairwise(by_time):
+        if node.own[other][0] < node.own[one][1] and node.label not in names:
+            raise NoLogsError(
+                f"{node.label}: requests to {one} and to {other} arrive in turn. If these are two nodes, keep their "
+                "logs apart or print the name of the node before each line (kubectl logs --prefix, grep -H); if they "
+                f"are one, name it with --node {node.label}=HOST:PORT"
+            )
+    return by_time[-1:]
 
 
 def _joined(nodes: list[Node], names: Mapping[str, str]) -> list[Node]:
@@ -234,8 +275,14 @@ def _one_of(name: str, nodes: list[Node], names: Mapping[str, str]) -> Node:
     for node in others:
         first.label += f" and {node.label}"
         first.parts += node.parts
-        for counted in ("own", "releases", "facts"):
+        for counted in ("releases", "facts"):
             getattr(first, counted).update(getattr(node, counted))
+        for address, (from_ms, until_ms) in node.own.items():
+            since_ms, last_ms = first.own.get(address, (from_ms, until_ms))
+            first.own[address] = (min(since_ms, from_ms), max(last_ms, until_ms))
+        for running, at_ms in node.running.items():
+            first.running[running] = min(at_ms, first.running.get(running, at_ms))
+        first.calls.add(node.calls)
         first.members |= node.members
         first.others |= node.others
         first.has_revisions = first.has_revisions or node.has_revisions

@@ -2,10 +2,10 @@
 
 A trouble is an episode: the first record that reports it, the number of such records, and the record that ends it, if
 there is one. No trouble is a verdict, and none follows from the absence of a record that a missing file may have.
-Kinds, by how much they explain: a server in 1.x mode, a node that does not load (and so verifies nothing), a member
-that another does not list as UP, a link on which calls fail, a client whose connection was closed by the server, a
-copy that is removed and applied again, registrations that were dropped, pushes that fail; changes that never reached a
-member, copies that differ at the end, and missing files.
+Kinds, by how much they explain: a server in 1.x mode, a node that restarted, one that does not load (and so verifies
+nothing), a member that another does not list as UP, a link on which calls fail, a client whose connection was closed by
+the server, a copy that is removed and applied again, registrations that were dropped, pushes that fail; changes that
+never reached a member, copies that differ at the end, and missing files.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ _Key = tuple[str, str, str]
 class Troubles:
     """Takes the facts of all nodes, each node's in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        """`addresses`: earlier addresses of nodes, with the present one."""
+        self._addresses = addresses
         self._open: dict[_Key, _Episode] = {}
         self._over: list[_Episode] = []
         self._removed: dict[tuple[str, str], int] = {}  # node, client: when its copy was removed
@@ -76,6 +78,13 @@ class Troubles:
         note = _NOTES.get(fact.what)
         if note is not None:
             note(self, node, fact)
+
+    def restarted(self, node: str, last_ms: int, fact: Fact) -> None:
+        """The node has started; `last_ms`: its last record before."""
+        if len(self._over) < KEPT_MAX:
+            self._over.append(
+                _Episode("restart", node, "", last_ms, fact.place, fact.at_ms, Counter(restart=1), fact.at_ms)
+            )
 
     def found(
         self, began_ms: int, unreached: list[Unreached], differing: list[Differs], holes: list[tuple[str, Hole]]
@@ -89,6 +98,9 @@ class Troubles:
         troubles += [_differs(each) for each in differing if (each.client, each.node) not in never]
         troubles += [_hole(node, hole, began_ms) for node, hole in holes]
         return sorted(troubles, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
+
+    def _name(self, address: str) -> str:
+        return self._addresses.get(one_name(address), one_name(address))
 
     # Episodes
 
@@ -118,7 +130,7 @@ class Troubles:
             self._close(key, fact.at_ms)
 
     def _members(self, node: str, fact: Fact) -> None:
-        old, listed = (set(map(one_name, entries(fact[name]))) for name in ("old", "members"))
+        old, listed = (set(map(self._name, entries(fact[name]))) for name in ("old", "members"))
         known = self._listed.setdefault(node, set())
         known |= old
         for member in known - listed:
@@ -128,7 +140,8 @@ class Troubles:
         known |= listed
 
     def _states(self, node: str, fact: Fact) -> None:
-        for member, state in states_in(fact["list"]):
+        for address, state in states_in(fact["list"]):
+            member = self._name(address)
             if state in ("DOWN", "SUSPICIOUS"):
                 self._say("member", node, member, fact, f"{state} in its list")
             elif state == "UP":
@@ -327,6 +340,7 @@ def _counted(each: _Episode) -> Iterator[str]:
 
 _TEXTS = {
     "old-mode": "runs as 1.x: what it replicates does not go by the rules of 2.x: {said}",
+    "restart": "restarted (from its last record to its start); what ended it is not logged",
     "not-loaded": "{ended}: {said}",
     "member": "does not take {subject} for UP: {said}",
     "reports": "reports to {subject} failed: {said}",
