@@ -1,7 +1,7 @@
 """The lines of a scenario: one entry for each verb, each condition and each line of the header.
 
 The page of the language is generated from these. The actions are the model's, so model and node get the same actions;
-steps that only observe are in `expectations.py` and `observing.py`.
+steps that only observe are in `steps.py`, what is expected of them in `expectations.py`.
 """
 
 from __future__ import annotations

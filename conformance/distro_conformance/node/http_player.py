@@ -16,7 +16,6 @@ from distro_conformance.release import Span
 from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
 
-HTTP_OK = 200
 _TIMEOUT_S = 10.0
 _SPREAD = 37
 """Adjacent addresses have hashes of the same sign."""
