@@ -57,6 +57,7 @@ def write_logs_page(found: Imported, path: Path) -> None:
             clients=clients,
             clients_left=max(0, len(by_client) - CLIENTS_MAX),
             kinds=sorted({trouble.kind for trouble in drawn}),
+            scale=scale,
             begins=scale.clock(first),
             ends=scale.clock(last),
             rows=[(scale.clock(each.from_ms), _end(each, scale), each) for each in found.troubles[:ROWS_MAX]],

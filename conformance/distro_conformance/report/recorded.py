@@ -43,8 +43,7 @@ class Drawn:
     """A run as lanes."""
 
     run: str
-    begins: str
-    ends: str
+    scale: Scale
     nodes: tuple[Lane, ...]
     clients: tuple[Lane, ...]
     clients_left: int
@@ -68,8 +67,7 @@ def drawn(header: Header, events: Sequence[Event], bad: Sequence[Bad]) -> Drawn:
     kinds = {bar.kind for lane in (*nodes, *lanes) for bar in lane.bars if not bar.kind.startswith("form")}
     return Drawn(
         header.run,
-        scale.clock(first),
-        scale.clock(last),
+        scale,
         tuple(nodes),
         tuple(lanes),
         max(0, len(clients) - CLIENTS_MAX),
