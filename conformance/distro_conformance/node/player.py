@@ -13,7 +13,8 @@ from typing import Any, Self
 
 from distro_conformance.node.answers import ClientAnswer
 from distro_conformance.verdict import KitError
-from distro_conformance.wire.connection import SDK_LABELS, Connection
+from distro_conformance.wire.connection import SDK_LABELS, Connection, OnPush
+from distro_impl.transport.transport import Channel
 from distro_protos import Json, Message
 
 PUSH, DETECTION = "NotifySubscriberRequest", "ClientDetectionRequest"
@@ -44,26 +45,26 @@ class Host:
         return f"{self.ip}:{self.port}"
 
 
-class PlayedClient:
+class PlayedClient(Connection):
     """Use `await PlayedClient.connect(sdk_address)`; `id` is the connection id, the client's name in Distro."""
 
-    def __init__(self, connection: Connection, pushes: list[Message]) -> None:
-        self._connection = connection
-        self.id = connection.id
+    def __init__(
+        self, address: str, channel: Channel, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.pushes: list[Message] = []
+        """NotifySubscriberRequest and all other messages of the node on the stream, in order."""
         self.require: Callable[[str], None] = lambda _: None
         """Called with the feature that a request needs; raises where the server lacks it."""
-        self.pushes = pushes
-        """NotifySubscriberRequest and all other messages of the node on the stream, in order."""
+        super().__init__(address, channel, on_push or self.pushes.append, headers)
 
     @classmethod
     async def connect(
         cls, sdk_address: str, namespace: str = NAMESPACE, headers: Mapping[str, str] | None = None
     ) -> Self:
         """Raises TargetError when the node does not take the connection."""
-        pushes: list[Message] = []
-        connection = await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append, headers=headers)
-        connection.namespace = namespace
-        return cls(connection, pushes)
+        client = await cls.open(sdk_address, labels=SDK_LABELS, headers=headers)
+        client.namespace = namespace
+        return client
 
     async def register(self, service: str, ip: str, port: int, **metadata: str) -> None:
         """Publish one instance; a second call for the same service replaces it. Raises RefusedError."""
@@ -100,31 +101,12 @@ class PlayedClient:
 
     def falls_silent(self) -> None:
         """From now on it answers nothing, as if its machine had lost power: the transport stays open."""
-        self._connection.is_mute = True
-
-    @property
-    def is_silent(self) -> bool:
-        return self._connection.is_mute
-
-    @property
-    def longest_idle_ms(self) -> int:
-        """For how long the server may have received nothing from it, in real time."""
-        return self._connection.longest_idle_ms
-
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def check_health(self) -> Message:
-        return await self._connection.check_health()
-
-    async def ask(self, type_name: str, body: Json) -> Message:
-        """Sends a request unchanged and returns any answer, also a failure."""
-        return await self._connection.ask(type_name, body)
+        self.is_mute = True
 
     async def _ask(self, type_name: str, body: Json) -> Message:
         reply = await self.ask(type_name, body)
         if not reply.succeeded:
-            raise RefusedError(f"{self._connection.address} answers {type_name} with {reply}")
+            raise RefusedError(f"{self.address} answers {type_name} with {reply}")
         return reply
 
 
