@@ -90,7 +90,9 @@ class Member:
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-        self._session = aiohttp.ClientSession(timeout=timeout)
+        context = self._credentials.tls.context
+        connector = aiohttp.TCPConnector(ssl=True if context is None else context)
+        self._session = aiohttp.ClientSession(timeout=timeout, connector=connector)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -163,7 +165,10 @@ class Member:
         if self._connection is None:
             cluster_port = with_offset(self.address, CLUSTER_OFFSET)
             self._connection = await Connection.open(
-                cluster_port, labels=CLUSTER_LABELS, headers=self._credentials.headers
+                cluster_port,
+                labels=CLUSTER_LABELS,
+                headers=self._credentials.headers,
+                tls=self._credentials.tls.of("grpc"),
             )
         replicas = await read_state(self._connection, headers=self._credentials.headers)
         return {
@@ -219,7 +224,9 @@ class Member:
         """The status, and the body of a good answer; 0 without a readable answer."""
         assert self._session is not None
         try:
-            async with self._session.request(method, f"http://{self.address}{path}", **options) as response:
+            async with self._session.request(
+                method, self._credentials.tls.url(self.address, path), **options
+            ) as response:
                 return response.status, await response.json(content_type=None) if response.status == 200 else None
         except (aiohttp.ClientError, TimeoutError, ValueError):
             return 0, None

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,18 +46,25 @@ def audit(
     identity: IdentityOption = None,
     username: UsernameOption = None,
     password: PasswordOption = "",
+    tls: Annotated[
+        list[str] | None, typer.Option("--tls", help="The ports that have TLS: grpc (the cluster port), http. Repeat.")
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option("--ca", help="Certificates in PEM to trust; default: those that the system trusts."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Read twice what live members hold, and name what they differ about: each other, lists of services, clients.
     Nothing is changed."""
-    from distro_conformance.targets.credentials import credentials_of
+    from distro_conformance.targets.credentials import credentials_of, tls_of
 
     if len(set(member)) < 2:
         raise UsageError("name at least two members with --member, else there is nothing to compare")
     if for_s is not None and not follow:
         raise UsageError("--for-s limits --follow; give both")
     writable_file(metrics, "--metrics")
-    credentials = credentials_of(identity, username, password)
+    credentials = replace(credentials_of(identity, username, password), tls=tls_of(tls or (), ca))
     how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
     audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, how))
     if json and not follow:

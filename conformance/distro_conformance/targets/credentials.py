@@ -7,17 +7,50 @@ Source: docs/protocol #member-auth.
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from distro_conformance.targets.direct import asked
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.verdict import UsageError
-from distro_impl.options import ServerIdentity
+from distro_impl.options import ServerIdentity, TlsOptions
+from distro_impl.transport.tls import client_context
 
 LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
 REFUSED = (401, 403)
+TLS_PORTS = ("grpc", "http")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """The ports of the servers that have TLS, and the file of the authorities that the kit trusts; without it those of
+    the system. The kit has no certificate of its own."""
+
+    ports: frozenset[str] = frozenset()
+    authority: Path | None = None
+
+    def of(self, port: str) -> TlsOptions | None:
+        nothing = Path()
+        return (
+            TlsOptions(cert_chain_file=nothing, private_key_file=nothing, trust_collection_file=self.authority)
+            if port in self.ports
+            else None
+        )
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """For HTTP; None: plain text."""
+        options = self.of("http")
+        return None if options is None else client_context(options)
+
+    def url(self, address: str, path: str) -> str:
+        return f"{'https' if 'http' in self.ports else 'http'}://{address}{path}"
+
+
+NO_TLS = ClientTls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +60,7 @@ class Credentials:
     identity: ServerIdentity | None = None
     username: str | None = None
     password: str = field(default="", repr=False)
+    tls: ClientTls = NO_TLS
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -41,7 +75,7 @@ class Credentials:
         form = urllib.parse.urlencode({"username": self.username, "password": self.password}).encode()
         statuses = []
         for path in LOGIN_PATHS:
-            status, body = asked(f"http://{address}{path}", data=form)
+            status, body = asked(self.tls.url(address, path), data=form, context=self.tls.context)
             statuses.append(status)
             if token := _token_in(body):
                 return {**self.headers, "accessToken": token, "Authorization": f"Bearer {token}"}
@@ -51,6 +85,19 @@ class Credentials:
 
 
 NO_CREDENTIALS = Credentials()
+
+
+def tls_of(ports: Sequence[str], authority: Path | None) -> ClientTls:
+    """Raises UsageError for a port or a file that cannot be."""
+    unknown = [port for port in ports if port not in TLS_PORTS]
+    if unknown or (authority is not None and not ports):
+        raise UsageError(f"--tls names the ports with TLS, each with its own --tls: {', '.join(TLS_PORTS)}")
+    if authority is not None:
+        try:
+            ssl.create_default_context(cafile=authority)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"--ca {authority}: no certificates in PEM ({error})") from error
+    return ClientTls(frozenset(ports), authority)
 
 
 def credentials_of(identity: str | None, username: str | None, password: str) -> Credentials:

@@ -17,6 +17,7 @@ import grpc
 import grpc.aio
 
 from distro_conformance.verdict import TargetError
+from distro_impl.options import TlsOptions
 from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Channel, ClientStream, Transport
 from distro_protos import Json, Message, Metadata, Payload, decode, encode
@@ -97,6 +98,7 @@ class Connection:
         transport: Transport | None = None,
         headers: Mapping[str, str] | None = None,
         until_registered: bool = True,
+        tls: TlsOptions | None = None,
     ) -> Self:
         """Server check, stream, set-up; returns once the server treats the connection as registered, unless
         `until_registered` is false.
@@ -105,7 +107,7 @@ class Connection:
         `headers` go with each request that brings none.
         Raises TargetError when the server does not get there in time.
         """
-        channel = (transport or TRANSPORT).channel(address, max_receive_bytes=None)
+        channel = (transport or TRANSPORT).channel(address, tls, max_receive_bytes=None)
         connection = cls(address, channel, on_push, headers)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):

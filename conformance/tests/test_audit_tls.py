@@ -1,0 +1,146 @@
+"""`audit --follow --json --metrics` on servers with TLS, users and an identity, as a container runs it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+from programs import COMMAND, executed
+
+from distro_conformance.targets.ports import free_base_ports
+
+pytestmark = pytest.mark.wire
+SECRET = "c2VjcmV0IG9mIGF0IGxlYXN0IHRoaXJ0eS10d28gYnl0ZXMuLi4u"
+
+
+@dataclass(frozen=True)
+class Served:
+    """Two members that require all of it, and a client."""
+
+    members: tuple[str, ...]
+    authority: Path
+
+    def post(self, path: str, **parameters: str) -> str:
+        data = urllib.parse.urlencode(parameters).encode()
+        context = ssl.create_default_context(cafile=self.authority)
+        url = f"https://{self.members[0]}/nacos{path}"
+        with urllib.request.urlopen(url, data, timeout=20, context=context) as answer:
+            return str(answer.read().decode())
+
+    def audit(self, out: Path, *more: str, password: str = "opensesame") -> subprocess.CompletedProcess[str]:
+        members = [word for address in self.members for word in ("--member", address)]
+        how = ("--follow", "--json", "--interval-s", "0.5", "--for-s", "2", "--metrics", str(out))
+        who = ("--username", "op", "--identity", "cluster=mine", "--password", password)
+        return executed(*COMMAND, "audit", *members, *how, *who, *more)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    directory = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    trusted, chain, key = (directory / name for name in ("ca.pem", "chain.pem", "key.pem"))
+    authority.cert_pem.write_to_path(trusted)
+    certificate.private_key_pem.write_to_path(key)
+    for blob in certificate.cert_chain_pems:
+        blob.write_to_path(chain, append=True)
+    settings = {
+        "nacos.core.auth.enabled": "true",
+        "nacos.core.auth.plugin.nacos.token.secret.key": SECRET,
+        "nacos.core.auth.server.identity.key": "cluster",
+        "nacos.core.auth.server.identity.value": "mine",
+        "distrocheck.auth.users": "op:opensesame",
+        "server.ssl.enabled": "true",
+        "server.ssl.certificate": chain,
+        "server.ssl.certificate-private-key": key,
+        "server.ssl.trust-certificate": trusted,
+    }
+    for side in ("server", "peer"):
+        settings |= {
+            f"nacos.remote.{side}.rpc.tls.{name}": value
+            for name, value in {
+                "enableTls": "true",
+                "compatibility": "false",
+                "certChainFile": chain,
+                "certPrivateKey": key,
+                "trustCollectionCertFile": trusted,
+            }.items()
+        }
+    given = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    command = (
+        *COMMAND,
+        "serve",
+        "--nodes",
+        "2",
+        "--port",
+        str(free_base_ports()[0]),
+        "--profile",
+        "nacos-2.5.1",
+        *given,
+    )
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as nodes:
+        try:
+            assert nodes.stdout is not None
+            found = Served(tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2)), trusted)
+            token = json.loads(found.post("/v1/auth/login", username="op", password="opensesame"))["accessToken"]
+            instance = {"serviceName": "web", "ip": "10.0.0.9", "port": "8080", "accessToken": token}
+            assert found.post("/v1/ns/instance", **instance) == "ok"
+            yield found
+        finally:
+            nodes.terminate()
+
+
+def test_members_with_tls_users_and_an_identity_are_compared(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "audit.prom"
+    found = served.audit(out, "--tls", "grpc", "--tls", "http", "--ca", str(served.authority))
+    assert found.returncode == 0, (found.stdout, found.stderr)
+    lines = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(line["what"], line["text"]) for line in lines if line["what"] == "verdict"][-1] == ("verdict", "conforms")
+    metrics = dict(line.rsplit(" ", 1) for line in out.read_text().splitlines() if line[0] != "#")
+    for member in served.members:
+        assert metrics[f'distrocheck_member_up{{member="{member}"}}'] == "1"
+        assert metrics[f'distrocheck_member_clients{{member="{member}"}}'] == "1"
+    assert metrics["distrocheck_audit_exit_code"] == "0"
+    assert "opensesame" not in found.stdout + found.stderr + out.read_text()
+    assert "mine" not in found.stdout + found.stderr
+
+
+def test_members_with_tls_cannot_be_read_without_it(served: Served, tmp_path: Path) -> None:
+    found = served.audit(tmp_path / "audit.prom")
+    assert found.returncode == 4
+    assert "distrocheck_audit_exit_code 4" in (tmp_path / "audit.prom").read_text()
+
+
+def test_another_authority_is_not_trusted(served: Served, tmp_path: Path) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+    more = ("--tls", "grpc", "--tls", "http", "--ca", str(tmp_path / "other.pem"))
+    assert served.audit(tmp_path / "audit.prom", *more).returncode == 4
+
+
+def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Path) -> None:
+    more = ("--tls", "grpc", "--tls", "http", "--ca", str(served.authority))
+    found = served.audit(tmp_path / "audit.prom", *more, password="guessed")
+    assert (found.returncode, "refuses user op; check name and password" in found.stderr) == (2, True)
+    assert "guessed" not in found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (("--tls", "sdk"), "--tls names the ports with TLS, each with its own --tls: grpc, http"),
+        (("--ca", "/etc/hostname"), "--tls names the ports with TLS"),
+        (("--tls", "http", "--ca", "/etc/hostname"), "--ca /etc/hostname: no certificates in PEM"),
+        (("--tls", "http", "--ca", "/no/such.pem"), "--ca /no/such.pem: no certificates in PEM"),
+    ],
+)
+def test_options_of_tls_that_cannot_be_are_refused(more: tuple[str, ...], complaint: str) -> None:
+    found = executed(*COMMAND, "audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2", *more)
+    assert (found.returncode, complaint in found.stderr) == (2, True), found.stderr
