@@ -435,14 +435,14 @@ async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
 async def answer_to_a_beat_names_the_interval(kit: Kit) -> None:
     """The answer to a beat names the time until the next one: the interval in the metadata of the instance, else five
     seconds."""
-    for metadata, interval_ms in (({}, _BEAT_MS), ({"preserved.heart.beat.interval": str(_OWN_BEAT_MS)}, _OWN_BEAT_MS)):
+    for metadata, interval in (({}, _BEAT_MS), ({"preserved.heart.beat.interval": str(_OWN_BEAT_MS)}, _OWN_BEAT_MS)):
         client, service = await _registered(kit, **metadata)
         for beat in ("whole", "light"):
             reply = await (client.beat(service, metadata) if beat == "whole" else client.light_beat(service))
             kit.note(f"a {beat} beat of {client.id}, whose metadata are {metadata}: {reply}")
             kit.require(reply.status == 200, f"a {beat} beat of {client.id} that succeeds", reply)
             named = json.loads(reply.text).get("clientBeatInterval")
-            kit.require(named == interval_ms, f"clientBeatInterval {interval_ms} for a {beat} beat", named)
+            kit.require(named == interval, f"clientBeatInterval {interval} for a {beat} beat", named)
 
 
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
