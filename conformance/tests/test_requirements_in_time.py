@@ -97,3 +97,19 @@ def test_an_instance_that_is_gone_before_it_was_unhealthy_is_a_violation_unless_
     the_machine_takes(monkeypatch, taken_ms)
     found = judged(requirement)
     assert found.judgement is judgement, found.message
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("before_ms", "taken_ms", "judgement"),
+    [(1_600, 2_000, Judgement.NOT_JUDGED), (500, 600, Judgement.KNOWN), (500, 0, Judgement.KNOWN)],
+)
+def test_a_delete_before_the_change_failed_does_not_show_that_it_survives_a_failure(
+    monkeypatch: pytest.MonkeyPatch, before_ms: int, taken_ms: int, judgement: Judgement
+) -> None:
+    """B24 loses a DELETE that waits while a CHANGE fails. A client that leaves 1.6 s before the time-out stands for a
+    server that notices the time-out late: its DELETE is sent before."""
+    monkeypatch.setattr("distro_conformance.requirements.retry._BEFORE_THE_TIME_OUT_MS", before_ms)
+    the_machine_takes(monkeypatch, taken_ms)
+    (found,) = run_node_conformance("embedded", "nacos-2.2.4", ["DISTRO-RETRY-006"]).findings
+    assert found.judgement is judgement, found.message
