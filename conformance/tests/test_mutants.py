@@ -11,7 +11,7 @@ from programs import Document
 from distro_conformance import catalogue
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
-from distro_conformance.mutation.levels import kill_on_node
+from distro_conformance.mutation.levels import ENOUGH_STEPS, kill_in_lockstep, kill_on_node
 from distro_conformance.mutation.matrix import run_mutants, score
 from distro_conformance.mutation.traces import (
     PROVOKED,
@@ -27,6 +27,7 @@ from distro_conformance.mutation.traces import (
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.targets.real_mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 
@@ -64,6 +65,14 @@ def test_a_search_that_did_not_end_says_nothing_about_a_mutant(monkeypatch: pyte
     monkeypatch.setattr("distro_conformance.mutation.levels._broken_by_strict", lambda *_: None)
     found = run_mutants("model", ["B07"])
     assert (found.findings[0].judgement, found.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("steps", "judgement"), [(ENOUGH_STEPS - 1, Judgement.NOT_JUDGED), (ENOUGH_STEPS, Judgement.VIOLATES)]
+)
+def test_a_mutant_of_the_node_lives_only_after_enough_steps_in_lockstep(steps: int, judgement: Judgement) -> None:
+    found = kill_in_lockstep("B07", Hunt(HuntOptions(mutant="B07"), steps=steps), seconds=60)
+    assert (found.judgement, str(steps) in found.message) == (judgement, True)
 
 
 def test_each_defect_searched_in_traces_is_a_mutant_and_found_one_way() -> None:
