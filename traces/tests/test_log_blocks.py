@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from distro_traces.nacos_logs.blocks import CUT, blocks
 from distro_traces.nacos_logs.facts import MARKS
-from distro_traces.nacos_logs.importer import import_logs
+from distro_traces.nacos_logs.importer import SAYS_NOTHING, import_logs
 from distro_traces.nacos_logs.records import Quiet, read_file
 from distro_traces.ndjson import TraceFile, read_ndjson
 
@@ -55,6 +56,50 @@ def test_noise_between_the_records_changes_no_row(tmp_path: Path, logs: str) -> 
     for path in plain.glob("*/*.log"):
         path.write_text(path.read_text().replace("\nj", " j"))
     assert rows(imported(noisy, tmp_path / "b")) == rows(imported(plain, tmp_path / "a"))
+
+
+def docker(line: str, number: int) -> str:
+    return json.dumps({"log": f"{line}\n", "stream": "stdout", "time": f"2026-11-23T09:00:{number % 60:02d}.000001Z"})
+
+
+def cri(line: str, number: int) -> str:
+    return f"2026-11-23T09:00:{number % 60:02d}.000000001+08:00 stdout F {line}"
+
+
+def filebeat(line: str, number: int) -> str:
+    return json.dumps({"@timestamp": f"2026-11-23T09:00:{number % 60:02d}.001Z", "message": line, "tags": ["x"]})
+
+
+def of_two_hosts(line: str, number: int) -> str:
+    return json.dumps({"log": line, "host": f"h{number % 2}"})
+
+
+@pytest.mark.parametrize("wrap", [docker, cri, filebeat], ids=lambda wrap: wrap.__name__)
+@pytest.mark.parametrize("logs", ["cases/23", "nacos-2.2.4"])
+def test_wrapped_lines_are_skipped_in_blocks_too(tmp_path: Path, wrap: Callable[[str, int], str], logs: str) -> None:
+    for number, path in enumerate(sorted((DATA / logs).glob("*/*.log"))):
+        lines = [line for line in with_noise(path.read_text().splitlines(), number) if line]
+        for directory, text in (("plain", lines), ("wrapped", [wrap(line, i) for i, line in enumerate(lines)])):
+            target = tmp_path / directory / path.relative_to(DATA / logs)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("\n".join(text) + "\n")
+    plain, wrapped = (import_logs(tmp_path / each, tmp_path / f"{each}-out") for each in ("plain", "wrapped"))
+    assert rows(read_ndjson(wrapped.path)) == rows(read_ndjson(plain.path))
+    assert (wrapped.spans, wrapped.skipped[SAYS_NOTHING]) == (plain.spans, plain.skipped[SAYS_NOTHING])
+
+
+@pytest.mark.parametrize(("wrap", "skips"), [(docker, True), (cri, True), (filebeat, True), (of_two_hosts, False)])
+def test_wrapped_lines_that_name_a_host_are_read_one_by_one(
+    tmp_path: Path, wrap: Callable[[str, int], str], skips: bool
+) -> None:
+    lines = [f"2026-11-21 02:00:0{n // 900},{n % 900:03d} INFO nothing of interest" for n in range(1800)]
+    path = tmp_path / "all.log"
+    path.write_text("".join(wrap(line, number) + "\n" for number, line in enumerate(lines)))
+    with path.open("a") as log:
+        log.write(wrap("2026-11-21 02:00:02,000 INFO Client connection c1 connect", 1) + "\n")
+    found = [record for _, record in read_file("all", path, UTC, Counter(), MARKS)]
+    assert sum(record.amount for record in found) == 1801
+    assert (len(found) < 100) == skips
 
 
 def test_a_stopped_node_is_seen_last_in_the_log_that_wrote_last(tmp_path: Path) -> None:

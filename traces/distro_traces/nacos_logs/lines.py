@@ -72,7 +72,8 @@ _HOSTS = (
     *(("host", "name"), ("hostname",), ("host",), ("_HOSTNAME",)),
     *(("kubernetes", "pod", "name"), ("kubernetes", "pod_name"), ("labels", "pod"), ("stream", "pod")),
 )
-
+SOURCE_NAMES = frozenset(path[-1] for path in (*_PATHS, *_HOSTS))
+"""The fields that name a source, in JSON."""
 
 _IN_FRONT = (_GREP, _COMPOSE, _KUBECTL, _STERN, _SYSLOG)
 _LABELS_WITHIN = 600

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from distro_traces.errors import TraceError
 from distro_traces.nacos_logs.blocks import LINE_BYTES_MAX, TOO_LONG, Block, OnRead, blocks
 from distro_traces.nacos_logs.files import NACOS_LOGS
-from distro_traces.nacos_logs.lines import ONE_DOCUMENT, Line, LineReader, OneDocumentError
+from distro_traces.nacos_logs.lines import ONE_DOCUMENT, SOURCE_NAMES, Line, LineReader, OneDocumentError
 
 NO_STAMP = "no date and time, and nothing before it that it could continue"
 TWICE = "the same record in two files"
@@ -30,6 +30,7 @@ CONTINUED = "continues the record before it"
 LEVEL_WITHIN = 144
 """Characters of a line in which its level stands."""
 
+_SOURCES = tuple(f'"{name}"'.encode() for name in SOURCE_NAMES)
 _FEW = 4
 """So few lines are read one by one."""
 _MORE_MAX = 4
@@ -243,6 +244,7 @@ class _Cutter:
         self._open: tuple[int, str, int, str, bool] | None = None  # of a record: stamp, text, line, source, is cut
         self._more: list[str] = []
         self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside the collector's
+        self._stamp_at: int | None = None  # place of the server's stamp in lines that are wrapped and name no source
 
     def take(self, raw: bytes, number: int) -> Iterator[tuple[str, Record]]:
         """Add a line; yields the record before it, if the line begins another one."""
@@ -261,6 +263,7 @@ class _Cutter:
             stamped_ms = line.at_ms
             if stamped_ms is not None and line.outer_ms is not None:
                 self._has_own.add(named)
+                self._stamp_at = None if named else self._place_of(stamped_ms, raw)
             elif named not in self._has_own:
                 stamped_ms = line.outer_ms if stamped_ms is None else stamped_ms
             else:  # one stamp in place of two: the next collected line of the same record
@@ -293,13 +296,13 @@ class _Cutter:
 
     def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
         """Add lines of which none has a mark, without reading them singly."""
-        begin = 0
-        while begin < len(lines) and self._open is not None and self._reader.plain_ms(lines[begin]) is None:
+        begin, bare = 0, self._unwrapped(lines)
+        while begin < len(lines) and self._open is not None and self._reader.plain_ms(bare[begin]) is None:
             yield from self.take(lines[begin], number + begin)  # it may continue the record before it
             begin += 1
         if begin:
-            lines, number = lines[begin:], number + begin
-        quiet = self._quiet(lines, number) if len(lines) >= _FEW and not self._has_own else None
+            lines, bare, number = lines[begin:], bare[begin:], number + begin
+        quiet = self._quiet(bare, number) if len(lines) >= _FEW and self._is_plain(bare[0]) else None
         if quiet is None:
             for place, line in enumerate(lines):
                 yield from self.take(line, number + place)
@@ -307,13 +310,32 @@ class _Cutter:
         yield from self.end()
         yield "", quiet
 
+    def _is_plain(self, line: bytes) -> bool:
+        """Whether a line begins with a stamp; where the lines have no stamp but one of the server's, any may do."""
+        return not self._has_own or self._reader.plain_ms(line.rstrip()) is not None
+
+    def _place_of(self, at_ms: int, raw: bytes) -> int | None:
+        """Where in a wrapped line the stamp of the server is; None: it is not in the default pattern."""
+        places = (found.start() for found in _DATE.finditer(raw))
+        return next((place for place in places if self._reader.plain_ms(raw[place:]) == at_ms), None)
+
+    def _unwrapped(self, lines: list[bytes]) -> list[bytes]:
+        """Lines without what is before the server's stamp, if that is the same in all but for numbers, and none names a
+        source."""
+        at = self._stamp_at
+        if not at or not lines or len({line[:at].translate(_DIGITS) for line in lines if line}) > 1:
+            return lines
+        return lines if any(name in b"\n".join(lines) for name in _SOURCES) else [line[at:] for line in lines]
+
     def _quiet(self, lines: list[bytes], number: int) -> Quiet | None:
         """All lines as one `Quiet`; None: they must be read singly, since they are wrapped or out of order."""
+        size = len(lines)
         if self._reader.plain_ms(lines[0].rstrip()) is not None:
             stamps = [line[:_STAMP] for line in lines]
             if b"".join(stamps).translate(_DIGITS).count(_PLAIN) < len(lines):
-                stamps = [stamp for stamp in stamps if stamp.translate(_DIGITS) == _PLAIN]
-                self._skipped[CONTINUED] += len(lines) - len(stamps)
+                lines = [line for line in lines if line[:_STAMP].translate(_DIGITS) == _PLAIN]
+                stamps = [line[:_STAMP] for line in lines]
+                self._skipped[CONTINUED] += size - len(stamps)
             if sorted(stamps) != stamps:
                 return None
             first_ms, last_ms = self._reader.plain_ms(stamps[0]), self._reader.plain_ms(stamps[-1])
@@ -323,8 +345,8 @@ class _Cutter:
             count, stamps = len(lines), []
         if first_ms is None or last_ms is None:
             return None
+        last = number + size - 1
         pause_ms = max(10 * (last_ms - first_ms) // max(1, count), self._pause_ms(stamps))
-        last = number + len(lines) - 1
         return Quiet(first_ms, last_ms, number, last, count, pause_ms, self._log, lines, self.levels, self._reader)
 
     def _pause_ms(self, stamps: list[bytes]) -> int:
