@@ -19,7 +19,6 @@ from distro_conformance.targets.real_mutants import real_mutants
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.defects import DEFECTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
-from distro_model.mutants.common import NOTICED_IN, UNNOTICED
 from distro_model.profiles import PROFILES as MODEL_PROFILES
 from distro_model.profiles import RELEASES, Profile
 from distro_model.properties import PROPERTIES
@@ -105,15 +104,8 @@ def _mutants() -> tuple[Entry, ...]:
         if name in MODEL_MUTANTS:
             details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks)
             details["within"] = str(MODEL_MUTANTS[name].bounds)
-            details["in a common cluster"] = _noticed(name)
         entries.append(Entry(name, text, details))
     return tuple(entries)
-
-
-def _noticed(mutant: str) -> str:
-    if mutant in NOTICED_IN:
-        return f"{NOTICED_IN[mutant].name} ({NOTICED_IN[mutant].bounds})"
-    return "not noticed" if mutant in UNNOTICED else "not measured"
 
 
 def _profiles() -> tuple[Entry, ...]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from programs import Document
 
-from distro_conformance import catalogue
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import ENOUGH_STEPS, kill_in_lockstep, kill_on_node
@@ -152,11 +150,3 @@ def test_the_command_reports_each_mutant_with_its_killers(document: Document) ->
     (row,) = found["mutants"]
     assert (row["id"], row["level"], row["killed"]) == ("B07", "trace", True)
     assert "INV-OWNER" in row["killed_by"]
-
-
-def test_a_new_mutant_is_listed_as_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = catalogue.MODEL_MUTANTS
-    monkeypatch.setattr(catalogue, "MODEL_MUTANTS", {**known, "mine": replace(known["B02"], id="mine")})
-    listed = {entry.id: entry.details.get("in a common cluster", "") for entry in catalogue.CATALOGUE["mutants"]()}
-    assert (listed["mine"], listed["B01"]) == ("not measured", "not noticed")
-    assert listed["B02"].startswith("changes (")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from common_clusters import CLUSTERS, NOTICED_IN, UNNOTICED
 
 from distro_model import MUTANTS, PROPERTIES, Kind, explore, with_mutant
 from distro_model.mutants import checked
-from distro_model.mutants.common import CLUSTERS, NOTICED_IN, UNNOTICED
 from distro_model.profiles import STRICT
 from distro_model.properties import UnknownPropertyError
 from distro_model.rules.rule import is_own

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import pytest
+from common_clusters import CLUSTERS
 from fitting import misfits
 
 from distro_model.bounded import periods
@@ -22,7 +23,6 @@ from distro_model.cluster.values import Call, IpLife, Life, Link
 from distro_model.events import Event
 from distro_model.messages import Operation
 from distro_model.mutants import MUTANTS
-from distro_model.mutants.common import CLUSTERS
 from distro_model.node import Addresses, NodeState
 from distro_model.profiles import STRICT, Profile
 from distro_model.rules import ip_clients

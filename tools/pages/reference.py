@@ -8,20 +8,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import get_args
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
-from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
 from distro_interop.differential.listed import DEVIATIONS, listing, releases
-from distro_model.clock.environment import OF_SEARCHES
-from distro_model.events import Event
-from distro_model.mutants import MUTANTS
-from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 from distro_traces.observed import Observed
@@ -52,7 +46,6 @@ def pages() -> dict[str, str]:
         "deviations": _deviations_page,
         "faults": faults_page,
         "fidelity": fidelity_page,
-        "modes": _modes_page,
         "scenarios": _scenarios_page,
         "settings": _settings_page,
         "trace": _trace_page,
@@ -68,24 +61,6 @@ def _entries_page(name: str, entries: tuple[Entry, ...]) -> str:
         blocks += [f"## {entry.id}", f"{entry.text[:1].upper()}{entry.text[1:].rstrip('.')}."]
         blocks += [[f"* {key}: {value}" for key, value in entry.details.items()]] if entry.details else []
     return page(name.capitalize(), *blocks)
-
-
-def _modes_page() -> str:
-    """Every mutant in every mode."""
-    rows = []
-    for name, mutant in sorted(MUTANTS.items()):
-        modes = [mutant.unseen.get(mode, "yes") for mode in (CLOCK, SIMULATION)]
-        node = "yes" if name in NODE_MUTANTS else "the node has no such mutant"
-        rows.append((f"`{name}`", ", ".join(mutant.breaks), *modes, node))
-    return page(
-        "Mutants and modes",
-        _MODES_HEAD,
-        table("mutant | search | clock | simulation | node", rows),
-        "## Events of searches alone",
-        f"Of the {len(get_args(Event))} kinds of events that a node of the model handles, {len(OF_SEARCHES)} never\n"
-        "happen on a clock:",
-        [f"* `{event}`: {why}" for event, why in OF_SEARCHES.items()],
-    )
 
 
 def _trace_page() -> str:
@@ -187,12 +162,6 @@ def _releases(setting: Setting) -> str:
     return f"from {setting.since}" if setting.until is None else f"{setting.since} to {setting.until}"
 
 
-_MODES_HEAD = (
-    "The modes in which a mutant changes behaviour: a search violates the named properties, within the",
-    "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run has another end than",
-    "without it, or the reason for its absence is given; and the reference node has a counterpart, for walks,",
-    "scenarios and requirements, or has none.",
-)
 _SETTINGS_HEAD = (
     "Nacos' own configuration keys, as `distrocheck serve` reads them from `--config FILE` (the syntax of",
     "`application.properties`, with `${NAME:default}`) and from `--set KEY=VALUE`. A key that the release of",

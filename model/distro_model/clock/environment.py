@@ -56,16 +56,6 @@ from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 from distro_model.step import step
 
-_HALVES = "between the halves of a {} nothing outside the node can choose"
-
-OF_SEARCHES: Mapping[str, str] = {
-    **dict.fromkeys(("SetupStarted", "SetupFinished"), _HALVES.format("set-up")),
-    **dict.fromkeys(("RequestStarted", "RequestFinished", "HttpEntered", "HttpFinished"), _HALVES.format("request")),
-    **dict.fromkeys(("HandlingRaised", "LoadInterrupted"), "no driver makes a node's own code raise"),
-    **dict.fromkeys(("OperatorSet", "MetadataDeleted"), "metadata travels through raft, which no node here implements"),
-}
-"""Events that no action and no timer causes, each with the reason."""
-
 
 def unknown_to(profile: Profile, action: Action) -> str | None:
     """Why nodes of a release do not support it, in any state, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import NO_HALVES, NO_STRAYS, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.rules import clients, sync
 
 MUTANTS = (
@@ -13,7 +13,6 @@ MUTANTS = (
         rules=(clients.success_to_unknown,),
         breaks=("INV-CLIENTACK",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, slow_setups=1),
-        unseen=NO_HALVES,
     ),
     Mutant(
         "B18",
@@ -30,7 +29,6 @@ MUTANTS = (
         rules=(clients.looked_before, sync.skips_gone_client),
         breaks=("INV-DELETE", "INV-INDEX"),
         bounds=Bounds(changes=2, drops=0, swallows=0, slow_requests=1, index=1),
-        unseen=NO_HALVES,
     ),
     Mutant(
         "B40",
@@ -38,7 +36,6 @@ MUTANTS = (
         rules=(clients.transport_was_open,),
         breaks=("INV-OWNER", "INV-DELETE"),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, slow_setups=1),
-        unseen=NO_HALVES,
     ),
     Mutant(
         "native-connect-onto-synced",
@@ -46,6 +43,5 @@ MUTANTS = (
         rules=(clients.leaves_copy, clients.copy_may_ask),
         breaks=("INV-OWNER", "INV-CONV"),
         bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
-        unseen=NO_STRAYS,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.events import ConnectionCheckDue
-from distro_model.mutants.mutant import Mutant, without_choices
+from distro_model.mutants.mutant import Mutant
 from distro_model.node import NodeState, Step
 from distro_model.profile import Profile
 from distro_model.rules import connections
@@ -39,7 +39,6 @@ MUTANTS = (
         rules=(connections.counts_first,),
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
-        unseen=without_choices("a living client sends often enough that its node never probes it"),
     ),
     Mutant(
         "m-check-asks-one",

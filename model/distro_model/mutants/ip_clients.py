@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import NO_HALVES, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.node import Client, NodeState
 from distro_model.profile import Profile
 from distro_model.rules import ip_clients, members, notify, sync
@@ -43,7 +43,6 @@ MUTANTS = (
         rules=(ip_clients.creates_twice,),
         breaks=("INV-DEAD",),
         bounds=Bounds(nodes=1, clients=0, ip_clients=1, drops=0, swallows=0, lapses=2, races=1),
-        unseen=NO_HALVES,
     ),
     Mutant(
         "D7",

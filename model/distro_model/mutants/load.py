@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.node import Member, NodeState
 from distro_model.profile import Profile
 from distro_model.rules import load, receive
@@ -49,7 +49,6 @@ MUTANTS = (
         rules=(load.ends_interrupted_load,),
         breaks=("INV-LOAD", "INV-LIVE"),
         bounds=Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1, in_flight=1),
-        unseen=NOTHING_RAISES,
     ),
     Mutant(
         "m-load-waits-for-down",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant, without_choices
+from distro_model.mutants.mutant import Mutant
 from distro_model.rules import metadata
 
 MUTANTS = (
@@ -13,6 +13,5 @@ MUTANTS = (
         rules=(metadata.is_always_marked,),
         breaks=("INV-METADATA",),
         bounds=Bounds(nodes=1, clients=2, changes=1, drops=0, swallows=0, operator_changes=1, silences=1),
-        unseen=without_choices("no action sets metadata"),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import CLOCK, IN_ONE_INSTANT, Mutant, without_choices
+from distro_model.mutants.mutant import Mutant
 from distro_model.rules import notify, sync
 
 MUTANTS = (
@@ -15,7 +15,6 @@ MUTANTS = (
         rules=(notify.queue_of_class, sync.skips_gone_client),
         breaks=("INV-DELETE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2),
-        unseen={CLOCK: IN_ONE_INSTANT},
     ),
     Mutant(
         "B13",
@@ -23,7 +22,6 @@ MUTANTS = (
         rules=(notify.removed_by_one_event, notify.handled_removal_from_index_too),
         breaks=("INV-INDEX",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),
-        unseen={CLOCK: IN_ONE_INSTANT},
     ),
     Mutant(
         "B14",
@@ -31,7 +29,6 @@ MUTANTS = (
         rules=(notify.not_audited,),
         breaks=("INV-INDEX",),
         bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2, index=1, lost_events=1, in_flight=1),
-        unseen=without_choices("no action loses an event of a node"),
     ),
     Mutant(
         "B28",
@@ -41,7 +38,6 @@ MUTANTS = (
         rules=(notify.overtaken, sync.skips_gone_client),
         breaks=("INV-DELETE", "INV-INDEX"),
         bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=1, index=1),
-        unseen=without_choices("events are handled at once: no queue is ever full"),
     ),
     Mutant(
         "B44",
@@ -49,6 +45,5 @@ MUTANTS = (
         rules=(notify.registered_after_push,),
         breaks=("INV-INDEX",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),
-        unseen={CLOCK: IN_ONE_INSTANT},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.messages import Change, Delete
-from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.node import Client, NodeState
 from distro_model.profile import Profile
 from distro_model.rules import load, receive
@@ -78,7 +78,6 @@ MUTANTS = (
         rules=(receive.raised_unseen,),
         breaks=("INV-ACK", "INV-DELETE"),
         bounds=Bounds(changes=1, drops=0, swallows=0, raises=1),
-        unseen=NOTHING_RAISES,
     ),
     Mutant(
         "B16-unhandled",

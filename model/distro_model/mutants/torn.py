@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import CLOCK, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.rules import torn
 
 MUTANTS = (
@@ -21,6 +21,5 @@ MUTANTS = (
         rules=(torn.on_task_due,),
         breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
         bounds=Bounds(torn=1, drops=0),
-        unseen={CLOCK: "a client acts between two instants, and no timer comes between the two readings of one"},
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from distro_model.bounded.bounds import Bounds
 from distro_model.events import ClientConnected, LeaseCheckDue, RequestReceived, Send, VerifyDue
 from distro_model.messages import Change, OwnedList, Verify
-from distro_model.mutants.mutant import NO_STRAYS, Mutant
+from distro_model.mutants.mutant import Mutant
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
 from distro_model.rules import clients, verify
@@ -205,7 +205,6 @@ MUTANTS = (
         rules=(verify.zero_always_matches,),
         breaks=("INV-VERIFY", "INV-CONV"),
         bounds=Bounds(changes=0, drops=0, swallows=0, strays=1),
-        unseen=NO_STRAYS,
     ),
     Mutant(
         "v1-checksum-dual-owner-delete",

@@ -100,7 +100,8 @@ def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
     node = node.changed(reads=(*node.reads[:position], *node.reads[position + 1 :]))
     client = node.client(read.client)
     revision = read.revision if client is None else client.revision
-    change = Change(read.client, revision if profile.revisions_travel else 0, read.content)
+    revision = revision if profile.revisions_travel else 0
+    change = Change(read.client, revision, read.content, node.superseded_of(read.client))
     if not is_reachable(node, read.target, profile):
         return Step(retried(node, change, read.target, event.at_ms, profile))
     return sent(node, read.target, change, profile)
