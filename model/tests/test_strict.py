@@ -62,6 +62,8 @@ def test_a_cluster_that_was_never_searched_before_is_clean(bounds):
         Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, **NO_FAULTS, crashes=1),
         Bounds(**ONE_HTTP_CLIENT, changes=2, services=2, periods=3, **NO_FAULTS, crashes=1),
         Bounds(nodes=3, **ONE_HTTP_CLIENT, changes=1, flips=1, lapses=2, **NO_FAULTS, max_states=2_000_000),
+        Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS, lost_replies=1),
+        Bounds(**ONE_HTTP_CLIENT, changes=2, flips=1, lapses=1, **NO_FAULTS, lost_replies=1),
         Bounds(changes=1, crashes=3, periods=5, lease_periods=1, **NO_FAULTS, in_flight=1),
         Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1, in_flight=1),
         Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, strays=1, in_flight=1),

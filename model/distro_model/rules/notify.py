@@ -177,21 +177,28 @@ def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> No
     The index receives it in the queue of its registrations.
     """
     own = is_responsible(node, client, profile)
-    node = node.without_client(client.name)
-    if node.superseded_of(client.name):
-        node = node.with_gone(client.name, at_ms).superseding(client.name, (client.revision,))
-    if node.unacknowledged:  # if not own, its owner has not verified it for a lease, or deleted it
-        node = node.with_unacknowledged(each for each in node.unacknowledged if own or each[0] != client.name)
+    node = _without(node, client, own, at_ms)
     if profile.keeps_index:
         node = published(node, ClientReleased(client.name), at_ms, profile)
     return published(node, ClientRemoved(client.name, own), at_ms, profile) if own else node
+
+
+def _without(node: NodeState, client: Client, own: bool, at_ms: int) -> NodeState:
+    """Without the client. If another node owns it, it is announced no longer: that node has deleted it, or has not
+    verified it for a lease."""
+    node = node.without_client(client.name)
+    if node.superseded_of(client.name):
+        node = node.with_gone(client.name, at_ms).superseding(client.name, (client.revision,))
+    if own or not node.unacknowledged:
+        return node
+    return node.with_unacknowledged(each for each in node.unacknowledged if each[0] != client.name)
 
 
 @instead_of(removed)
 def removed_by_one_event(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
     """One event notifies Distro and the index, in the queue of Distro (B13)."""
     own = is_responsible(node, client, profile)
-    node = node.without_client(client.name)
+    node = _without(node, client, own, at_ms)
     return published(node, ClientRemoved(client.name, own), at_ms, profile) if own or profile.keeps_index else node
 
 
