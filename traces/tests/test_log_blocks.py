@@ -70,11 +70,17 @@ def filebeat(line: str, number: int) -> str:
     return json.dumps({"@timestamp": f"2026-11-23T09:00:{number % 60:02d}.001Z", "message": line, "tags": ["x"]})
 
 
+def of_one_host(line: str, number: int) -> str:
+    where = {"host": {"name": "h1"}, "log": {"file": {"path": "/home/nacos/logs/x.log"}}}
+    return json.dumps({"@timestamp": f"2026-11-23T09:00:{number % 60:02d}.001Z", "message": line, **where})
+
+
 def of_two_hosts(line: str, number: int) -> str:
-    return json.dumps({"log": line, "host": f"h{number % 2}"})
+    host = {"host": f"h{int(number % 50 == 49)}"}
+    return json.dumps({"time": f"2026-11-23T09:00:{number % 60:02d}.001Z", "log": line, **host})
 
 
-@pytest.mark.parametrize("wrap", [docker, cri, filebeat], ids=lambda wrap: wrap.__name__)
+@pytest.mark.parametrize("wrap", [docker, cri, filebeat, of_one_host], ids=lambda wrap: wrap.__name__)
 @pytest.mark.parametrize("logs", ["cases/23", "nacos-2.2.4"])
 def test_wrapped_lines_are_skipped_in_blocks_too(tmp_path: Path, wrap: Callable[[str, int], str], logs: str) -> None:
     for number, path in enumerate(sorted((DATA / logs).glob("*/*.log"))):
@@ -88,8 +94,10 @@ def test_wrapped_lines_are_skipped_in_blocks_too(tmp_path: Path, wrap: Callable[
     assert (wrapped.spans, wrapped.skipped[SAYS_NOTHING]) == (plain.spans, plain.skipped[SAYS_NOTHING])
 
 
-@pytest.mark.parametrize(("wrap", "skips"), [(docker, True), (cri, True), (filebeat, True), (of_two_hosts, False)])
-def test_wrapped_lines_that_name_a_host_are_read_one_by_one(
+@pytest.mark.parametrize(
+    ("wrap", "skips"), [(docker, True), (cri, True), (filebeat, True), (of_one_host, True), (of_two_hosts, False)]
+)
+def test_wrapped_lines_of_several_hosts_are_read_one_by_one(
     tmp_path: Path, wrap: Callable[[str, int], str], skips: bool
 ) -> None:
     lines = [f"2026-11-21 02:00:0{n // 900},{n % 900:03d} INFO nothing of interest" for n in range(1800)]
@@ -97,9 +105,13 @@ def test_wrapped_lines_that_name_a_host_are_read_one_by_one(
     path.write_text("".join(wrap(line, number) + "\n" for number, line in enumerate(lines)))
     with path.open("a") as log:
         log.write(wrap("2026-11-21 02:00:02,000 INFO Client connection c1 connect", 1) + "\n")
-    found = [record for _, record in read_file("all", path, UTC, Counter(), MARKS)]
-    assert sum(record.amount for record in found) == 1801
-    assert (len(found) < 100) == skips
+    read = list(read_file("all", path, UTC, Counter(), MARKS))
+    assert sum(record.amount for _, record in read) == 1801
+    assert (len(read) < 100) == skips
+    amounts = Counter[str]()
+    for source, record in read:
+        amounts[source] += record.amount
+    assert sorted(amounts.values()) == ([1801] if skips else [36, 1765])
 
 
 def test_a_stopped_node_is_seen_last_in_the_log_that_wrote_last(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ CONTINUED = "continues the record before it"
 LEVEL_WITHIN = 144
 """Characters of a line in which its level stands."""
 
-_SOURCES = tuple(f'"{name}"'.encode() for name in SOURCE_NAMES)
+_SOURCE_NAME = re.compile(b"|".join(f'"{name}"'.encode() for name in sorted(SOURCE_NAMES)))
+_SOURCE = re.compile(rb"(?:" + _SOURCE_NAME.pattern + rb')\s*:\s*(?:"[^"]*"|.)')
 _FEW = 4
 """So few lines are read one by one."""
 _MORE_MAX = 4
@@ -231,6 +232,31 @@ def _hits(block: Block, marks: tuple[bytes, ...]) -> list[int]:
     return sorted(found)
 
 
+class _Wrapping(NamedTuple):
+    """What stands around the server's line in lines that were collected alike: the stamp is at the place `at`, and
+    `fields`, with the values that name the source, are in each line."""
+
+    at: int | None = None
+    source: str = ""
+    fields: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, raw: bytes, at: int | None, source: str) -> _Wrapping:
+        fields = tuple(found.group() for found in _SOURCE.finditer(raw))
+        return cls(None if source and not fields else at, source, fields)
+
+    def removed(self, lines: list[bytes]) -> list[bytes]:
+        """Lines from the server's stamp on; the lines themselves unless all are wrapped alike, but for numbers."""
+        if not self.at or not lines or len({line[: self.at].translate(_DIGITS) for line in lines if line}) > 1:
+            return lines
+        data = b"\n".join(lines)
+        count = sum(1 for line in lines if line)
+        alike = all(data.count(each) == count * self.fields.count(each) for each in self.fields)
+        if not alike or sum(1 for _ in _SOURCE_NAME.finditer(data)) != count * len(self.fields):
+            return lines
+        return [line[self.at :] for line in lines]
+
+
 class _Cutter:
     """Cuts the lines of a file into records."""
 
@@ -244,7 +270,7 @@ class _Cutter:
         self._open: tuple[int, str, int, str, bool] | None = None  # of a record: stamp, text, line, source, is cut
         self._more: list[str] = []
         self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside the collector's
-        self._stamp_at: int | None = None  # place of the server's stamp in lines that are wrapped and name no source
+        self._wrapping = _Wrapping()  # of the last wrapped line with two stamps
 
     def take(self, raw: bytes, number: int) -> Iterator[tuple[str, Record]]:
         """Add a line; yields the record before it, if the line begins another one."""
@@ -263,7 +289,7 @@ class _Cutter:
             stamped_ms = line.at_ms
             if stamped_ms is not None and line.outer_ms is not None:
                 self._has_own.add(named)
-                self._stamp_at = None if named else self._place_of(stamped_ms, raw)
+                self._wrapping = _Wrapping.of(raw, self._place_of(stamped_ms, raw), named)
             elif named not in self._has_own:
                 stamped_ms = line.outer_ms if stamped_ms is None else stamped_ms
             else:  # one stamp in place of two: the next collected line of the same record
@@ -296,7 +322,7 @@ class _Cutter:
 
     def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
         """Add lines of which none has a mark, without reading them singly."""
-        begin, bare = 0, self._unwrapped(lines)
+        begin, bare = 0, self._wrapping.removed(lines)
         while begin < len(lines) and self._open is not None and self._reader.plain_ms(bare[begin]) is None:
             yield from self.take(lines[begin], number + begin)  # it may continue the record before it
             begin += 1
@@ -308,7 +334,7 @@ class _Cutter:
                 yield from self.take(line, number + place)
             return
         yield from self.end()
-        yield "", quiet
+        yield "" if bare is lines else self._wrapping.source, quiet
 
     def _is_plain(self, line: bytes) -> bool:
         """Whether a line begins with a stamp; where the lines have no stamp but one of the server's, any may do."""
@@ -318,14 +344,6 @@ class _Cutter:
         """Where in a wrapped line the stamp of the server is; None: it is not in the default pattern."""
         places = (found.start() for found in _DATE.finditer(raw))
         return next((place for place in places if self._reader.plain_ms(raw[place:]) == at_ms), None)
-
-    def _unwrapped(self, lines: list[bytes]) -> list[bytes]:
-        """Lines without what is before the server's stamp, if that is the same in all but for numbers, and none names a
-        source."""
-        at = self._stamp_at
-        if not at or not lines or len({line[:at].translate(_DIGITS) for line in lines if line}) > 1:
-            return lines
-        return lines if any(name in b"\n".join(lines) for name in _SOURCES) else [line[at:] for line in lines]
 
     def _quiet(self, lines: list[bytes], number: int) -> Quiet | None:
         """All lines as one `Quiet`; None: they must be read singly, since they are wrapped or out of order."""
