@@ -7,6 +7,13 @@ from typing import Any
 from schemas import Schema, schema_of
 
 
+def hold(document: Any, name: str) -> None:
+    """Raises where the document has a field that its schema does not promise, or lacks one."""
+    import jsonschema  # noqa: PLC0415 - takes a second, in each process that collects tests
+
+    jsonschema.validate(document, promised(name))
+
+
 def promised(name: str) -> Schema:
     """The schema of one document that lets no further field pass."""
     closed: Schema = _closed(schema_of(name))

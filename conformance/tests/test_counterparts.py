@@ -50,11 +50,14 @@ def test_every_parameter_of_the_model_has_a_counterpart_or_a_reason():
     assert not PARAMETERS.keys() & PARAMETERS_WITHOUT.keys()
 
 
-@pytest.mark.parametrize("release", ["strict", *BOTH])
-def test_parameters_have_the_same_values_on_both_sides(release):
-    model, node = beside_nodes(PROFILES[release]), NODE_PROFILES[release]
-    values = {each: getattr(node, field) for each, field in PARAMETERS.items()}
-    assert values == {each: None if values[each] is None else getattr(model, each) for each in PARAMETERS}
+def test_parameters_have_the_same_values_on_both_sides():
+    sides = {release: (beside_nodes(PROFILES[release]), NODE_PROFILES[release]) for release in ["strict", *BOTH]}
+    assert [
+        (release, parameter)
+        for release, (model, node) in sides.items()
+        for parameter, field in PARAMETERS.items()
+        if getattr(node, field) not in (None, getattr(model, parameter))
+    ] == []
 
 
 def test_every_switch_of_the_node_has_a_counterpart_or_a_reason():
@@ -63,26 +66,23 @@ def test_every_switch_of_the_node_has_a_counterpart_or_a_reason():
     assert not mapped & NODE_ALONE.keys()
 
 
-@pytest.mark.parametrize("rule", REPAIRED)
-def test_each_repair_of_strict_has_a_counterpart_in_the_node_or_a_reason(rule):
-    assert (rule in SWITCHES) != (rule in WITHOUT)
+def test_each_repair_of_strict_has_a_counterpart_in_the_node_or_a_reason():
+    assert sorted([*SWITCHES, *WITHOUT]) == REPAIRED
 
 
-def test_nothing_is_listed_that_no_release_replaces():
-    assert sorted({*SWITCHES, *WITHOUT}) == REPAIRED
+def test_the_counterpart_distinguishes_strict_from_a_release_in_the_node_too():
+    strict = NODE_PROFILES["strict"]
+    assert {*SWITCHES.values()} - differing(strict, NODE_PROFILES.values()) == set()
 
 
-@pytest.mark.parametrize("switch", sorted(set(SWITCHES.values())))
-def test_the_counterpart_distinguishes_strict_from_a_release_in_the_node_too(switch):
-    values = {getattr(profile, switch) for name, profile in NODE_PROFILES.items() if name != "strict"}
-    assert values - {getattr(NODE_PROFILES["strict"], switch)}
-
-
-@pytest.mark.parametrize("release", BOTH)
-def test_where_the_model_differs_from_strict_the_node_does_too(release):
-    strict, node = NODE_PROFILES["strict"], NODE_PROFILES[release]
-    replaced = PROFILES[release].replaced.keys() & SWITCHES.keys()
-    assert [rule for rule in sorted(replaced) if getattr(node, SWITCHES[rule]) == getattr(strict, SWITCHES[rule])] == []
+def test_where_the_model_differs_from_strict_the_node_does_too():
+    strict = NODE_PROFILES["strict"]
+    assert [
+        (release, rule)
+        for release in BOTH
+        for rule in sorted(PROFILES[release].replaced.keys() & SWITCHES.keys())
+        if getattr(NODE_PROFILES[release], SWITCHES[rule]) == getattr(strict, SWITCHES[rule])
+    ] == []
 
 
 def test_every_counterpart_is_seen_in_lockstep_or_elsewhere_for_a_reason():

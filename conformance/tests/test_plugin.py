@@ -71,7 +71,7 @@ def test_a_node_is_up_or_down(distro_cluster, as_line):
 WRONGLY_MARKED = """
 import pytest
 
-@pytest.mark.distro(tiem="virtual")
+@pytest.mark.distro(clock="virtual")
 def test_word(distro_cluster): ...
 
 @pytest.mark.distro(nodes="two")
@@ -141,6 +141,7 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
     ("named", "complaint"),
     [
         (("bogus",), "no target 'bogus'; known: embedded"),
+        (("bogus", "-n", "2"), "no target 'bogus'; known: embedded"),
         (("process:nope.toml",), "cannot read the description nope.toml"),
         (("embedded", "--distro-profile", "nacos-9"), "no profile 'nacos-9'; known: nacos-2.0.0"),
         (("embedded", "--distro-expect-failures", "x.toml"), "--expect-failures and --write-expected are for process:"),
@@ -150,11 +151,8 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_a_target_that_there_is_not_is_one_mistake(
-    named: tuple[str, ...], complaint: str, workers: tuple[str, ...], tmp_path: Path
-) -> None:
-    ran = run_pytest(tmp_path, "--distro-target", *named, *workers)
+def test_a_target_that_there_is_not_is_one_mistake(named: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
+    ran = run_pytest(tmp_path, "--distro-target", *named)
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR, ran.stdout
     assert f"ERROR: --distro-target: {complaint}" in ran.stderr
     assert "FAILED" not in ran.stdout

@@ -33,7 +33,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
     ("text", "complaint"),
     [
         ("command = ['x']", "must contain {port}"),
-        ("comand = ['x', '{port}']", "there is no key 'comand'; keys are command, member, profile"),
+        ("program = ['x', '{port}']", "there is no key 'program'; keys are command, member, profile"),
         ("command = 'x {port}'", "'command' is a list, not 'x {port}'"),
         (
             "command = ['x', '{port}']\n[ready]\nlines = 'up'",

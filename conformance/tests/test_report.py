@@ -394,7 +394,7 @@ def test_figures_of_benches_are_charts_by_unit(tmp_path: Path) -> None:
     bench = {
         "bench": "page",
         "figures": {"open_s": 0.9, "rows": 10, "server": {"open_s": 2.0, "name": "<x>"}},
-        "ratios": {"ours/theirs": 0.5},
+        "ratios": {"reference/real": 0.5},
     }
     write_benches([bench], tmp_path / "bench" / "index.html")
     text = (tmp_path / "bench" / "index.html").read_text()

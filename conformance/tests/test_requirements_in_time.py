@@ -37,9 +37,10 @@ def compared_times(text: str) -> list[str]:
     return [ast.unparse(each) for each, names in named.items() if any(name.endswith("_ms") for name in names)]
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_no_check_compares_times_by_itself(module: Path) -> None:
-    assert compared_times(module.read_text(encoding="utf-8")) == []
+def test_no_check_compares_times_by_itself() -> None:
+    found = {module.stem: compared_times(module.read_text(encoding="utf-8")) for module in MODULES}
+    assert len(found) > 20
+    assert {module: times for module, times in found.items() if times} == {}
 
 
 def test_a_check_that_compares_times_by_itself_is_found() -> None:

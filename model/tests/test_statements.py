@@ -52,9 +52,9 @@ OF_CLOCKS = ("answer again", "duplicate", "refuse", "report to members not up")
 KNOWN = {**NODES, **ENDS, **VALUES, **CHOOSER, **CONSTANTS}
 
 
-@pytest.mark.parametrize(("module", "name"), STATED, ids=[f"{each.__name__}.{name}" for each, name in STATED])
-def test_the_steps_of_every_transition_fit(module, name):
-    assert list(misfits(getattr(module, name), KNOWN)) == []
+def test_the_steps_of_every_transition_fit():
+    assert len(STATED) > 70
+    assert [misfit for module, name in STATED for misfit in misfits(getattr(module, name), KNOWN)] == []
 
 
 class Words(NamedTuple):
