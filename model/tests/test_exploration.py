@@ -28,6 +28,9 @@ from distro_model import (
 )
 from distro_model.actions import Crash, LoseReply, Swallow
 from distro_model.profiles import STRICT, beside_nodes
+from distro_model.search.results import until_found
+
+pytestmark = pytest.mark.xdist_group("exploration")  # one process, which searches each cluster once
 
 SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
 
@@ -93,7 +96,7 @@ def test_a_release_breaks_the_listed_properties():
 def test_a_lease_that_ends_under_an_open_connection_is_seen():
     """One lost verify is more than a lease of 30 s survives."""
     bounds, short = Bounds(changes=0, periods=3, lease_periods=1, swallows=0), with_mutant(STRICT, "B31")
-    run = explore(bounds, short, [property_named("INV-LIVE")]).result("INV-LIVE").counterexample
+    run = explore(bounds, short, [property_named("INV-LIVE")], until_found("INV-LIVE")).results[0].counterexample
     assert run.found == "b expired c1, which is connected to a"
     assert "is lost" in str(run)
 
@@ -132,8 +135,8 @@ class TestCounterexample:
         ]
 
     def test_among_several_clients_a_fault_names_its_own(self):
-        bounds, profile = Bounds(clients=2, changes=2, drops=0, max_states=4_000), PROFILES["nacos-2.0.4"]
-        run = explore(bounds, profile, [property_named("INV-CONV")]).result("INV-CONV").counterexample
+        bounds, profile = Bounds(clients=2, changes=2, drops=0), PROFILES["nacos-2.0.4"]
+        run = explore(bounds, profile, [property_named("INV-CONV")], until_found("INV-CONV")).results[0].counterexample
         assert Swallow("a", "b", "CHANGE", "c1") in as_timed(run, profile).actions
 
     def test_a_counterexample_of_one_profile_does_not_break_another_on_the_clock(self):
@@ -155,11 +158,13 @@ class TestCounterexample:
     def test_a_caller_of_a_node_that_crashes_fails_at_once(self):
         """In the search it may wait; counterexamples without that wait have times, the others have a reason."""
         mutant = with_mutant(STRICT, "B33")
-        run = explore(MUTANTS["B33"].bounds, mutant, [property_named("INV-INIT")]).results[0].counterexample
+        looked = [property_named("INV-INIT")]
+        run = explore(MUTANTS["B33"].bounds, mutant, looked, until_found("INV-INIT")).results[0].counterexample
         assert "finds no connection" not in str(run)
         assert Crash("b") in as_timed(run, mutant).actions
         release, bounds = PROFILES["nacos-2.0.4"], Bounds(crashes=1, changes=1)
-        run = explore(bounds, release, [property_named("INV-DELETE")]).results[0].counterexample
+        looked = [property_named("INV-DELETE")]
+        run = explore(bounds, release, looked, until_found("INV-DELETE")).results[0].counterexample
         with pytest.raises(NoTimesError, match="a observes at once that there is no connection to b, after `crash b`"):
             as_timed(run, release)
 
@@ -216,6 +221,12 @@ class TestResults:
         assert not explored.complete
         assert explored.holds is None
         assert explored.result("INV-CONV").holds is None
+
+    def test_a_search_that_stops_at_its_finding_reports_the_same_run(self):
+        whole, looked = searched(Bounds(), PROFILES["nacos-2.0.4"]), [property_named("INV-CONV")]
+        soon = explore(Bounds(), PROFILES["nacos-2.0.4"], looked, until_found("INV-CONV"))
+        assert (soon.complete, soon.distinct_states < whole.distinct_states) == (False, True)
+        assert str(soon.results[0].counterexample) == str(whole.result("INV-CONV").counterexample)
 
     def test_max_states_is_a_limit(self):
         explored = searched(Bounds(max_states=100), STRICT)

@@ -15,6 +15,7 @@ from distro_model.rules import receive, sync
 from distro_model.rules.rule import Function
 from distro_model.search.graph import state_graph
 from distro_model.search.liveness import search_liveness
+from distro_model.search.results import until_found
 
 
 @cache
@@ -105,7 +106,8 @@ class TestStories:
     """The shortest run is the one that the catalogue describes."""
 
     def run(self, mutant: str, property_id: str) -> list[str]:
-        explored = explore(MUTANTS[mutant].bounds, with_mutant(STRICT, mutant), [property_named(property_id)])
+        looked = [property_named(property_id)]
+        explored = explore(MUTANTS[mutant].bounds, with_mutant(STRICT, mutant), looked, until_found(property_id))
         return [str(step.transition) for step in explored.result(property_id).counterexample.steps]
 
     def test_a_snapshot_rolls_a_client_back_that_changed_after_its_sync(self):
@@ -184,7 +186,7 @@ class TestAFreshChangeIsNotLate:
     )
     def test_every_change_of_a_client_counts(self, bounds):
         looked = [property_named("INV-DELAY")]
-        late = explore(bounds, with_mutant(STRICT, "m-merge-keeps-max-delay"), looked)
+        late = explore(bounds, with_mutant(STRICT, "m-merge-keeps-max-delay"), looked, until_found("INV-DELAY"))
         assert broken(late) == {"INV-DELAY"}
         in_time = explore(bounds, STRICT, looked)
         assert (in_time.complete, broken(in_time)) == (True, set())

@@ -237,7 +237,8 @@ class _Engine:
     def progress(self) -> Progress:
         transitions_made = int(self.taken[: self.program.chains].sum())
         waiting = self.level.size + self.next_level.size
-        return Progress(len(self.levels) - 1, self.known.size, transitions_made, waiting, self.memory_bytes)
+        levels, found = len(self.levels) - 1, frozenset(self.runs)
+        return Progress(levels, self.known.size, transitions_made, waiting, self.memory_bytes, found)
 
     def result(self, stopped: Stopped | None) -> Search:
         taken, refused = {}, {}

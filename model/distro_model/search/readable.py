@@ -67,7 +67,8 @@ class _ReadableSearch:
         )
 
     def progress(self) -> Progress:
-        return Progress(len(self.levels) - 1, len(self.reached_from), self.taken.total(), len(self.frontier))
+        levels, states = len(self.levels) - 1, len(self.reached_from)
+        return Progress(levels, states, self.taken.total(), len(self.frontier), found=frozenset(self.runs))
 
     def expand(self, row: Row, depth: int) -> None:
         registers = dict(zip(self.system.columns, row, strict=True))

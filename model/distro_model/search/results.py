@@ -31,6 +31,8 @@ class Progress:
     """States found, but not expanded yet."""
     memory_bytes: int = 0
     """The memory of the engine's own tables."""
+    found: frozenset[str] = frozenset()
+    """The ids of the properties that have a finding."""
 
 
 Watch = Callable[[Progress], bool]
@@ -39,6 +41,11 @@ Watch = Callable[[Progress], bool]
 
 def never_stop(_: Progress) -> bool:
     return False
+
+
+def until_found(*property_ids: str) -> Watch:
+    """Stops a search that looks for violations of these alone: more states would add none."""
+    return lambda progress: progress.found.issuperset(property_ids)
 
 
 Spill = Callable[[], BinaryIO]
