@@ -199,11 +199,6 @@ class Board(Named):
         self.sent += other.sent
         self.answer = other.answer
 
-    def handle_and_settle(self, position: int, event: Event) -> None:
-        """The node handles the event, and its messages arrive."""
-        self.handle(position, event)
-        self.settle()
-
     def handle(self, position: int, event: Event, call: Call | None = None) -> Answer | None:
         """One input to one node; its messages are kept until the transition is done. `call`: the call that it is
         about."""
