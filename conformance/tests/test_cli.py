@@ -388,7 +388,8 @@ def test_every_document_has_a_schema_and_the_file_is_one() -> None:
     printed = set()
     kit = ROOT / "conformance"
     for module in (*(kit / "distro_conformance" / "cli").glob("*.py"), *(kit / "distro_interop").glob("*/verb.py")):
-        printed |= set(re.findall(r'(?:print_(?:json|judged)\(\s*|verb: str = )"([a-z -]+)"', module.read_text()))
+        text = module.read_text()
+        printed |= set(re.findall(r'(?:(?:print_(?:json|judged)|search)\(\s*|verb: str = )"([a-z -]+)"', text))
     of_lines = {"audit-change"}  # a document for each line of `audit --follow --json`
     assert {verb.replace(" ", "-") for verb in printed} | {"list", "mutants"} | of_lines == DOCUMENTS.keys()
     for name in DOCUMENTS:
