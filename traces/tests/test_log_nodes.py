@@ -14,7 +14,7 @@ import pytest
 
 from distro_traces.event import Kind
 from distro_traces.header import UNKNOWN_RELEASE
-from distro_traces.nacos_logs.importer import Imported, import_logs
+from distro_traces.nacos_logs.importer import UNSTEADY, Imported, import_logs
 from distro_traces.nacos_logs.survey import NoLogsError
 from distro_traces.ndjson import TraceFile, read_ndjson
 
@@ -65,6 +65,20 @@ def test_a_clock_that_differs_is_found_by_the_calls_and_corrected(tmp_path: Path
     assert [each.kind for each in found.troubles] == [each.kind for each in plain.troubles]
     moved = {(e.node, e.seq): e.at_ms for e in trace.events}
     assert max(abs(moved[e.node, e.seq] - e.at_ms) for e in whole.events) < 1000
+
+
+@pytest.mark.parametrize(("clock", "seconds"), [("n1", 7), ("n1", 60), ("n0", -4)])
+def test_a_clock_that_was_set_meanwhile_leaves_revisions_uncovered(tmp_path: Path, clock: str, seconds: int) -> None:
+    def stepped(node: str, text: str) -> str:
+        if node != clock:
+            return text
+        lines = text.splitlines(keepends=True)
+        return "".join(later(line, seconds) if line > "2026-11-21 02:52:03" else line for line in lines)
+
+    found, trace = imported(changed(tmp_path / "logs", stepped), tmp_path / "out")
+    unsteady = {span.node for span in found.spans if UNSTEADY in span.notes}
+    assert found.nodes[clock] in unsteady
+    assert not unsteady & {each.node for each in trace.header.observed.covered if each.fact == "revision"}
 
 
 def test_clocks_that_agree_are_not_corrected(tmp_path: Path) -> None:

@@ -19,12 +19,16 @@ from distro_traces.nacos_logs.facts import Fact, What
 
 CALLS_MIN = 3
 """So many calls must have a difference in common."""
+SKEW_MS = 2000
+"""A call received that much before it was sent is still the same call."""
 AHEAD_MS_MIN = 1000
 """A smaller difference may be the time that a call takes, and is not corrected."""
 _CALLS_MAX = 4096
-_TIMES_MAX = 8
+_TIMES_MAX = 16
 """Times kept of one call, which may be repeated."""
 _STEP_MS = 1000
+_LATE_MS = 4000
+"""A call times out after 3 s; one that arrives later may be any."""
 _ON_THE_WAY_MS = 4000
 """What a call and one back may take together, by any clock."""
 
@@ -88,6 +92,34 @@ def ahead(nodes: Sequence[Calls]) -> dict[int, Ahead]:
         for node, each in group.items()
         if abs(each.ms - zero) >= AHEAD_MS_MIN
     }
+
+
+def unsteady(
+    nodes: Sequence[Calls], clocks: Mapping[int, Ahead], first_ms: Sequence[int], *, is_whole: bool
+) -> set[int]:
+    """The nodes, by position, with calls that arrived before they were sent, also by the corrected clocks: the clock of
+    one of the two was set while the logs were written, or there are too few calls to correct it.
+
+    `first_ms`: the first stamp of each node, uncorrected. `is_whole`: there are logs of all members; else the sender
+    of a change of a client of the HTTP API may be one of the others.
+    """
+    found = set[int]()
+    ms = [0 if each not in clocks else clocks[each].ms for each in range(len(nodes))]
+    began = [first - ms[one] for one, first in enumerate(first_ms)]
+    for target, node in enumerate(nodes):
+        for call, times in node.received.items():
+            sent = [(at - ms[one], one) for one, each in enumerate(nodes) for at in each.sent.get(call, ())]
+            if max(len(sent), len(times)) >= _TIMES_MAX or (not is_whole and "#" in call[1]):
+                continue
+            received = [at - ms[target] for at in times]
+            early = [at for at in received if not any(_fits(each, at) for each, _ in sent)]
+            lost = [(at, one) for at, one in sent if not any(_fits(at, each) for each in received)]
+            found |= {each for at, one in lost for r in early if began[one] < r < at for each in (one, target)}
+    return found
+
+
+def _fits(sent_ms: int, received_ms: int) -> bool:
+    return -SKEW_MS <= received_ms - sent_ms <= _LATE_MS
 
 
 def _groups(links: Mapping[int, Mapping[int, Ahead]]) -> Iterator[dict[int, Ahead]]:

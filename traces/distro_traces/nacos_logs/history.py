@@ -21,6 +21,7 @@ from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.content import Published, digest
 from distro_traces.endings import Endings
 from distro_traces.event import EXPIRED, Kind, Outcome
+from distro_traces.nacos_logs.clocks import SKEW_MS
 from distro_traces.nacos_logs.coverage import CALLS, CLIENTS, COPIES, Coverage
 from distro_traces.nacos_logs.facts import Fact, What
 from distro_traces.nacos_logs.holes import Hole
@@ -36,9 +37,6 @@ NAMELESS = "a call that failed, of which neither the log nor its duration says w
 NO_START = "the end of a call whose start is not in the logs"
 HALF = "the last line of a file, which has no end: its client may be half of a name"
 NOTHING_WENT = "an expiry, of which it is not logged what went"
-SKEW_MS = 2000
-"""Clocks of servers differ; a call received that much before it was sent is still the same call."""
-
 COMES_WITHIN_MS = 2000
 """A client that appears so soon after a CHANGE for it arrived may be a copy, although no record says so."""
 

@@ -30,6 +30,7 @@ from distro_traces.unreached import Unreachables
 
 SAYS_NOTHING = "says nothing of replication"
 VERIFIED_RELEASES = ("2.0.", "2.1.", "2.2.", "2.3.", "2.4.", "2.5.", "3.0.", "3.1.")
+UNSTEADY = "calls arrive before they are sent, as if its clock or the sender's was set; revisions are not judged"
 TROUBLES_MAX = 1000
 """So many are kept, the first ones."""
 
@@ -296,7 +297,12 @@ def _observed(known: list[Node], release: str | None, releases: str, began_ms: i
         limits.append("The release is not logged; name the profile.")
     elif not release.startswith(VERIFIED_RELEASES):
         limits.append(f"The phrases of {release} are read from documents, not verified on a running server.")
-    covered = tuple(each for one in known for each in one.coverage.covered(one.name, began_ms))
+    covered = tuple(
+        each
+        for one in known
+        for each in one.coverage.covered(one.name, began_ms)
+        if not (one.is_unsteady and each.fact == "revision")  # which copy a call changed is not sure
+    )
     nodes = {fact: {each.node for each in covered if each.fact == fact} for fact in FACTS}
     values = {
         "owned": all(one.name in nodes["owned"] for one in known),
@@ -320,7 +326,9 @@ def _observed(known: list[Node], release: str | None, releases: str, began_ms: i
 
 def _notes_of(one: Node) -> tuple[str, ...]:
     clock = () if one.clock is None else (str(one.clock),)
-    return (*clock, f"its address was {', '.join(one.earlier)} before") if one.earlier else clock
+    unsteady = (UNSTEADY,) if one.is_unsteady else ()
+    earlier = (f"its address was {', '.join(one.earlier)} before",) if one.earlier else ()
+    return (*clock, *unsteady, *earlier)
 
 
 def _limits_of(one: Node) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from distro_protos.addresses import entries, one_name, split_address
 from distro_traces.errors import TraceError
 from distro_traces.nacos_logs.blocks import OnRead
-from distro_traces.nacos_logs.clocks import Ahead, Calls, ahead
+from distro_traces.nacos_logs.clocks import Ahead, Calls, ahead, unsteady
 from distro_traces.nacos_logs.coverage import Coverage, Span, joined
 from distro_traces.nacos_logs.facts import LOG_OF, MARKS, VERSION, What, fact_of, releases_in, states_in
 from distro_traces.nacos_logs.files import LogFiles, split_name
@@ -52,6 +52,7 @@ class Node:
     running: dict[tuple[str, str], int] = field(default_factory=dict)  # member, release: since when
     calls: Calls = field(default_factory=Calls)
     clock: Ahead | None = None
+    is_unsteady: bool = False  # its clock, or that of a node that it exchanges calls with, was set meanwhile
     facts: Counter[What] = field(default_factory=Counter)
     starts: list[int] = field(default_factory=list)  # since 1970
     has_revisions: bool = False
@@ -125,9 +126,13 @@ def survey(
             node.label = node.directory
     _name(known, names)
     known = _joined(known, names)
-    clocks = ahead([node.calls for node in known])
+    calls = [node.calls for node in known]
+    clocks = ahead(calls)
+    there = {node.name for node in known}.union(*(node.own for node in known))
+    first_ms = [node.first_ms for node in known]
+    doubtful = unsteady(calls, clocks, first_ms, is_whole=set().union(*(node.members for node in known)) <= there)
     for position, node in enumerate(known):
-        node.clock = clocks.get(position)
+        node.clock, node.is_unsteady = clocks.get(position), position in doubtful
         _look_for_holes(node)
     return known
 
