@@ -157,7 +157,7 @@ LEFT_OUT_UNTIL_LEASE = Symptom(
 NEVER_LOADED = Symptom(
     bug="B19",
     about=("INV-CONV",),
-    sentence="A batch over a single instance raises in a snapshot too: its node is never loaded, and verifies nothing.",
+    sentence="A batch over a single instance raises in a snapshot too: the owner is never loaded and verifies no copy.",
     clauses=(ended_with_its_lease, verified_with_none, was_given_snapshots, each_raised, asked_again),
 )
 SYMPTOMS = (LEFT_OUT, LEFT_OUT_UNTIL_LEASE, NEVER_LOADED)
