@@ -70,9 +70,9 @@ FIELDS = Row._fields[:-3]
 
 @dataclass(frozen=True)
 class ClientHistory:
-    """`rows` sorted by node and sequence number; likewise, by node: `resets`, `lists` (changes of member lists) and
-    calls for a snapshot, `loads`. `deleters`: the nodes that sent any DELETE, in this run or in one of the same target
-    and profile.
+    """`rows` sorted by node and sequence number; likewise, by node: `resets`, `lists` (changes of member lists), calls
+    for a snapshot, `loads`, and `faults` of its links. `deleters`: the nodes that sent any DELETE, in this run or in
+    one of the same target and profile.
     """
 
     run: str
@@ -82,6 +82,7 @@ class ClientHistory:
     resets: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     lists: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     loads: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    faults: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     deleters: frozenset[str] = frozenset()
 
     @property

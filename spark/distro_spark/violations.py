@@ -188,5 +188,6 @@ class _Histories:
             cluster.marks_of(run, RESET_KINDS),
             cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
             cluster.marks_of(run, CALLS),
+            cluster.marks_of(run, [Kind.LINK_FAULT]),
             cluster.deleters[run],
         )

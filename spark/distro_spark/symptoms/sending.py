@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from distro_model.defects import Symptom
 from distro_model.rules.owners import place, tag_of
+from distro_spark.cluster import BREAKS, MENDS
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, clause, due_after_ms, lists_of
 from distro_traces.event import Kind, Outcome
@@ -49,14 +50,24 @@ def no_delete_is_under_way(found: Finding) -> bool:
     return not deletes or _failed(deletes[-1])
 
 
-@clause("a CHANGE to the node failed since the DELETE was queued, and before it was due")
+def _is_broken(found: Finding, from_ms: int, until_ms: int) -> bool:
+    """The link from the owner to the node, all that time. What is due then may fail without a request, as the owner
+    believes the node to be down, and is due again later."""
+    faults = [row for row in found.history.faults.get(_owner(found), ()) if row.peer == found.node]
+    before = [row for row in faults if row.at_ms <= from_ms]
+    mends = [row for row in faults if from_ms < row.at_ms <= until_ms and row.detail in MENDS]
+    return bool(before) and before[-1].detail in BREAKS and not mends
+
+
+@clause("a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended")
 def a_change_failed(found: Finding) -> bool:
     left, deletes = _left(found), _calls_since(found, ("DELETE",))
     if left is None or (deletes and not _failed(deletes[-1])):
         return True
     queued = deletes[-1] if deletes else left
-    until_ms = queued.at_ms + due_after_ms(found.history)[bool(deletes)] + CLOCK_SLACK_MS
-    return any(_failed(row) and row.seq > queued.seq and row.at_ms <= until_ms for row in _calls_since(found, CHANGES))
+    due_ms = queued.at_ms + due_after_ms(found.history)[bool(deletes)] + CLOCK_SLACK_MS
+    failed = [row for row in _calls_since(found, CHANGES) if _failed(row) and row.seq > queued.seq]
+    return any(row.at_ms <= due_ms or _is_broken(found, due_ms, row.at_ms) for row in failed)
 
 
 # D7

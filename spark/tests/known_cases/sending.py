@@ -64,6 +64,38 @@ def a_change_that_fails_long_after_the_delete_was_due(run: Run) -> None:
     run.removed("c")
 
 
+def a_change_that_fails_after_the_delete_could_not_be_sent(run: Run, *, peer: str = "b", healed: bool = False) -> None:
+    """The owner believes b to be down when the DELETE is due, which then fails without a request, as does its retry."""
+    run.registered()
+    run.row("a", Kind.LINK_FAULT, peer=peer, detail="held")
+    change = run.send("b", "CHANGE", None, revision=1, digest="A")
+    run.leave()
+    run.after(1_000)
+    run.send("c", "DELETE")
+    run.removed("c")
+    run.after(500)
+    if healed:
+        run.row("a", Kind.LINK_FAULT, peer=peer, detail="released")
+    run.fails(change, "b")
+    if not healed:
+        run.row("a", Kind.LINK_FAULT, peer=peer, detail="released")
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"])
+def a_change_that_fails_before_the_link_works_again(run: Run) -> None:
+    a_change_that_fails_after_the_delete_could_not_be_sent(run)
+
+
+@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+def a_change_that_fails_when_the_link_works_again(run: Run) -> None:
+    a_change_that_fails_after_the_delete_could_not_be_sent(run, healed=True)
+
+
+@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+def a_change_that_fails_while_another_link_is_broken(run: Run) -> None:
+    a_change_that_fails_after_the_delete_could_not_be_sent(run, peer="c")
+
+
 def a_change_that_is_owed(run: Run, *, cut: bool) -> None:
     """The owner discards what it cannot send."""
     run.registered()
