@@ -33,7 +33,7 @@ from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.target import Node, OnProgress, Target
+from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually, known
 from distro_conformance.wire.carried import Carried
@@ -471,7 +471,8 @@ class PeersCluster(WiredCluster):
     async def _node(self, ports: Sequence[int], profile: str) -> Node:
         members = tuple(f"127.0.0.1:{port}" for port in ports)
         if self._target is not None:
-            return await self._target.node(ports[0], members, self._on_progress, lease_ms=self._target.lease_ms)
+            place = Place(ports[0], members, lease_ms=self._target.lease_ms)
+            return await self._target.node(place, self._on_progress)
         chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
         options = options_for(chosen)
         config = NodeConfig(

@@ -23,7 +23,7 @@ from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.targets.identity import options_for
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
-from distro_conformance.targets.target import Node, OnProgress, Target
+from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import RealClock, eventually, together
 from distro_conformance.wire.forwarder import Forwarder
@@ -83,16 +83,17 @@ class RealTimeCluster(WiredCluster):
         forwarded = {ends: link for ends, link in self.links.items() if self._is_forwarded(ends[0])}
         offsets = await forward(self._forwarders, forwarded, ports)
         for name, port in ports.items():
-            self.servers[name] = await self._node(name, port, self._listed(name, ports), offsets.get(name))
+            place = Place(port, self._listed(name, ports), offsets.get(name), self._lease_ms)
+            self.servers[name] = await self._node(name, place)
         await self._begin(profile)
 
     def _is_forwarded(self, name: str) -> bool:  # noqa: ARG002 - each of them, unless a subclass has others
         """Whether a node finds its peers at forwarders of the kit, at a configured offset to their ports."""
         return True
 
-    async def _node(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Node:  # noqa: ARG002
+    async def _node(self, name: str, place: Place) -> Node:  # noqa: ARG002 - of one kind, unless a subclass has others
         """The node, not started yet."""
-        return await self.target.node(port, members, self._on_progress, offset=offset, lease_ms=self._lease_ms)
+        return await self.target.node(place, self._on_progress)
 
     async def _begin(self, profile: str) -> None:
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
@@ -215,11 +216,11 @@ class MixedCluster(RealTimeCluster):
         """Only the real server: it has the first name."""
         return name == next(iter(self._lists))
 
-    async def _node(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Node:
+    async def _node(self, name: str, place: Place) -> Node:
         if self._is_forwarded(name):
-            return await super()._node(name, port, members, offset)
+            return await super()._node(name, place)
         config = NodeConfig(
-            port=port, members=tuple(members), profile=self._behaviour, options=options_for(self._behaviour)
+            port=place.port, members=place.members, profile=self._behaviour, options=options_for(self._behaviour)
         )
         return ReferenceNode(config, self._nodes_clock, partial(self.link_to, name))
 

@@ -16,7 +16,7 @@ from distro_conformance.node_mutants import MUTANTS, with_mutant
 from distro_conformance.release import listed_profile
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
-from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, WithoutSlack, eventually, known
 from distro_conformance.wire.silence import SilentLink
@@ -184,17 +184,10 @@ class EmbeddedTarget(Target):
         other.clock = EmbeddedClock()
         return other
 
-    async def node(
-        self,
-        port: int,
-        members: Sequence[str],
-        on_progress: OnProgress,  # noqa: ARG002 - it starts at once
-        *,
-        offset: int | None = None,  # noqa: ARG002 - its links are its own
-        lease_ms: int | None = None,  # noqa: ARG002 - a lease takes no real time here
-    ) -> ReferenceNode:
-        listed = tuple(members) if len(members) > 1 or not self._may_be_alone else ()
-        config = NodeConfig(port=port, members=listed, profile=self._profile, options=self._options)
+    async def node(self, place: Place, on_progress: OnProgress) -> ReferenceNode:  # noqa: ARG002 - it starts at once
+        """Its links are its own, and a lease takes no real time here."""
+        listed = place.members if len(place.members) > 1 or not self._may_be_alone else ()
+        config = NodeConfig(port=place.port, members=listed, profile=self._profile, options=self._options)
         return ReferenceNode(config, self.clock.virtual, lambda _: SilentLink(self.clock.virtual))
 
     async def start(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from distro_conformance.release import Span
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import LEASE_KEY
 from distro_conformance.targets.real_mutants import Fired, agent_options, real_mutants
-from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import UsageError
 
 LEASE_MS = 40_000
@@ -44,21 +42,13 @@ class NacosTarget(Target):
         self.short_lease_ms = LEASE_MS if self.profile in _TAKES_A_LEASE else None
         self._has_short_lease = True  # a fresh one has the default: copies from a snapshot must outlive a busy start
 
-    async def node(
-        self,
-        port: int,
-        members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        offset: int | None = None,
-        lease_ms: int | None = None,
-    ) -> NacosServer:
-        configured = {OFFSET_PROPERTY: offset, LEASE_KEY: lease_ms}
+    async def node(self, place: Place, on_progress: OnProgress) -> NacosServer:
+        configured = {OFFSET_PROPERTY: place.offset, LEASE_KEY: place.lease_ms}
         return NacosServer(
             self.release,
             self._jars or await jars_of(self.release, on_progress),
-            port=port,
-            members=members,
+            port=place.port,
+            members=place.members,
             jvm_properties={key: str(value) for key, value in configured.items() if value is not None},
             jvm_options=await agent_options(self._mutant, on_progress) if self._mutant else (),
             on_progress=on_progress,

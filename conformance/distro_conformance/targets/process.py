@@ -41,7 +41,7 @@ from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.server_process import HOST, ServerProcess
-from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress, Target
+from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl.options import ServerIdentity
 
@@ -280,14 +280,7 @@ class ProcessTarget(Target):
     def profile(self) -> str:
         return self._profile or profile_of(self.spec.partition(":")[2], self.credentials)
 
-    async def node(
-        self,
-        port: int,
-        members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        offset: int | None = None,
-        lease_ms: int | None = None,  # noqa: ARG002 - there is no general way
-    ) -> ProcessServer:
-        on_progress(f"starting {self._described.command[0]} at {HOST}:{port}")
-        return ProcessServer(self._described, port, sorted(members), offset)
+    async def node(self, place: Place, on_progress: OnProgress) -> ProcessServer:
+        """There is no general way to configure a lease."""
+        on_progress(f"starting {self._described.command[0]} at {HOST}:{place.port}")
+        return ProcessServer(self._described, place.port, sorted(place.members), place.offset)

@@ -74,6 +74,19 @@ UNLIMITED = Limits()
 """The limits of every node that the kit starts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node listens, a base port, and what it is started with. `members` are all of them.
+
+    `offset`, the distance to the ports of its peers, and `lease_ms`, of an unverified copy: if not the usual ones.
+    """
+
+    port: int
+    members: tuple[str, ...]
+    offset: int | None = None
+    lease_ms: int | None = None
+
+
 class Target:
     """Nodes of one kind in real time, and one of them at an address that is chosen when this object is made."""
 
@@ -109,17 +122,8 @@ class Target:
         """The lease of an unverified copy, if the node is configured with another time than its default."""
         return self.short_lease_ms if self._has_short_lease else None
 
-    async def node(
-        self,
-        port: int,
-        members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        offset: int | None = None,
-        lease_ms: int | None = None,
-    ) -> Node:
-        """A node at this base port, not started yet. `members` are all of them, `offset` is the distance to the ports
-        of its peers, if it is not the usual one. Raises TargetError."""
+    async def node(self, place: Place, on_progress: OnProgress) -> Node:
+        """A node, not started yet. Raises TargetError."""
         raise NotImplementedError
 
     def fresh(self) -> Self:
@@ -134,8 +138,9 @@ class Target:
 
         Raises TargetError; `stop` must be called all the same.
         """
-        port = parse_address(self.address).port
-        self._node = await self.node(port, (self.address, *other_members), on_progress, lease_ms=self.lease_ms)
+        members = (self.address, *other_members)
+        place = Place(parse_address(self.address).port, members, lease_ms=self.lease_ms)
+        self._node = await self.node(place, on_progress)
         await self._node.start(until_loaded=until_loaded)
         self.clock.watch(self._node.pid)
         if self.credentials.username is not None:

@@ -19,7 +19,7 @@ from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
-from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
@@ -70,22 +70,14 @@ class SecuredNacos(Target):
         await super().start(other_members, on_progress, until_loaded=until_loaded)
         await self._logged_in()
 
-    async def node(
-        self,
-        port: int,
-        members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        offset: int | None = None,  # noqa: ARG002 - it has no peers
-        lease_ms: int | None = None,  # noqa: ARG002 - the default
-    ) -> NacosServer:
-        assert members == (self.address,), "it is started alone"
+    async def node(self, place: Place, on_progress: OnProgress) -> NacosServer:
+        assert place.members == (self.address,), "it is started alone"
         jars = await jars_of(self._release, on_progress)
         server = NacosServer(
             self._release,
             jars,
-            port=port,
-            members=members,
+            port=place.port,
+            members=place.members,
             jvm_properties=_properties(),
             on_progress=on_progress,
         )
