@@ -256,7 +256,7 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
     unknown = Message("ErrorResponse", {"errorCode": UNREGISTERED})
     cluster = PeersCluster()
     cluster.peers, cluster.up = {"d": Mock(say=AsyncMock(return_value=unknown))}, up
-    sending = cluster._tells(Says("d", "NO-JSON", "f3"), {})
+    sending = cluster._reply_to(Says("d", "NO-JSON", "f3"), {})
     if "d" in up:
         assert asyncio.run(sending) is unknown
     else:
@@ -372,5 +372,5 @@ def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
         assert cluster.oracle.outside.reported_to.call_count == 1
 
     cluster.peers = {"d": Mock(report=report)}
-    asyncio.run(cluster._say(Says("d", "REPORT")))
+    asyncio.run(cluster._send(Says("d", "REPORT")))
     assert cluster.oracle.outside.reported_to.call_count == 2

@@ -55,7 +55,7 @@ LOAD_RETRY_MS = 200
 def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
     """Reports of reference nodes about themselves, as rows of the cluster's recording, if any."""
 
-    def hear(event: NodeEvent) -> None:
+    def record(event: NodeEvent) -> None:
         node = cluster.name_of(event.node)
         client = cluster.clients.name_of(event.client) or event.client
         reason = f" ({event.reason})" if event.reason else ""
@@ -77,7 +77,7 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
             case NodeEventKind.REPLICA_REMOVED:
                 recording.replica_removed(node, client, reason=event.reason)
 
-    return hear
+    return record
 
 
 class EmbeddedCluster(WiredCluster):

@@ -56,9 +56,9 @@ class OracleTraffic(TrafficLog):
 
     def ended(self, carried: Carried, outcome: Outcome) -> None:
         super().ended(carried, outcome)
-        said = self._results.pop(carried.id, None)
-        is_answered = said is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
-        result, copies = said if said is not None and is_answered else (CallResult(outcome.value), ())
+        received = self._results.pop(carried.id, None)
+        is_answered = received is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
+        result, copies = received if received is not None and is_answered else (CallResult(outcome.value), ())
         self._oracle.ended(carried.id, result, copies)
 
 
@@ -107,21 +107,21 @@ class Oracle:
         event: Event,
         ask: Callable[[], Awaitable[Answer | None]],
         what: str,
-        said: Sequence[str] = (),
+        words: Sequence[str] = (),
     ) -> None:
-        """Between request and answer the node has handled the event. None: no answer. `said`: the words of the answer,
+        """Between request and answer the node has handled the event. None: no answer. `words`: the words of the answer,
         once they are known."""
         with self._begun(client, event) as key:
             answer = await ask()
-        self.looks_round()
-        observed = " ".join((what, *(() if answer is None else (answer.result,)), *said))
+        self.measure_slack()
+        observed = " ".join((what, *(() if answer is None else (answer.result,)), *words))
         self.outside.finish(key, client, answer, self.now_ms(), observed)
 
     async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node notices the event by itself; a server notices it later than it happens."""
         with self._begun(client, event) as key:
             await act()
-        self.looks_round()
+        self.measure_slack()
         self.outside.notice(key, client, self.now_ms())
 
     @contextmanager
@@ -141,7 +141,7 @@ class Oracle:
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
 
-    def looks_round(self) -> None:
+    def measure_slack(self) -> None:
         """Measures, before a judgement, how late events may be, and stops judging clients that a server may have
         removed."""
         if not self._in_real_time:
@@ -158,7 +158,7 @@ class Oracle:
         """Keeps the first unexplained observation, which the next action raises."""
         if self._found is not None:
             return
-        self.looks_round()
+        self.measure_slack()
         try:
             observe()
         except Unexplained as found:

@@ -21,7 +21,7 @@ from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
-from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, said
+from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.answers import answer_over_grpc, answer_over_http
@@ -270,7 +270,7 @@ class PeersCluster(WiredCluster):
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
         everything = await self.reader.held(self.under_test)
-        self.oracle.looks_round()
+        self.oracle.measure_slack()
         known = everything.keys() if self.virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in everything.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
@@ -290,12 +290,12 @@ class PeersCluster(WiredCluster):
     async def _perform(self, action: Action) -> None:
         match action:
             case Says():
-                await self._say(action)
+                await self._send(action)
             case Answers(peer, operation, result, client):
                 reply = REPORT_FAILURE if (operation, result) == ("REPORT", "fail") else ANSWERS[result]
                 self.peers[peer].answer(operation, reply, client=self.clients.id_of(client), once=True)
             case Crash(node):
-                await self._dies(node)
+                await self._stop_member(node)
             case Restart(node):
                 if self.journal is not None:
                     self.journal.node_started(node, self.names)
@@ -337,17 +337,17 @@ class PeersCluster(WiredCluster):
 
     async def _over_http(self, action: HttpRequest) -> None:
         """If the node passes the request on, it is not carried out: played members ignore it."""
-        said: list[str] = []
+        words: list[str] = []
 
         async def ask() -> Answer:
             reply = await self._ask_over_http(action)
             await self._settle()
-            said.append(f"({reply})")
+            words.append(f"({reply})")
             answer = answer_over_http(reply.status, reply.text)
             self.answers = (answer,)
             return FAIL if answer.is_refused or reply.text == NOT_DONE else SUCCESS
 
-        await self.oracle.in_window(action.client, asked_over_http(action), ask, f"it answers '{action}' with", said)
+        await self.oracle.in_window(action.client, asked_over_http(action), ask, f"it answers '{action}' with", words)
 
     async def _disconnect(self, client: str) -> None:
         leave = super()._disconnect
@@ -359,7 +359,7 @@ class PeersCluster(WiredCluster):
 
         await self.oracle.noticed_after(client, ClientDisconnected(0, client), leaves)
 
-    async def _say(self, action: Says) -> None:
+    async def _send(self, action: Says) -> None:
         peer = self.peers[action.peer]
         client_id = self._id_of(action)
         if action.operation == "REPORT":
@@ -369,11 +369,11 @@ class PeersCluster(WiredCluster):
             await self._settle()
             self.oracle.outside.reported_to(action.peer, self.clock.now_ms())
             return
-        body, request = said(action, client_id, self.servers[self.under_test].address)
+        body, request = request_of(action, client_id, self.servers[self.under_test].address)
         if request is None:
             asked_ms = self.clock.now_ms()
             try:
-                found = read_query(await self._tells(action, body))
+                found = read_query(await self._reply_to(action, body))
             except ValueError as error:
                 raise TargetError(f"{self.under_test} cannot be asked for {action.client}: {error}") from error
             held = {} if found is None else self._by_name((found,))
@@ -381,7 +381,7 @@ class PeersCluster(WiredCluster):
             return
 
         async def ask() -> Answer:
-            reply = await self._tells(action, body)
+            reply = await self._reply_to(action, body)
             await self._settle()
             if isinstance(request, Snapshot):
                 return Answer(CallResult(outcome_of(reply).value), self.oracle.changes_of(copies_in(reply)))
@@ -400,26 +400,26 @@ class PeersCluster(WiredCluster):
             return
         await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
 
-    async def _tells(self, action: Says, body: Json) -> Message:
+    async def _reply_to(self, action: Says, body: Json) -> Message:
         """Sends a request of a member to the node. Raises TargetError where the member was stopped meanwhile, by
         another run: the node no longer knows its connection, and has handled nothing."""
-        reply = await self._recorded(action, body)
+        reply = await self._ask(action, body)
         if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
             raise TargetError(f"{action.peer} was stopped while it said {action}")
         return reply
 
-    async def _recorded(self, action: Says, body: Json) -> Message:
+    async def _ask(self, action: Says, body: Json) -> Message:
         """The same, also written into the recording, if any."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
             return await peer.say(body)
         named = replace(call, client=action.client)
-        said = Carried(self.journal.new_id(), action.peer, self.under_test, named)
-        self.journal.sent(said)
-        self.journal.received(said)
+        carried = Carried(self.journal.new_id(), action.peer, self.under_test, named)
+        self.journal.sent(carried)
+        self.journal.received(carried)
         reply = await peer.say(body)
-        self.journal.replied(said, outcome_of(reply), reply)
-        self.journal.ended(said, outcome_of(reply))
+        self.journal.replied(carried, outcome_of(reply), reply)
+        self.journal.ended(carried, outcome_of(reply))
         return reply
 
     def _shown_one(self, client: str, held: Mapping[str, View], asked_ms: int) -> None:
@@ -439,7 +439,7 @@ class PeersCluster(WiredCluster):
             self.clients.names[known] = action.client
         return known
 
-    async def _dies(self, node: str) -> None:
+    async def _stop_member(self, node: str) -> None:
         self._away.add(node)
         self.oracle.outside.peer_left(node, self.clock.now_ms())
         self.up = tuple(each for each in self.up if each != node)

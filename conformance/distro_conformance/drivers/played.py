@@ -32,7 +32,7 @@ ANSWERS: Mapping[str, Reply] = {
 }
 
 
-def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:
+def request_of(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:
     """The body of a member's request to `target`, and its event in the model; None for a request that only reads."""
     client = action.client or ""
     match action.operation:

@@ -238,7 +238,7 @@ class Kit(Observer):
         copy = await self.peer.query(client)
         return copy.revision if copy else None
 
-    async def heard_of(self, client: str, content: Sequence[str]) -> Observed:
+    async def announced(self, client: str, content: Sequence[str]) -> Observed:
         """Whether the node has `announced` these services of the client, and still sends VERIFYs of it, `verified`.
         Empty if no member of the kit receives anything."""
         if not self.target.limits.counts_members:
@@ -255,7 +255,7 @@ class Kit(Observer):
         revision, and whether it announces or verifies the client as its own: `claimed`."""
         published = services(await self.peer.query(client))
         confirmed = (await self.peer.verify(client, revision)).succeeded
-        claimed = any((await self.heard_of(client, content)).values())
+        claimed = any((await self.announced(client, content)).values())
         return {"sent": list(content), "published": published, "confirmed": confirmed, "claimed": claimed}
 
     async def leave(self, client: PlayedClient) -> None:

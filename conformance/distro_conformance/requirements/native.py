@@ -42,7 +42,7 @@ async def _require_unharmed(
 ) -> None:
     published = await _published(kit, client)
     is_unharmed = published == [service]
-    answers = NOTHING if is_unharmed or not sent else await kit.heard_of(client.id, sent)
+    answers = NOTHING if is_unharmed or not sent else await kit.announced(client.id, sent)
     kit.require(
         is_unharmed,
         f"{client.id} to publish {service} and nothing else",

@@ -105,7 +105,7 @@ class NacosServer(ServerProcess):
 
     async def close(self) -> None:
         await self.stop()
-        self._on_end(self.said)
+        self._on_end(self.output)
         if not self._start_failed:
             await super().close()
 
@@ -153,7 +153,7 @@ class NacosServer(ServerProcess):
     def _failed(self, what: str) -> TargetError:
         self._start_failed = True
         interruption.keeps(self.home)
-        reason = reason_in(self.said) or reason_in(_read(self.log("nacos"))) or "nothing was logged"
+        reason = reason_in(self.output) or reason_in(_read(self.log("nacos"))) or "nothing was logged"
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 

@@ -216,7 +216,7 @@ class ProcessServer(ServerProcess):
     async def _is_ready(self) -> bool:
         described = self._described
         if described.ready_line is not None:
-            return self._filled(described.ready_line) in self.said
+            return self._filled(described.ready_line) in self.output
         if described.ready_http is not None:
             return await asyncio.to_thread(get, f"http://{self.address}{described.ready_http}") is not None
         try:
@@ -247,8 +247,8 @@ class ProcessServer(ServerProcess):
         return text
 
     def _failed(self, what: str) -> TargetError:
-        said = " ".join(self.said.split())[-400:]
-        wrote = f"its output: {said}" if said else "it wrote nothing"
+        text = " ".join(self.output.split())[-400:]
+        wrote = f"its output: {text}" if text else "it wrote nothing"
         return TargetError(f"{self._described.command[0]} at {self.address} {what}; {wrote}")
 
     @property

@@ -44,7 +44,7 @@ class ServerProcess:
         return process.pid if process is not None and process.returncode is None else None
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Its output since its last start; empty before the first start."""
         return self.console.read_text("utf-8", "replace") if self.console.exists() else ""
 

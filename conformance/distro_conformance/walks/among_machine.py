@@ -63,7 +63,7 @@ class AmongMachine(Walk):
         super().__init__()
         self.connected: dict[str, set[str]] = {}  # client -> services
         self.changes: dict[str, int] = {}  # of every client that ever connected
-        self.said: dict[str, int] = {}  # foreign client -> revision that was sent last
+        self.revisions: dict[str, int] = {}  # foreign client -> revision that was sent last
         self.up = list(PEERS)
         self.cut: list[str] = []
         self.held: list[str] = []
@@ -105,20 +105,20 @@ class AmongMachine(Walk):
     @precondition(lambda self: self.up)
     @rule(peer=st.integers(0, 2), client=_foreign, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=st.integers(0, 7))
     def say_change(self, peer: int, client: str, step: int, content: int) -> None:
-        revision = max(0, self.said.get(client, 0) + step)
-        self.said[client], self.has_copies = revision, True
+        revision = max(0, self.revisions.get(client, 0) + step)
+        self.revisions[client], self.has_copies = revision, True
         self.perform(Says(pick(self.up, peer), "CHANGE", client, revision, _content(client, content)))
 
-    @precondition(lambda self: self.up and self.said)
+    @precondition(lambda self: self.up and self.revisions)
     @rule(peer=st.integers(0, 2), client=st.integers(0, 2), off=st.sampled_from((0, 0, 0, 1, -1)))
     def say_verify(self, peer: int, client: int, off: int) -> None:
-        name = pick(self.said, client)
-        self.perform(Says(pick(self.up, peer), "VERIFY", name, max(0, self.said[name] + off)))
+        name = pick(self.revisions, client)
+        self.perform(Says(pick(self.up, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
 
-    @precondition(lambda self: self.up and self.said)
+    @precondition(lambda self: self.up and self.revisions)
     @rule(peer=st.integers(0, 2), client=st.integers(0, 2))
     def say_delete(self, peer: int, client: int) -> None:
-        self.perform(Says(pick(self.up, peer), "DELETE", pick(self.said, client)))
+        self.perform(Says(pick(self.up, peer), "DELETE", pick(self.revisions, client)))
 
     @precondition(lambda self: self.up and self.changes)
     @rule(
@@ -149,8 +149,8 @@ class AmongMachine(Walk):
     @rule(peer=st.integers(0, 2), client=_foreign, step=st.integers(-1, 1), content=st.integers(0, 7))
     def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
         """The second CHANGE may be older than the first, or have the same revision."""
-        first = self.said.get(client, 0) + 1
-        self.said[client], self.has_copies = first + step, True
+        first = self.revisions.get(client, 0) + 1
+        self.revisions[client], self.has_copies = first + step, True
         self.perform(Says(pick(self.up, peer), "CHANGE", client, first, _content(client, content ^ 3)))
         self.perform(Says(pick(self.up, peer), "CHANGE", client, first + step, _content(client, content)))
 
@@ -167,8 +167,8 @@ class AmongMachine(Walk):
         if patience:
             return
         self.leases_outlasted += 1
-        speaker, revision, published = pick(self.up, peer), self.said.get(client, 0) + 1, _content(client, content)
-        self.said[client] = revision
+        speaker, revision, published = pick(self.up, peer), self.revisions.get(client, 0) + 1, _content(client, content)
+        self.revisions[client] = revision
         self.perform(Says(speaker, "CHANGE", client, revision, published))
         self.perform(Advance(LATE_MS))
         self.perform(Says(speaker, operation, client, revision, published if operation == "CHANGE" else ()))
