@@ -114,3 +114,18 @@ def test_a_delete_before_the_change_failed_does_not_show_that_it_survives_a_fail
     the_machine_takes(monkeypatch, taken_ms)
     (found,) = run_node_conformance("embedded", "nacos-2.2.4", ["DISTRO-RETRY-006"]).findings
     assert found.judgement is judgement, found.message
+
+
+@pytest.mark.wire
+def test_a_change_that_the_kit_received_late_may_have_failed_before_the_client_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine takes two seconds between the registration and the arrival of the CHANGE, and nothing later."""
+
+    def slack_since(clock: EmbeddedClock, since_ms: int) -> int:
+        return 2_000 if clock.now_ms() - since_ms >= 3_000 else 0
+
+    monkeypatch.setattr("distro_conformance.requirements.retry._BEFORE_THE_TIME_OUT_MS", 1_600)
+    monkeypatch.setattr(EmbeddedClock, "slack_since", slack_since)
+    (found,) = run_node_conformance("embedded", "nacos-2.2.4", ["DISTRO-RETRY-006"]).findings
+    assert found.judgement is Judgement.NOT_JUDGED, found.message
