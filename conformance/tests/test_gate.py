@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,7 +16,7 @@ from blocks import block
 from promises import hold
 
 from distro_conformance.cli.gate import closing_line, stage_line
-from distro_conformance.gate.options import Budget, GateOptions
+from distro_conformance.gate.options import BUDGETS, Budget, GateOptions
 from distro_conformance.gate.run import Gate, chosen_stages
 from distro_conformance.gate.stages import check_stage
 from distro_conformance.language.recording import record
@@ -126,6 +129,45 @@ def test_a_recording_of_a_mutated_node_of_a_release_is_judged_like_any_other(tmp
     result = check_stage(options, lambda _: None)
     assert result.stage.verdict is Verdict.VIOLATES
     assert {finding.about for finding in result.findings if finding.violates} >= {"INV-OWNER"}
+
+
+ON_SPARK = """
+import sys
+from pathlib import Path
+from distro_conformance.gate.options import BUDGETS, GateOptions
+from distro_conformance.gate.stages import check_stage
+from distro_spark.on_spark import OnSpark
+
+out, finds = sys.argv[1:]
+if finds == "nothing":
+    of_clients = OnSpark.of_clients
+    OnSpark.of_clients = lambda *arguments: of_clients(*arguments).clear()
+stage = check_stage(GateOptions(budget=BUDGETS["ci"], seed=0, out=Path(out)), print).stage
+print(stage.verdict.value, stage.summary.rpartition("; ")[2], sep=": ")
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("finds", "java", "expected"),
+    [
+        ("all", None, r"conforms: the same on Spark"),
+        ("nothing", None, r"violates: Spark finds something else: .*convergence"),
+        ("all", "/nowhere", r"inconclusive: not checked on Spark: /nowhere/bin/java does not run .*"),
+    ],
+)
+def test_both_engines_check_what_a_longer_gate_recorded(
+    tmp_path: Path, finds: str, java: str | None, expected: str
+) -> None:
+    assert not BUDGETS["quick"].on_spark
+    assert BUDGETS["nightly"].on_spark
+    healthy = REFUTED.replace("mutant B07", "").replace("nacos-2.2.4", "strict")
+    record(parse(healthy), target="embedded", profile="strict", directory=tmp_path / "traces", run="lockstep-0-0001")
+    environment = {**os.environ, **({"JAVA_HOME": java} if java else {})}
+    command = [sys.executable, "-c", ON_SPARK, str(tmp_path), finds]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert re.fullmatch(expected, done.stdout.splitlines()[-1]), (done.stdout, done.stderr[-2000:])
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
@@ -22,14 +22,17 @@ from typing import Any, Protocol
 import polars as pl
 
 from distro_spark.cluster import Cluster, cluster_of
+from distro_spark.convergence import COLUMNS as LAGS
+from distro_spark.convergence import distribution, lags
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
-from distro_spark.responsibility import MEASURED
+from distro_spark.replay import REPLAY_ROWS, replayed, replaying
+from distro_spark.responsibility import COLUMNS as INTERVALS
+from distro_spark.responsibility import MEASURED, intervals, responsibility_of
 from distro_spark.result import (
     ChangeTime,
     CheckResult,
     ClaimedInterval,
-    Convergence,
     CutFile,
     InvariantResult,
     Judgement,
@@ -41,7 +44,8 @@ from distro_spark.result import (
     violation,
 )
 from distro_spark.sinks import Sink, add_to_all
-from distro_spark.violations import violations_of_nodes
+from distro_spark.timeline import Timeline, timeline
+from distro_spark.violations import VIOLATION_COLUMNS, violations_in, violations_of_nodes
 from distro_traces.header import UNKNOWN_RELEASE, Header
 from distro_traces.invalid import InvalidRecording, started_while_up
 from distro_traces.invalid import doubled as doubled_rows
@@ -56,6 +60,13 @@ CHECKPOINT = (
 )
 """Names the checkpoint that a run lacks when its end state is not judged."""
 
+PART_ROWS = 250_000
+"""Rows of clients that are judged at a time; more where they are of one client."""
+
+Judge = Callable[[pl.DataFrame], pl.DataFrame]
+"""Over the rows of some whole clients."""
+
+Columns = Mapping[str, pl.DataType]
 OWNER = "INV-OWNER"
 INVALID_MAX = 3
 """Limit of the runs that are named with the reason why they are not judged."""
@@ -89,15 +100,14 @@ class Engine(Protocol):
         """The file of a row, and its line where there is one."""
         ...
 
-    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-        """The violations, in the columns of `VIOLATION_COLUMNS`."""
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+        """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
+        of about so many rows, sorted (`timeline.SORTED`)."""
         ...
 
-    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]: ...
-
-    def responsibility(self, cluster: Cluster) -> Responsibility: ...
-
-    def replay(self, cluster: Cluster) -> Replay: ...
+    def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
+        """The rows about no client."""
+        ...
 
 
 def check(
@@ -125,13 +135,14 @@ def check(
     cluster, invalid = surveyed(engine)
     good = cluster.without(invalid)
     seconds = dict.fromkeys(names, 0.0)
-    found = pl.concat([violations_of_nodes(good, names), engine.violations(good, names, seconds)])
-    found, uncovered = covered(found, good)
+    found, uncovered = covered(violations(engine, good, names, seconds), good)
     add_to_all(sinks, found)
-    times, changes = engine.convergence(good) if convergence else (None, ())
-    replayed = engine.replay(good) if replay else None
+    times, changes = distribution(_measured(engine, good, lags, LAGS)) if convergence else (None, ())
+    by_model = _replay(engine, good) if replay else None
     results = tuple(_result(each, found, good, seconds[each.name], uncovered[each.name]) for each in chosen)
-    claims = _with_verdict(engine.responsibility(good), results) if responsibility else None
+    claims = None
+    if responsibility:
+        claims = _with_verdict(responsibility_of(_measured(engine, good, intervals, INTERVALS)), results)
     listed = tuple(violation(row) for each in chosen for row in _listed(found, each.name))
     quarantined = sum(misfit.rows for misfit in aside.misfits)
     missing = max(0, _missing(good) - quarantined)
@@ -142,12 +153,12 @@ def check(
         f"{count} violations of {name} are not judged: in their time logs are missing that might say otherwise"
         for name, count in uncovered.items()
     )
-    if replayed is not None and replayed.undecided:
+    if by_model is not None and by_model.undecided:
         reasons += (
-            f"{replayed.undecided} rows could not be checked against the model: the rows before them were not observed",
+            f"{by_model.undecided} rows could not be checked against the model: the rows before them were not observed",
         )
     return CheckResult(
-        verdict="violates" if replayed is not None and replayed.rejected else _verdict(results, reasons),
+        verdict="violates" if by_model is not None and by_model.rejected else _verdict(results, reasons),
         reasons=reasons,
         runs=len(engine.headers),
         runs_with_checkpoint=len(cluster.of_run) - len(_without_checkpoint(cluster)),
@@ -164,10 +175,31 @@ def check(
         changes=changes,
         changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
         seconds=time.perf_counter() - began,
-        replay=replayed,
+        replay=by_model,
         responsibility=claims,
         began=_began(engine.headers, (*listed, *changes, *(claims.intervals if claims else ()))),
     )
+
+
+def violations(engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
+    """In `VIOLATION_COLUMNS`. `seconds` by invariant are added up; where tasks do not report theirs, all are equal."""
+    began = time.perf_counter()
+    judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
+    of_clients = engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS)
+    if not any(seconds.values()):
+        seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
+    return pl.concat([violations_of_nodes(cluster, chosen), of_clients])
+
+
+def _measured(
+    engine: Engine, cluster: Cluster, measure: Callable[[Timeline], pl.DataFrame], columns: Columns
+) -> pl.DataFrame:
+    return engine.of_clients(cluster, lambda part: measure(timeline(part, cluster)), columns, PART_ROWS)
+
+
+def _replay(engine: Engine, cluster: Cluster) -> Replay:
+    judge, columns = replaying(cluster, engine.of_nodes(cluster))
+    return replayed(engine.of_clients(cluster, judge, columns, REPLAY_ROWS).to_dicts())
 
 
 def _with_verdict(measured: Responsibility, results: Iterable[InvariantResult]) -> Responsibility:

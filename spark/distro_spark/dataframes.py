@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import polars as pl
 from pyspark.sql import DataFrame
 
-from distro_spark.check import chosen_invariants, covered, surveyed
-from distro_spark.load import loaded_of
+from distro_spark.check import PART_ROWS, chosen_invariants, covered, surveyed
+from distro_spark.load import Loaded, loaded_of
 from distro_spark.on_spark import OnSpark, client_by_client, table_of
 from distro_spark.sinks import COLUMNS, with_ids
 from distro_spark.tables import headers_in
@@ -37,8 +37,13 @@ def violations(events: DataFrame, runs: DataFrame, invariants: Sequence[str] | N
 
     Raises the TraceError family, UnknownInvariantError.
     """
+    return violations_of(loaded_of(events, headers_in(runs)), invariants)
+
+
+def violations_of(loaded: Loaded, invariants: Sequence[str] | None = None) -> DataFrame:
+    """As `violations`, of these rows."""
     names = [each.name for each in chosen_invariants(invariants)]
-    engine = OnSpark.of(loaded_of(events, headers_in(runs)))
+    engine = OnSpark.of(loaded)
     cluster, invalid = surveyed(engine)
     good = cluster.without(invalid)
 
@@ -49,5 +54,5 @@ def violations(events: DataFrame, runs: DataFrame, invariants: Sequence[str] | N
         return reported(violations_in(part, good, names, dict.fromkeys(names, 0.0)))
 
     of_nodes = table_of(reported(violations_of_nodes(good, names)), COLUMNS)
-    of_clients = client_by_client(engine.events(good), good, judge, COLUMNS)
-    return events.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)
+    of_clients = client_by_client(engine.events(good), good, judge, COLUMNS, PART_ROWS)
+    return loaded.rows.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)

@@ -26,11 +26,10 @@ from pathlib import Path
 
 import polars as pl
 
-from distro_spark.check import chosen_invariants, surveyed
+from distro_spark.check import chosen_invariants, covered, surveyed, violations
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
-from distro_spark.violations import violations_of_nodes
 from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.ndjson import SUFFIX, read_header
 
@@ -92,14 +91,14 @@ def _recordings(directory: Path) -> Mapping[str, Sequence[Path]]:
 
 
 def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
-    """The violations that no later row can revoke, of the runs in these files."""
+    """The violations that no later row can revoke, of the runs in these files, in times that their logs cover."""
     engine = Local(files)
     cluster, invalid = surveyed(engine)
     quarantined = sum(misfit.rows for misfit in engine.set_aside().misfits)
     missing = int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item() or 0)
     waiting = list(cluster.of_run) if missing > quarantined else []
     good = settled(cluster.without([*waiting, *invalid]))
-    return pl.concat([violations_of_nodes(good, chosen), engine.violations(good, chosen, dict.fromkeys(chosen, 0.0))])
+    return covered(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0)), good)[0]
 
 
 def settled(cluster: Cluster) -> Cluster:

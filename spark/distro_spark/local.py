@@ -6,28 +6,19 @@ A part of the clients is judged at a time, so that what is derived from rows is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import polars as pl
 
 from distro_spark import frames
-from distro_spark.check import Set
+from distro_spark.check import Columns, Judge, Set
 from distro_spark.cluster import MARK_COLUMNS, Cluster, is_mark
-from distro_spark.convergence import COLUMNS as LAGS
-from distro_spark.convergence import distribution, lags
-from distro_spark.replay import in_process
-from distro_spark.responsibility import COLUMNS as INTERVALS
-from distro_spark.responsibility import intervals, responsibility
-from distro_spark.result import ChangeTime, Convergence, Misfit, Replay, Responsibility
-from distro_spark.timeline import SORTED, Timeline, parts, timeline
-from distro_spark.violations import violations_in
+from distro_spark.result import Misfit
+from distro_spark.timeline import SORTED, parts
 from distro_traces.event import COLUMNS, Kind
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
-
-PART_ROWS = 250_000
-"""Rows of clients that are judged at a time; more where they are of one client."""
 
 
 class Local:
@@ -66,30 +57,16 @@ class Local:
     def place_of(self, run: str, node: str, seq: int) -> str:
         return frames.place_of([file for file, header, _ in self._files if header.run == run], node, seq)
 
-    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-        found = [violations_in(part, cluster, chosen, seconds) for part in self._parts(cluster)]
-        return pl.concat([violations_in(self._events.clear(), cluster, (), seconds), *found])
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+        rows = self._of(cluster).filter(pl.col("client").is_not_null()).sort(SORTED).collect()
+        return pl.concat([pl.DataFrame(schema=columns), *map(judge, parts(rows, part_rows))])
 
-    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]:
-        return distribution(self._of_all(cluster, lags, pl.DataFrame(schema=LAGS)))
+    def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
+        return self._of(cluster).filter(pl.col("client").is_null()).collect()
 
-    def responsibility(self, cluster: Cluster) -> Responsibility:
-        return responsibility(self._of_all(cluster, intervals, pl.DataFrame(schema=INTERVALS)))
-
-    def replay(self, cluster: Cluster) -> Replay:
-        return in_process(self._events, cluster)
-
-    def _of_all(
-        self, cluster: Cluster, measure: Callable[[Timeline], pl.DataFrame], none: pl.DataFrame
-    ) -> pl.DataFrame:
-        return pl.concat([none, *(measure(timeline(part, cluster)) for part in self._parts(cluster))])
-
-    def _parts(self, cluster: Cluster) -> Sequence[pl.DataFrame]:
-        rows = self._events.lazy().filter(pl.col("client").is_not_null())
-        if len(cluster.of_run) < len(self.headers):
-            rows = rows.filter(pl.col("run").is_in(list(cluster.of_run)))
-        found = rows.sort(SORTED).collect()
-        return parts(found, PART_ROWS) if found.height else ()
+    def _of(self, cluster: Cluster) -> pl.LazyFrame:
+        rows = self._events.lazy()
+        return rows if len(cluster.of_run) == len(self.headers) else rows.filter(pl.col("run").is_in([*cluster.of_run]))
 
 
 def measured(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,8 +7,7 @@ nodes goes along with the function; it is little for each node.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -18,20 +17,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark import replay as replaying
-from distro_spark.check import Set
+from distro_spark.check import Columns, Judge, Set
 from distro_spark.cluster import LINK_FAULTS, MARK_COLUMNS, MEASURES, Cluster
-from distro_spark.convergence import COLUMNS as LAGS
-from distro_spark.convergence import distribution, lags
 from distro_spark.history import CALLS
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.local import PART_ROWS
 from distro_spark.raised import spark_errors
-from distro_spark.responsibility import COLUMNS as INTERVALS
-from distro_spark.responsibility import intervals, responsibility
-from distro_spark.result import ChangeTime, Convergence, CutFile, Misfit, Replay, Responsibility
-from distro_spark.timeline import COLUMNS, SORTED, timeline
-from distro_spark.violations import VIOLATION_COLUMNS, violations_in
+from distro_spark.result import CutFile, Misfit
+from distro_spark.timeline import COLUMNS, SORTED
 from distro_traces import event
 from distro_traces.errors import TraceError
 from distro_traces.event import Kind
@@ -39,13 +31,8 @@ from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 from distro_traces.ndjson import LINE_BYTES_MAX
 
-PARTITION_ROWS = 500_000
-REPLAY_ROWS = 100_000
-"""So many rows of a task are in memory at once, some 50 MB; more when they are of one client."""
-
-Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Judge = Callable[[pl.DataFrame], pl.DataFrame]
-"""Over the rows of some whole clients."""
+PARTS = 2
+"""A task judges about so many parts, one after the other."""
 
 
 class OnSpark:
@@ -93,24 +80,11 @@ class OnSpark:
     def place_of(self, run: str, node: str, seq: int) -> str:
         return self._loaded.place_of(run, node, seq)
 
-    def violations(self, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-        began = time.perf_counter()
-        found = frame(judged(self.events(cluster), cluster, chosen))
-        seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
-        return found
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+        return frame(client_by_client(self.events(cluster), cluster, judge, columns, part_rows))
 
-    def convergence(self, cluster: Cluster) -> tuple[Convergence, tuple[ChangeTime, ...]]:
-        found = client_by_client(self.events(cluster), cluster, lambda part: lags(timeline(part, cluster)), LAGS)
-        return distribution(frame(found))
-
-    def responsibility(self, cluster: Cluster) -> Responsibility:
-        events = self.events(cluster)
-        return responsibility(
-            frame(client_by_client(events, cluster, lambda part: intervals(timeline(part, cluster)), INTERVALS))
-        )
-
-    def replay(self, cluster: Cluster) -> Replay:
-        return _replay(self.events(cluster), cluster)
+    def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
+        return frame(self.events(cluster).where("client is null").select(*event.COLUMNS))
 
     def events(self, cluster: Cluster) -> DataFrame:
         """The rows of the cluster's runs."""
@@ -119,35 +93,21 @@ class OnSpark:
         return self._loaded.events.where(F.col("run").isin(list(cluster.of_run)))
 
 
-def judged(events: DataFrame, cluster: Cluster, chosen: Sequence[str]) -> DataFrame:
-    """Those that rows about clients show, lazy, in `VIOLATION_COLUMNS`."""
-    judge: Judge = lambda part: violations_in(part, cluster, chosen, dict.fromkeys(chosen, 0.0))  # noqa: E731
-    return client_by_client(events, cluster, judge, VIOLATION_COLUMNS)
+def client_by_client(events: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
+    """The results of `judge` over the rows of whole clients, lazy; one exchange."""
 
-
-def client_by_client(
-    events: DataFrame, cluster: Cluster, judge: Judge, columns: Mapping[str, pl.DataType]
-) -> DataFrame:
-    """What `judge` makes of the rows of whole clients; one exchange."""
-    rows = events.where("client is not null").select(*COLUMNS)
-    rows = rows.repartition(partitions_of(cluster), "run", "client").sortWithinPartitions(*SORTED)
-    return rows.mapInArrow(in_parts(judge, columns), ddl(columns))
-
-
-def partitions_of(cluster: Cluster) -> int:
-    count = int(cluster.nodes["client_rows"].sum())
-    return 1 if count <= PART_ROWS else max(2, -(-count // PARTITION_ROWS))
-
-
-def in_parts(judge: Judge, columns: Mapping[str, pl.DataType]) -> Batches:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part in whole_clients(batches):
+    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part in whole_clients(batches, part_rows):
             yield from table_of(judge(part), columns).to_batches()
 
-    return run
+    count = int(cluster.nodes["client_rows"].sum())
+    partitions = 1 if count <= part_rows else max(2, -(-count // (PARTS * part_rows)))
+    rows = events.where("client is not null").select(*COLUMNS)
+    rows = rows.repartition(partitions, "run", "client").sortWithinPartitions(*SORTED)
+    return rows.mapInArrow(judged, ddl(columns))
 
 
-def whole_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
+def whole_clients(batches: Iterable[pa.RecordBatch], part_rows: int) -> Iterator[pl.DataFrame]:
     """Sorted batches, cut anew where a client ends."""
     waiting: list[pl.DataFrame] = []
     size = 0
@@ -155,7 +115,7 @@ def whole_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
         part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
         waiting.append(part)
         size += part.height
-        if size < PART_ROWS:
+        if size < part_rows:
             continue
         rows = pl.concat(waiting)
         last = rows.select("run", "client").row(-1)
@@ -168,17 +128,17 @@ def whole_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting)
 
 
-def ddl(columns: Mapping[str, pl.DataType]) -> str:
+def ddl(columns: Columns) -> str:
     names = {pl.Int64(): "long", pl.String(): "string", pl.Boolean(): "boolean"}
     return ", ".join(f"{name} {names[kind]}" for name, kind in columns.items())
 
 
-def arrow_schema(columns: Mapping[str, pl.DataType]) -> pa.Schema:
+def arrow_schema(columns: Columns) -> pa.Schema:
     types = {pl.Int64(): pa.int64(), pl.String(): pa.string(), pl.Boolean(): pa.bool_()}
     return pa.schema([(name, types[kind]) for name, kind in columns.items()])
 
 
-def table_of(rows: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> pa.Table:
+def table_of(rows: pl.DataFrame, columns: Columns) -> pa.Table:
     """These columns, as Spark reads them."""
     oldest = pl.CompatLevel.oldest()
     return rows.select(list(columns)).to_arrow(compat_level=oldest).cast(arrow_schema(columns))
@@ -302,26 +262,6 @@ def _set_aside(loaded: Loaded) -> Set:
     )
     cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
     return Set(misfits, cuts + at_rest)
-
-
-def _replay(events: DataFrame, cluster: Cluster) -> Replay:
-    runs = replaying.runs_of(cluster)
-    of_nodes = frame(events.where("client is null").select(*event.COLUMNS))
-    schema = arrow_schema(replaying.COLUMNS)
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        waiting: list[pl.DataFrame] = []
-        for batch in batches:
-            waiting.append(pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]))))
-        if waiting:
-            for part in pl.concat(waiting).partition_by("run", maintain_order=True):
-                run = part["run"][0]
-                rows = pl.concat([of_nodes.filter(pl.col("run") == run), part])
-                yield pa.RecordBatch.from_pylist(runs.lines(run, replaying.events_in(rows)), schema=schema)
-
-    rows = events.where("client is not null").select(*event.COLUMNS)
-    rows = rows.repartition(max(1, -(-int(cluster.nodes["client_rows"].sum()) // REPLAY_ROWS)), "run", "client")
-    return replaying.replayed(rows.mapInArrow(judge, ddl(replaying.COLUMNS)).toArrow().to_pylist())
 
 
 @contextmanager

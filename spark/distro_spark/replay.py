@@ -9,7 +9,7 @@ rejected is not judged any further; the others are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
 from distro_traces.parquet import event_of
+
+REPLAY_ROWS = 100_000
+"""So many rows of a task are in memory at once, some 50 MB; more when they are of one client."""
 
 REJECTED_MAX = 200
 """Limit of listed rejections, of each task and in total; further ones are counted."""
@@ -61,17 +64,21 @@ def runs_of(cluster: Cluster) -> Runs:
     return Runs(headers, dict(ends.iter_rows()))
 
 
-def in_process(events: pl.DataFrame, cluster: Cluster) -> Replay:
-    """Over all rows of the runs of the cluster."""
+def replaying(
+    cluster: Cluster, of_nodes: pl.DataFrame
+) -> tuple[Callable[[pl.DataFrame], pl.DataFrame], Mapping[str, pl.DataType]]:
+    """The function over the rows of some whole clients that gives the lines of their runs, and its columns."""
     runs = runs_of(cluster)
-    lines = []
-    for run in cluster.of_run:
-        lines += runs.lines(run, events_in(events.filter(pl.col("run") == run)))
-    return replayed(lines)
 
+    def judge(part: pl.DataFrame) -> pl.DataFrame:
+        lines: list[dict[str, Any]] = []
+        for rows in part.partition_by("run", maintain_order=True):
+            run = rows["run"][0]
+            both = pl.concat([of_nodes.filter(run=run).select(rows.columns), rows])
+            lines += runs.lines(run, map(event_of, both.iter_rows(named=True)))
+        return pl.DataFrame(lines, COLUMNS)
 
-def events_in(frame: pl.DataFrame) -> Iterator[Event]:
-    return (event_of(row) for row in frame.iter_rows(named=True))
+    return judge, COLUMNS
 
 
 def _line(run: str, rejection: Rejection) -> dict[str, object]:

@@ -158,7 +158,7 @@ def _named(t: Timeline, found: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFra
     return pl.concat([known.with_columns(c("nodes").fill_null("")).select(columns), undecided.select(columns)])
 
 
-def responsibility(found: pl.DataFrame) -> Responsibility:
+def responsibility_of(found: pl.DataFrame) -> Responsibility:
     """For how long none, one and several members claimed a client, and the longest times in which it was not one."""
     known = found.filter(c("claimers") >= 0).with_columns(ms=c("until_ms") - c("from_ms"))
     odd = known.filter(c("claimers") != 1).sort(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
 Judgement = Literal["conforms", "violates", "known", "not-judged", "not-applicable"]
@@ -183,6 +183,10 @@ class CheckResult:
     replay: Replay | None = None  # when asked for
     responsibility: Responsibility | None = None  # when asked for
     began: Mapping[str, str] = field(default_factory=dict)  # of runs named above that know it: when `at_ms` was 0
+
+    def without_times(self) -> Self:
+        """The fields that are the same in every check of these traces, by whichever engine."""
+        return replace(self, seconds=0.0, invariants=tuple(replace(each, seconds=0.0) for each in self.invariants))
 
     def to_json(self) -> dict[str, Any]:
         """The document of `distrocheck check --json` (docs/schemas)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,8 @@ def on_spark(session: SparkSession, paths: Path | str | Iterable[Path | str], **
 
 def on_both(session: SparkSession, paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
     """The result of both engines, which must be equal in every field except the time."""
-    local, spark = (timeless(found) for found in (in_process(paths, **options), on_spark(session, paths, **options)))
+    local, spark = (
+        found.without_times() for found in (in_process(paths, **options), on_spark(session, paths, **options))
+    )
     assert local == spark
     return local
-
-
-def timeless(found: CheckResult) -> CheckResult:
-    return replace(found, seconds=0.0, invariants=tuple(replace(each, seconds=0.0) for each in found.invariants))

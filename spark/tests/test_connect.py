@@ -1,14 +1,20 @@
-"""A session of Spark Connect, which has no local JVM, has the same results; no code here needs a local JVM."""
+"""`check --master sc://…` on a server of Spark Connect, without a local JVM; no code here needs one."""
 
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
-from engines import in_process, timeless
+from engines import in_process
 
 import distro_spark
 from distro_conformance.simulation.run import SimulationOptions, simulate
@@ -17,20 +23,58 @@ from distro_model.simulation.faults import faults_named
 LIBRARY = Path(distro_spark.__file__).parent
 OF_A_JVM = re.compile(r"\b(_jvm|_jsc|_jdf|py4j|sparkContext|parallelize)\b|\.rdd\b|sparkContext\.broadcast")
 
-JOB = """
-import json, sys
-from pyspark.sql import SparkSession
-from distro_spark.check import check
-from distro_spark.on_spark import OnSpark
+WITHIN_S = 600
 
-session = SparkSession.builder.remote("local[1]").getOrCreate()
-assert "connect" in type(session).__module__
-before = dict(session.conf.getAll)
-with OnSpark(session, sys.argv[1]) as engine:
-    found = check(engine, convergence=True, responsibility=True)
-assert dict(session.conf.getAll) == before
-print(json.dumps(found.to_json()))
-"""
+
+@contextmanager
+def server(place: Path) -> Iterator[str]:
+    """The address of a server of Spark Connect on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    home = Path(pyspark.__file__).parent
+    service = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
+    settings = (f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false")
+    flags = [word for each in settings for word in ("--conf", each)]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with (place / "server.log").open("wb") as log:
+        running = subprocess.Popen(
+            [
+                home / "bin" / "spark-class",
+                "org.apache.spark.deploy.SparkSubmit",
+                "--master=local[1]",
+                *flags,
+                *service,
+            ],
+            env=environment,
+            cwd=place,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + WITHIN_S
+        while not _listens(port):
+            assert running.poll() is None, (place / "server.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_the_library_needs_no_local_jvm() -> None:
@@ -45,28 +89,24 @@ def test_the_library_needs_no_local_jvm() -> None:
 
 
 @pytest.mark.spark
-def test_a_session_of_spark_connect_finds_the_same(tmp_path: Path) -> None:
+def test_a_server_of_spark_connect_finds_the_same(tmp_path: Path) -> None:
     simulate(
         SimulationOptions(
             out=tmp_path / "runs", clients=4, duration_s=60, seed=2, faults=faults_named("all"), mutant="B02"
         )
     )
-    expected = timeless(in_process(tmp_path / "runs", convergence=True, responsibility=True))
+    expected = in_process(tmp_path / "runs", convergence=True, responsibility=True).without_times()
     assert expected.violations
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", JOB, str(tmp_path / "runs")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    command = str(Path(sys.executable).with_name("distrocheck"))
+    check = [command, "check", str(tmp_path / "runs"), "--convergence", "--responsibility", "--json", "--master"]
+    environment = {**os.environ, "PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
+    with server(tmp_path) as address:
+        done = subprocess.run(
+            [*check, address], env=environment, capture_output=True, text=True, check=False, timeout=WITHIN_S
+        )
+    assert done.returncode == 1, done.stderr[-3000:]
+    found = json.loads(done.stdout)
     wanted = json.loads(json.dumps(expected.to_json()))
-    for document in (found, wanted):
-        document["seconds"] = 0
-        for each in document["invariants"]:
-            each["seconds"] = 0
-    assert found == wanted
+    for each in (found, *found["invariants"]):
+        each["seconds"] = 0.0
+    assert {name: found[name] for name in wanted} == wanted

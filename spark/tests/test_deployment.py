@@ -53,10 +53,10 @@ import sys
 import time
 from pathlib import Path
 from pyspark import TaskContext
-from distro_spark import on_spark
+from distro_spark import check as checking
 
-on_spark.PART_ROWS = on_spark.PARTITION_ROWS = 1000
-find, place = on_spark.violations_in, Path(sys.argv[2])
+checking.PART_ROWS = 1000
+find, place = checking.violations_in, Path(sys.argv[2])
 
 def held(*arguments):
     task = TaskContext.get()
@@ -65,7 +65,7 @@ def held(*arguments):
         time.sleep(0.05)
     return find(*arguments)
 
-on_spark.violations_in = held
+checking.violations_in = held
 """
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
-from distro_spark import on_spark
+from distro_spark import check as checking
 from distro_spark.result import Rejected
 from distro_spark.validation.validate import Validated, validate
 from distro_traces.event import Event, Kind, Outcome
@@ -73,14 +73,14 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
 @pytest.mark.parametrize(
     "rows",
     [
-        pytest.param(on_spark.REPLAY_ROWS, id="one task"),
+        pytest.param(checking.REPLAY_ROWS, id="one task"),
         pytest.param(900, id="several tasks", marks=pytest.mark.slow),  # test_deployment does it on two workers
     ],
 )
 def test_it_agrees_with_validate(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(on_spark, "REPLAY_ROWS", rows)
+    monkeypatch.setattr(checking, "REPLAY_ROWS", rows)
     traces = corpus(tmp_path / "traces", tmp_path)
     alone = {run: validate(t.header, t.events, profile_named(t.header.profile)) for run, t in traces.items()}
     result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)

@@ -14,12 +14,14 @@ from distro_model.bounded.bounds import Bounds
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`explore`: the bounded clusters that are searched completely, each within `explore_seconds`."""
+    """`explore`: the bounded clusters that are searched completely, each within `explore_seconds`. `on_spark`: what was
+    recorded is checked on Spark too, which must find the same."""
 
     name: str
     explore: tuple[Bounds, ...]
     explore_seconds: float
     lockstep_seconds: float
+    on_spark: bool = False
 
 
 _TWO_NODES = Bounds(nodes=2, clients=1, changes=2, drops=1, swallows=1, crashes=1)
@@ -31,12 +33,13 @@ BUDGETS: Mapping[str, Budget] = {
     budget.name: budget
     for budget in (
         Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=20),
-        Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90),
+        Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90, on_spark=True),
         Budget(
             "nightly",
             (_TWO_NODES, _THREE_NODES, _MORE_CHANGES, _TWO_CLIENTS),
             explore_seconds=1_800,
             lockstep_seconds=1_800,
+            on_spark=True,
         ),
     )
 }

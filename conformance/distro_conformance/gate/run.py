@@ -123,7 +123,7 @@ class Gate:
             "node": 5.0 if self._kind == "embedded" else 100.0,
             "lockstep": options.budget.lockstep_seconds,
             "cluster": 40.0,
-            CHECK: 2.0,
+            CHECK: 32.0 if options.budget.on_spark else 2.0,
         }
         expected = {_REPORTED.get(name, name): seconds[name] for name in self._chosen}
         try:

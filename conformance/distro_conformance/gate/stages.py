@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from distro_conformance.commands import command
 from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
+from distro_conformance.extras import missing_extra
 from distro_conformance.findings.finding import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.gate.options import GateOptions
@@ -22,12 +23,13 @@ from distro_conformance.report import Failure, Stage
 from distro_conformance.report.walks import failure_of
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario_path
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import TargetError, Verdict
+from distro_conformance.verdict import TargetError, Verdict, worst
 from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
 from distro_spark.check import check
+from distro_spark.errors import JavaMissingError, SessionError
 from distro_spark.local import Local
 from distro_spark.result import CheckResult
 from distro_traces.compact import by_run, compact
@@ -203,13 +205,40 @@ def check_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
     )
     summary = f"{result.events} events of {result.runs} runs, {news} violations" + (f", {known} known" if known else "")
     summary += "; " + "; ".join(result.reasons) if result.reasons else ""
+    verdict = Verdict(result.verdict)
+    if options.budget.on_spark:
+        on_progress("check: the same on Spark")
+        of_spark, compared = _on_spark(options.out / "traces", result)
+        verdict, summary = worst((verdict, of_spark)), f"{summary}; {compared}"
     figures = {"events": result.events, "quarantined": result.quarantined, "check_seconds": round(result.seconds, 1)}
     return StageResult(
-        Stage("check", Verdict(result.verdict), time.monotonic() - began, summary, figures),
+        Stage("check", verdict, time.monotonic() - began, summary, figures),
         findings,
         convergence=_convergence(result),
         changes=_changes(result),
     )
+
+
+def _on_spark(traces: Path, expected: CheckResult) -> tuple[Verdict, str]:
+    """The comparison of the same check on Spark; inconclusive where Spark cannot run."""
+    try:
+        from distro_spark.on_spark import OnSpark  # noqa: PLC0415 - loads Spark
+        from distro_spark.session import local_session  # noqa: PLC0415
+
+        session = local_session(small=True)
+    except (ModuleNotFoundError, JavaMissingError, SessionError) as error:
+        reason = (missing_extra(error) if isinstance(error, ModuleNotFoundError) else None) or str(error)
+        return Verdict.INCONCLUSIVE, f"not checked on Spark: {reason}"
+    try:
+        with OnSpark(session, traces) as engine:
+            found = check(engine, convergence=True)
+    finally:
+        session.stop()
+    one, other = found.without_times(), expected.without_times()
+    different = [each.name for each in fields(CheckResult) if getattr(one, each.name) != getattr(other, each.name)]
+    if different:
+        return Verdict.VIOLATES, f"Spark finds something else: {', '.join(different)}"
+    return Verdict.CONFORMS, "the same on Spark"
 
 
 def _put_at_rest(traces: Path) -> None:
