@@ -42,13 +42,12 @@ MEASURES = ("rows", "last_seq", "distinct", "last_ms", "client_rows", "deletes")
 sent."""
 
 
-def is_mark() -> pl.Expr:
-    """Rows about a node that are needed to judge clients."""
-    kind = pl.col("kind")
-    of_node = kind.is_in([Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT, Kind.MEMBERS_CHANGED])
-    load = kind.is_in([kind.value for kind in CALLS]) & (pl.col("operation") == "SNAPSHOT")
-    fault = (kind == Kind.LINK_FAULT) & pl.col("detail").is_in(LINK_FAULTS)
-    return pl.col("client").is_null() & (of_node | load | fault)
+IS_MARK = f"""client IS NULL AND (
+    kind IN ('{Kind.NODE_STARTED}', '{Kind.NODE_STOPPED}', '{Kind.CHECKPOINT}', '{Kind.MEMBERS_CHANGED}')
+    OR operation = 'SNAPSHOT' AND kind IN ('{"', '".join(CALLS)}')
+    OR kind = '{Kind.LINK_FAULT}' AND detail IN ('{"', '".join(LINK_FAULTS)}'))"""
+IS_DELETION = f"kind = '{Kind.REQUEST_SENT}' AND operation = 'DELETE'"
+"""Conditions of rows in SQL, for both engines: about a node and needed to judge clients; the sending of a DELETE."""
 
 
 def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:

@@ -25,7 +25,7 @@ COLUMNS = {
 
 def lags(t: Timeline) -> pl.DataFrame:
     """For each change the last member to follow, and in how many ms (null: it never did); in `COLUMNS`."""
-    stretches = t.of(t.stretches, "row", kind="kind", life_end_ms="life_end_ms", is_ended="is_ended", run="run")
+    stretches = t.of(t.stretches, "row", "kind", "life_end_ms", "is_ended", "run")
     stretches = stretches.with_columns(c("view").fill_null(""))
     by_connection = c("kind").is_in([*OWN_CONNECTION, Kind.CLIENT_DISCONNECTED])
     owners = t.owners.filter(rank=0).select("client_no", "g")
@@ -56,7 +56,7 @@ def lags(t: Timeline) -> pl.DataFrame:
     worst = pairs.sort("row", "reached", "g", descending=[False, True, True]).unique(
         "row", keep="first", maintain_order=True
     )
-    found = t.of(worst, "row", client="client", node="node", seq="seq", kind="kind", message="message")
+    found = t.of(worst, "row", "client", "node", "seq", "kind", "message")
     ms = pl.when(c("reached") < NEVER).then(pl.max_horizontal(c("reached") - c("at_ms"), 0))
     return found.with_columns(c("kind").cast(pl.String), follower=t.name("g"), ms=ms).select(list(COLUMNS))
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 import pyarrow as pa
@@ -31,6 +32,21 @@ EVENT_TYPES: Mapping[str, pl.DataType] = {
 }
 _ARROW = pa.schema([pa.field(field.name, field.type) for field in parquet.SCHEMA])
 _BLOCK_BYTES = 4 * LINE_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file with rows of one run; a large run lies in several, its segments. `path`: as `files` names it; that of a
+    table is in all of its runs."""
+
+    path: str
+    header: Header
+    cut: Cut | None = None  # of a recording that was compacted; NDJSON shows its cut when the rows are read
+    size_bytes: int = 0  # of NDJSON
+
+    @property
+    def is_ndjson(self) -> bool:
+        return self.path.endswith(ndjson.SUFFIX)
 
 
 class SameRunTwiceError(TraceError):
@@ -71,28 +87,30 @@ def files_at(paths: Iterable[Path | str]) -> list[Path]:
     return list(dict.fromkeys(file for place in places for file in traces_at(place)))
 
 
-def headed(files: Iterable[Path]) -> list[tuple[Path, Header, Cut | None]]:
-    """Each file with its header. Raises the TraceError family."""
-    found: list[tuple[Path, Header, Cut | None]] = []
-    by_run: dict[tuple[str, int], Path] = {}
-    for file in files:
-        is_ndjson = file.suffix == ndjson.SUFFIX
-        header, cut = (ndjson.read_header(file), None) if is_ndjson else parquet.read_footer(file)
-        other = by_run.setdefault((header.run, header.segment), file)
-        if other is not file:
-            raise SameRunTwiceError(f"run {header.run} is in two files, {other} and {file}; check one of them")
-        found.append((file, header, cut))
-    return found
+def headed(name: Path | str, file: BinaryIO | None = None, size_bytes: int = 0) -> Source:
+    """`file`: its beginning, where the name is not of a local file. Raises the TraceError family."""
+    if str(name).endswith(ndjson.SUFFIX):
+        header = ndjson.read_header(name, file)
+        return Source(str(name), header, size_bytes=size_bytes if file else os.path.getsize(name))
+    return Source(str(name), *parquet.read_footer(name, file))
 
 
-def read(files: Sequence[tuple[Path, Header, Cut | None]]) -> Recorded:
+def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources, of which no two have the same segment of a run. Raises SameRunTwiceError."""
+    by_run: dict[tuple[str, int], Source] = {}
+    for source in sources:
+        run = source.header.run
+        other = by_run.setdefault((run, source.header.segment), source)
+        if other is not source:
+            raise SameRunTwiceError(f"run {run} is in two files, {other.path} and {source.path}; check one of them")
+    return tuple(by_run.values())
+
+
+def read(sources: Sequence[Source]) -> Recorded:
     """Raises the TraceError family."""
-    parts = [
-        _ndjson(file, header) if file.suffix == ndjson.SUFFIX else _parquet(file, header, cut)
-        for file, header, cut in files
-    ]
+    parts = [_ndjson(Path(each.path), each.header) if each.is_ndjson else _parquet(each) for each in sources]
     return Recorded(
-        {header.run: header for _, header, _ in files},
+        {each.header.run: each.header for each in sources},
         pl.concat([part.events for part in parts]) if parts else pl.DataFrame(schema=EVENT_TYPES),
         [each for part in parts for each in part.set_aside],
         [part.cut for part in parts if part.cut is not None],
@@ -182,16 +200,17 @@ def _value(event: Event, name: str) -> object:
     return str(value).encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _parquet(path: Path, header: Header, cut: Cut | None) -> _File:
+def _parquet(source: Source) -> _File:
+    path, run, cut = Path(source.path), source.header.run, source.cut
     try:
         rows = pl.read_parquet(path, columns=list(COLUMNS), hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DamagedTraceError(path, error) from error
-    good = rows.select(fits(header.run)).to_series()
+    good = rows.select(fits(run)).to_series()
     file = _File(rows, [], None if cut is None else CutFile(str(path), cut.line))
     if not good.all():
         file.events = rows.filter(good)
-        file.set_aside = list(_misfits(rows.filter(~good), path, header.run))
+        file.set_aside = list(_misfits(rows.filter(~good), path, run))
     return file
 
 

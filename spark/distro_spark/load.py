@@ -27,7 +27,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
 from distro_spark.files import literal, name_of, too_long_line
-from distro_spark.sources import Source, discover
+from distro_spark.frames import Source
+from distro_spark.sources import discover
 from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, is_table, rows_of
 from distro_traces.errors import TooLongLineError
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS

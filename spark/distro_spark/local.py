@@ -13,10 +13,10 @@ import polars as pl
 
 from distro_spark import frames
 from distro_spark.check import Columns, Judge, Set
-from distro_spark.cluster import MARK_COLUMNS, Cluster, is_mark
+from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, Cluster
 from distro_spark.result import Misfit
 from distro_spark.timeline import SORTED, parts
-from distro_traces.event import COLUMNS, Kind
+from distro_traces.event import COLUMNS
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 
@@ -26,8 +26,8 @@ class Local:
 
     def __init__(self, paths: Path | str | Iterable[Path | str]) -> None:
         files = frames.files_at([paths] if isinstance(paths, Path | str) else paths)
-        self._files = frames.headed(files)
-        self._recorded = frames.read(self._files)
+        self._sources = frames.distinct(map(frames.headed, files))
+        self._recorded = frames.read(self._sources)
         self.headers: Mapping[str, Header] = self._recorded.headers
         self._events = self._recorded.events
 
@@ -55,7 +55,7 @@ class Local:
         return {run: two_rows(node, seq) for run, node, seq in first.select("run", "node", "seq").iter_rows()}
 
     def place_of(self, run: str, node: str, seq: int) -> str:
-        return frames.place_of([file for file, header, _ in self._files if header.run == run], node, seq)
+        return frames.place_of([Path(each.path) for each in self._sources if each.header.run == run], node, seq)
 
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
         rows = self._of(cluster).filter(pl.col("client").is_not_null()).sort(SORTED).collect()
@@ -71,7 +71,6 @@ class Local:
 
 def measured(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Of each node its measures, and the rows that are marks, each once."""
-    is_deletion = (pl.col("kind") == Kind.REQUEST_SENT) & (pl.col("operation") == "DELETE")
     nodes = (
         events.lazy()
         .group_by("run", "node")
@@ -81,10 +80,10 @@ def measured(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
             distinct=pl.col("seq").n_unique().cast(pl.Int64),
             last_ms=pl.col("at_ms").max(),
             client_rows=pl.col("client").count().cast(pl.Int64),
-            deletes=is_deletion.sum().cast(pl.Int64),
+            deletes=pl.sql_expr(IS_DELETION).sum().cast(pl.Int64),
         )
     )
-    marks = events.lazy().filter(is_mark()).select(MARK_COLUMNS).unique(["run", "node", "seq"], keep="first")
+    marks = events.lazy().filter(pl.sql_expr(IS_MARK)).select(MARK_COLUMNS).unique(["run", "node", "seq"], keep="first")
     return nodes.collect(), marks.collect()
 
 

@@ -14,19 +14,17 @@ from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.check import Columns, Judge, Set
-from distro_spark.cluster import LINK_FAULTS, MARK_COLUMNS, MEASURES, Cluster
-from distro_spark.history import CALLS
+from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, MEASURES, Cluster
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.raised import spark_errors
 from distro_spark.result import CutFile, Misfit
 from distro_spark.timeline import COLUMNS, SORTED
 from distro_traces import event
 from distro_traces.errors import TraceError
-from distro_traces.event import Kind
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 from distro_traces.ndjson import LINE_BYTES_MAX
@@ -70,7 +68,7 @@ class OnSpark:
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         nodes, text_bytes = measures(self._loaded.rows)
         self._loaded.refuse_too_long(text_bytes)
-        return nodes, frame(self._loaded.events.where(is_mark()).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
+        return nodes, frame(self._loaded.events.where(IS_MARK).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
 
     def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
         virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
@@ -148,22 +146,12 @@ def frame(rows: DataFrame) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(rows.toArrow()))
 
 
-def is_mark() -> Column:
-    """As `cluster.is_mark`."""
-    kind = F.col("kind")
-    of_node = kind.isin(*map(str, (Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT, Kind.MEMBERS_CHANGED)))
-    load = kind.isin(*map(str, CALLS)) & (F.col("operation") == "SNAPSHOT")
-    fault = (kind == str(Kind.LINK_FAULT)) & F.col("detail").isin(*LINK_FAULTS)
-    return F.col("client").isNull() & (of_node | load | fault)
-
-
 def measures(rows: DataFrame) -> tuple[pl.DataFrame, int]:
     """Of each node its `MEASURES`; and the bytes of the text that was read. `rows` as in `Loaded`.
 
     How many sequence numbers are different is counted exactly: a bitmap for each 32,768 of them.
     """
     fits = F.col("reason").isNull()
-    is_deletion = (F.col("kind") == str(Kind.REQUEST_SENT)) & (F.col("operation") == "DELETE")
     run, node = (F.when(fits, F.col(name)).alias(name) for name in ("run", "node"))
     found = (
         rows.groupBy(run, node, F.when(fits, F.bitmap_bucket_number("seq")).alias("bucket"))
@@ -173,7 +161,7 @@ def measures(rows: DataFrame) -> tuple[pl.DataFrame, int]:
             F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq"))).alias("distinct"),
             F.max("at_ms").alias("last_ms"),
             F.count("client").alias("client_rows"),
-            F.count_if(is_deletion).alias("deletes"),
+            F.count_if(F.expr(IS_DELETION)).alias("deletes"),
             F.sum("bytes").alias("bytes"),
         )
         .groupBy("run", "node")

@@ -12,7 +12,9 @@ link or node was broken, for `SETTLED_MS`. Until then responsibility may be hand
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 import polars as pl
 
@@ -52,16 +54,29 @@ def hash_of(client: str) -> int:
 def _of_run(cluster: Cluster, run: str) -> Iterator[tuple[object, ...]]:
     header, members = cluster.headers[run], cluster.of_run[run]
     numbers = {cluster.names[g]: g for g in members}
+    steps = {g: _steps(cluster.rows_of_node[g]) for g in members}
     end = max(cluster.last_ms[g] for g in members)
     for begin_ms, end_ms in settled(row for g in members for row in cluster.rows_of_node[g]):
-        running = {g for g in members if _is_running(cluster.rows_of_node[g], begin_ms)}
+        now = {g: of_node[bisect_right(of_node, begin_ms, key=itemgetter(0)) - 1] for g, of_node in steps.items()}
+        running = {g for g, (_, is_running, _) in now.items() if is_running}
         for g in running:
-            listed = {cluster.names[g], *(_list_of(cluster.rows_of_node[g], begin_ms) or header.nodes)}
+            listed = {cluster.names[g], *(now[g][2] or header.nodes)}
             if listed <= numbers.keys():
                 ascending = [numbers[name] for name in sorted(listed)]
                 owners = _owners(ascending, running, by_configured_place=header.profile == "strict")
                 alive = len(running.intersection(ascending))
                 yield run, begin_ms, min(end_ms, end), g, ", ".join(sorted(listed)), alive, owners
+
+
+def _steps(rows: Iterable[Row]) -> list[tuple[int, bool, list[str]]]:
+    """From when on the node runs or not, and its last list (empty: not recorded)."""
+    steps: list[tuple[int, bool, list[str]]] = [(-1, True, [])]
+    for row in rows:
+        _, is_running, listed = steps[-1]
+        if row.kind in LISTS and row.detail:
+            listed = row.detail.split(",")
+        steps.append((row.at_ms, row.kind == Kind.NODE_STARTED if row.kind in RESET_KINDS else is_running, listed))
+    return steps
 
 
 def _owners(ascending: Sequence[int], running: set[int], *, by_configured_place: bool) -> list[int]:
@@ -92,13 +107,3 @@ def settled(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
         since = max(since, end)
     if since < NEVER:
         yield since + SETTLED_MS, NEVER
-
-
-def _is_running(rows: Iterable[Row], at_ms: int) -> bool:
-    resets = [row.kind for row in rows if row.kind in RESET_KINDS and row.at_ms <= at_ms]
-    return not resets or resets[-1] == Kind.NODE_STARTED
-
-
-def _list_of(rows: Iterable[Row], at_ms: int) -> list[str]:
-    lists = [row.detail for row in rows if row.kind in LISTS and row.detail and row.at_ms <= at_ms]
-    return lists[-1].split(",") if lists else []

@@ -72,9 +72,7 @@ def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     held = held.join(
         t.rows.lazy().select("row", stop=after(is_gone | (c("content") == NOTHING_PUBLISHED))).collect(), "row"
     )
-    held = t.of(held, "stop", stop_ms="at_ms").join(
-        t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_by_ms"), "life"
-    )
+    held = t.of(held, "stop", stop_ms="at_ms").join(t.lives.select("life", "loaded_by_ms"), "life")
     views = _with_owner(t, held.select("client_no", "run", "g").unique())
     return (
         held.join(views, ["client_no", "g"])
@@ -144,7 +142,7 @@ def _named(t: Timeline, found: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFra
     )
     begins = pl.Series([begin for begin, _ in t.spans], dtype=pl.Int64)
     found = found.join(names, "part", how="left").with_columns(row=pl.lit(begins).gather(c("client_no")))
-    found = t.of(found, "row", run="run", client="client", is_connection="is_connection")
+    found = t.of(found, "row", "run", "client", "is_connection")
     judged = {kind: t.cluster.judged[kind] for kind in MEASURED}
     blind = {
         kind: [run for run, nodes in t.cluster.of_run.items() if not judged[kind].issuperset(nodes)]

@@ -47,27 +47,23 @@ def rows_of(session: SparkSession, path: str) -> DataFrame:
 
 def headers_of(session: SparkSession, path: str) -> list[Header]:
     """Of each run that has one; one job over one column. Raises NotATraceError, NewerTraceError, EmptyTraceError."""
-    found = _opened(session, path).where(F.col(HEADER).isNotNull()).select(HEADER).distinct().collect()
-    headers = [parse_header(row[HEADER], path) for row in found]
-    if not headers:
-        raise EmptyTraceError(f"{path}: no row has a header, so of no run it is known what it was; fill in its column")
-    return headers
+    return headers_in(_opened(session, path).select("run", HEADER), path)
 
 
-def headers_in(runs: DataFrame) -> list[Header]:
+def headers_in(runs: DataFrame, name: str = "runs") -> list[Header]:
     """Of a table with the columns `run` and `header`; one row for each segment of a run. Raises NotATraceError,
     NewerTraceError, EmptyTraceError."""
     names = ("run", HEADER)
-    rows = fitting(runs, "runs", [StructField(name, StringType()) for name in names], "runs").select(*names)
+    rows = fitting(runs, name, [StructField(each, StringType()) for each in names], "runs").select(*names)
     found: dict[tuple[str, int], Header] = {}
     for run, line in rows.where(F.col(HEADER).isNotNull()).distinct().collect():
-        header = parse_header(line, f"runs: run {run}")
+        header = parse_header(line, f"{name}: run {run}")
         if header.run != run:
-            raise NotATraceError(f"runs: the header of run {run} is that of run {header.run}")
+            raise NotATraceError(f"{name}: the header of run {run} is that of run {header.run}")
         if found.setdefault((run, header.segment), header) != header:
-            raise NotATraceError(f"runs: run {run} has two headers that differ; keep one of them")
+            raise NotATraceError(f"{name}: run {run} has two headers that differ; keep one of them")
     if not found:
-        raise EmptyTraceError("runs: no row has a header, so of no run it is known what it was")
+        raise EmptyTraceError(f"{name}: no row has a header, so of no run it is known what it was; fill in its column")
     return list(found.values())
 
 

@@ -32,7 +32,7 @@ the trace, `operation` as written there, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -114,10 +114,35 @@ class Timeline:
     rows: pl.DataFrame
     cluster: Cluster
 
-    def of(self, frame: pl.DataFrame, row: str, **columns: str) -> pl.DataFrame:
-        """Add columns of the rows whose numbers are in `row`: name=column."""
-        found = {name: self.rows[column].gather(frame[row]) for name, column in columns.items()}
-        return frame.with_columns(**found)
+    def of(self, frame: pl.DataFrame, row: str, *same: str, **columns: str) -> pl.DataFrame:
+        """Add columns of the rows whose numbers are in `row`: under their own names, and name=column."""
+        named = {**{name: name for name in same}, **columns}
+        return frame.with_columns(**{name: self.rows[column].gather(frame[row]) for name, column in named.items()})
+
+    def judged(self, name: str) -> pl.Expr:
+        """Was enough observed of the node `g` for this invariant?"""
+        return c("g").is_in(list(self.cluster.judged[name]))
+
+    @cached_property
+    def reports(self) -> pl.Expr:
+        """Does the node `g` report every change of its state itself?"""
+        return c("g").is_in([g for g, does in enumerate(self.cluster.reports) if does])
+
+    @cached_property
+    def lives(self) -> pl.DataFrame:
+        """`Cluster.lives`, to be joined with rows by `life`."""
+        return self.cluster.lives.with_columns(c("life").cast(pl.Int64)).drop("g")
+
+    @cached_property
+    def checks(self) -> pl.DataFrame:
+        """`Cluster.checks` with their places, as the column `check` of rows has them."""
+        return self.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
+
+    def begin_seq(self, asked: pl.DataFrame) -> pl.Series:
+        """For each (g, seq) the number with which the node's life began."""
+        lives = self.cluster.lives.select("g", seq="begin_seq", begin_seq="begin_seq").sort("seq")
+        wanted = asked.select("g", "seq").with_row_index("place").sort("seq")
+        return wanted.join_asof(lives, on="seq", by="g", check_sortedness=False).sort("place")["begin_seq"]
 
     @cached_property
     def calls(self) -> pl.DataFrame:
@@ -216,6 +241,12 @@ class Timeline:
     def name(self, node: str) -> pl.Expr:
         """The name of the node whose number is in that column."""
         return pl.lit(self.cluster.nodes["node"]).gather(c(node))
+
+
+def where(frame: pl.DataFrame, holds: Callable[..., bool], *columns: str, but_not: bool = False) -> pl.DataFrame:
+    """The rows for whose values that question holds; `but_not`: the others. For few candidates."""
+    found = [holds(*values) != but_not for values in frame.select(columns).iter_rows()]
+    return frame.filter(pl.Series(found, dtype=pl.Boolean))
 
 
 def timeline(rows: pl.DataFrame, cluster: Cluster) -> Timeline:

@@ -68,7 +68,7 @@ def result(directory: Path) -> CheckResult:
 @pytest.fixture(scope="module")
 def found(directory: Path) -> FOUND_BY:
     """By run the violated invariants, with the findings that the symptoms judge."""
-    recorded = frames.read(frames.headed(frames.files_at([directory])))
+    recorded = frames.read([frames.headed(file) for file in frames.files_at([directory])])
     cluster = cluster_of(*measured(recorded.events), recorded.headers, {**NEEDS, **MEASURED})
     rows = recorded.events.filter(pl.col("client").is_not_null()).sort(SORTED)
     of_clients, of_nodes = timeline(rows, cluster), timeline(rows.clear(), cluster)

@@ -9,8 +9,8 @@ import pytest
 from engines import on_spark
 from pyspark.sql import SparkSession
 
+from distro_spark.frames import SameRunTwiceError
 from distro_spark.load import load
-from distro_spark.sources import SameRunTwiceError
 from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NewerTraceError, NotATraceError, TraceError
 from distro_traces.event import COLUMNS, Kind, Outcome

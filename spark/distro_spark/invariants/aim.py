@@ -27,9 +27,7 @@ MOMENT_MS = 50
 
 def unprovoked(t: Timeline) -> pl.DataFrame:
     sends = c("is_sent") & is_change
-    calls = t.of(t.calls, "row", state="state", revision="revision", digest="digest").with_columns(
-        sent_before=call_before(sends)
-    )
+    calls = t.of(t.calls, "row", "state", "revision", "digest").with_columns(sent_before=call_before(sends))
     calls = t.of(calls, "state", state_ms="at_ms")
     row, message = (pl.lit(calls[name]) for name in ("row", "message"))
     confirms = ended & succeeded & (message.gather(c("sent_before")) == c("message"))
@@ -53,15 +51,9 @@ def unprovoked(t: Timeline) -> pl.DataFrame:
     left = (c("sum") - least).shift(1).fill_null(0).over("copy", "to", order_by="row")
     stray = stray.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
     stray = stray.with_columns(before=row.gather(c("confirmed")))
-    stray = t.of(
-        t.of(stray, "before", before_ms="at_ms", before_message="message"),
-        "row",
-        has_revisions="has_revisions",
-        moved_ms="moved_ms",
-        is_connection="is_connection",
-    )
-    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
-    stray = stray.filter("has_revisions", reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
+    stray = t.of(stray, "before", before_ms="at_ms", before_message="message")
+    stray = t.of(stray, "row", "has_revisions", "moved_ms", "is_connection")
+    stray = stray.filter("has_revisions", t.reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
     stray = stray.filter(c("is_connection") | (c("at_ms") < c("moved_ms"))).sort("row")
     return _with_failures(t, stray)
 

@@ -25,6 +25,10 @@ from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
 VIEW = ("client_no", "g")
+EVIDENCE = [
+    *("owner", "checkpoints", "expected", "expected_revision", "actual", "actual_revision", "last_message"),
+    *("last_operation", "last_outcome", "last_verify", "lost_message", "signature"),
+]
 
 
 def diverged(t: Timeline) -> pl.DataFrame:
@@ -50,7 +54,7 @@ def differing(t: Timeline) -> pl.DataFrame:
     A view enters at a checkpoint and leaves at a later one. As long as all nodes that have the checkpoints show it, no
     other view is shown.
     """
-    checks, judged = t.cluster.checks, c("g").is_in(list(t.cluster.judged[NAME]))
+    checks, judged = t.cluster.checks, t.judged(NAME)
     live = checks.filter(judged).group_by("run", "ordinal").len("live").sort("run", "ordinal")
     live = live.with_columns(changes=(c("live") != c("live").shift()).fill_null(value=False).cum_sum())
     gap = ((c("g") != c("g").shift()) | (c("ordinal") != c("ordinal").shift() + 1)).fill_null(value=True)
@@ -118,9 +122,9 @@ def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
 def shown(t: Timeline, views: pl.DataFrame) -> pl.DataFrame:
     """The view of each judged node at each of its checkpoints: the columns of both, and `held_seq`, `held_ref` of the
     view."""
-    judged = t.cluster.checks.filter(c("g").is_in(list(t.cluster.judged[NAME])))
+    judged = t.cluster.checks.filter(t.judged(NAME))
     checks = views.select(VIEW).unique().join(judged, "g").sort("seq")
-    held = views.select(*VIEW, "view", "revision", seq="seq", held_seq="seq", held_ref="ref").sort("seq")
+    held = views.select(*VIEW, "view", "revision", "seq", held_seq="seq", held_ref="ref").sort("seq")
     return checks.join_asof(held, on="seq", by=VIEW, check_sortedness=False)
 
 
@@ -134,7 +138,6 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
     blind = [run for run, nodes in t.cluster.of_run.items() if not judged.issuperset(nodes)]
     is_seen = c("owner").is_in(list(judged)).fill_null(value=False)
     clients = clients.filter(~c("run").is_in(blind) | is_seen).drop("run")
-    lives = t.cluster.lives.select("g", seq="begin_seq", life_seq="begin_seq").sort("seq")
     native = views.filter("is_native").select(*VIEW, "seq", truth="seq", expected="view", expected_revision="revision")
     there = (
         checks.join(
@@ -143,10 +146,9 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
         .select(*VIEW, "seq", "ordinal")
         .sort("seq")
         .join_asof(native.sort("seq"), on="seq", by=VIEW, check_sortedness=False)
-        .join_asof(lives, on="seq", by="g", check_sortedness=False)
-        .filter(c("truth") >= c("life_seq"))
-        .select("client_no", "ordinal", "truth", "expected", "expected_revision")
     )
+    there = there.filter(c("truth") >= t.begin_seq(there))
+    there = there.select("client_no", "ordinal", "truth", "expected", "expected_revision")
     return clients.join(there, ["client_no", "ordinal"], how="left")
 
 
@@ -190,7 +192,7 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
     }
     found = found.with_columns(**rows)
     found = t.of(found, "request", last_message="message", last_operation="operation")
-    found = t.of(found, "reply", reply_message="message", outcome="outcome")
+    found = t.of(found, "reply", "outcome", reply_message="message")
     found = t.of(found, "verify", last_verify="outcome")
     found = t.of(found, "lost", lost_message="message", lost_operation="operation")
     has_ended = c("expected").is_null()
@@ -219,23 +221,10 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
         .otherwise("actual")
     )
     return found.select(
-        "g",
-        "first",
+        *("g", "client_no", "first"),
+        pl.col(EVIDENCE),
         last="mark",
         after="last_message",
-        owner="owner",
-        checkpoints="checkpoints",
-        expected="expected",
-        expected_revision="expected_revision",
-        actual="actual",
-        actual_revision="actual_revision",
-        last_message="last_message",
-        last_operation="last_operation",
-        last_outcome="last_outcome",
-        last_verify="last_verify",
-        lost_message="lost_message",
-        signature="signature",
-        client_no="client_no",
         _holds=holds,
         _others=others,
         _asked=pl.format("; the last content message that reached it is {} ({})", "last_message", asked).fill_null(""),

@@ -14,27 +14,24 @@ from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import SWALLOWED, swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, is_delete, is_gone, is_left
+from distro_spark.timeline import Timeline, before, c, is_delete, is_gone, is_left, where
 
 NAME = "INV-DELETE"
 
 
 def undelivered(t: Timeline) -> pl.DataFrame:
-    judged = c("g").is_in(list(t.cluster.judged[NAME]))
+    judged = t.judged(NAME)
     left = (
         t.rows.filter(is_left & c("is_connection"))
         .sort("at_ms", "row")
         .unique("client_no", keep="last", maintain_order=True)
     )
     left = left.filter(judged & (c("check") < c("end_check")))
-    checks = t.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
-    left = left.join(checks.select("check", "ordinal", check_ms="at_ms", last="mark", number="number"), "check").select(
+    left = left.join(t.checks.select("check", "ordinal", "number", check_ms="at_ms", last="mark"), "check").select(
         "client_no", "run", "ordinal", "check_ms", "last", "number", owner="g", left="row", left_ms="at_ms"
     )
-    owed = left.join(checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"]).filter(
-        c("g") != c("owner")
-    )
-    owed = _holding(t, owed)
+    owed = left.join(t.checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"])
+    owed = _holding(t, owed.filter(c("g") != c("owner")))
     tries = t.calls.filter(~c("is_sent") & is_delete).select(
         "client_no", "outcome", "row", owner="g", g="to", end_ms="at_ms"
     )
@@ -45,13 +42,12 @@ def undelivered(t: Timeline) -> pl.DataFrame:
     last_try = after.sort("row").group_by(key).agg(tried_ms=c("end_ms").last())
     owed = owed.join(last_try, key, how="left", maintain_order="left")
     owed = owed.with_columns(due_ms=pl.coalesce("tried_ms", "left_ms") + REPEATED_WITHIN_MS)
-    listed = [t.cluster.is_listed(*link) for link in owed.select("owner", "g", "left_ms", "due_ms").iter_rows()]
-    return _with_calls(t, owed.filter(pl.Series(listed, dtype=pl.Boolean)))
+    return _with_calls(t, where(owed, t.cluster.is_listed, "owner", "g", "left_ms", "due_ms"))
 
 
 def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
     """The members that hold the client at the checkpoint, with the row `since` which they hold it."""
-    owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=_life_begins(t, owed))
+    owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=t.begin_seq(owed))
     states = t.rows.filter("is_state").with_columns(was_gone=before(is_gone))
     states = states.select("row", "seq", "content", "begin", "was_gone")
     owed = owed.join(states, left_on="state", right_on="row", suffix="_state")
@@ -61,17 +57,6 @@ def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
     owed = owed.with_columns(from_row=from_row).sort("from_row")
     found = owed.join_asof(begins.rename({"row": "since"}), left_on="from_row", right_on="since", strategy="forward")
     return found.drop("content", "begin", "was_gone", "from_row", "seq_state", "reset")
-
-
-def _life_begins(t: Timeline, asked: pl.DataFrame) -> pl.Series:
-    lives = t.cluster.lives.select("g", seq="begin_seq", reset="begin_seq").sort("seq")
-    found = (
-        asked.select("g", "seq")
-        .with_row_index("place")
-        .sort("seq")
-        .join_asof(lives, on="seq", by="g", check_sortedness=False)
-    )
-    return found.sort("place")["reset"]
 
 
 def _with_calls(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:

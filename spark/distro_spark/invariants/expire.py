@@ -12,12 +12,13 @@ import polars as pl
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, is_gone, is_own, is_verify, renews, replied, succeeded
+from distro_spark.timeline import Timeline, before, c, is_gone, is_own, is_verify, renews, replied, succeeded, where
 
 CHECK_MS = 5_000 + 3_000
 """Period of the lease check, and tolerance."""
 
 LASTS_MS = LEASE_MS + CHECK_MS
+LATE = ("g", "due_ms", "now_ms")
 
 
 def overdue(t: Timeline) -> pl.DataFrame:
@@ -27,8 +28,7 @@ def overdue(t: Timeline) -> pl.DataFrame:
     renewal = renews | begins
     refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
     rows = t.rows.with_columns(renewed=before(renewal), refused=before(refuses))
-    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
-    is_seen = reports | ((c("kind") == "observed") & c("digest").is_not_null())
+    is_seen = t.reports | ((c("kind") == "observed") & c("digest").is_not_null())
     is_last = c("row") + 1 == c("next_begin")
     still = pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null())
     still &= is_last & ~c("is_native") & ~is_own & is_seen
@@ -37,7 +37,7 @@ def overdue(t: Timeline) -> pl.DataFrame:
     ends = rows.filter(c("is_connection") & still).with_columns(
         renewed=pl.when(renewal).then("row").otherwise("renewed"),
         refused=pl.when(renewal).then(None).when(refuses).then("row").otherwise("refused"),
-        now_ms=pl.when(reports).then("life_end_ms").otherwise("at_ms"),
+        now_ms=pl.when(t.reports).then("life_end_ms").otherwise("at_ms"),
     )
     ends = ends.filter((c("renewed") > c("gone").fill_null(-1)) | is_gone.not_() & (c("renewed") == c("row")))
     ends = t.of(ends, "renewed", renewed_ms="at_ms")
@@ -48,9 +48,7 @@ def overdue(t: Timeline) -> pl.DataFrame:
         .sort("row", "now_ms")
         .unique("renewed", keep="first", maintain_order=True)
     )
-    calls = found.select("g", "due_ms", "now_ms").iter_rows()
-    over = [t.cluster.is_over(g, due_ms, now_ms, CHECK_MS) for g, due_ms, now_ms in calls]
-    found = found.filter(pl.Series(over, dtype=pl.Boolean))
+    found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
     return found.with_columns(is_refused=(c("refused") > c("renewed")).fill_null(value=False))
 
 

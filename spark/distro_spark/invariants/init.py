@@ -29,10 +29,9 @@ Marks = Sequence[tuple[int, Row]]
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:
-    lives = t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_seq", "begin_mark")
-    found = (
-        t.rows.filter(sent & is_verify).join(lives, "life", maintain_order="left").filter(c("seq") < c("loaded_seq"))
-    )
+    lives = t.lives.select("life", "loaded_seq", "begin_mark")
+    found = t.rows.filter(sent & is_verify).join(lives, "life", maintain_order="left")
+    found = found.filter(c("seq") < c("loaded_seq"))
     found = found.unique(["client_no", "life"], keep="first", maintain_order=True)
     return found.select("g", "peer", first="begin_mark", last="row", after="message")
 
@@ -61,17 +60,10 @@ def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
 
 def never_loaded(t: Timeline) -> pl.DataFrame:
     """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too."""
-    judged = t.cluster.judged["INV-LOAD"]
-    checked = (
-        t.cluster.checks.filter(c("g").is_in(list(judged))).group_by("run", "ordinal").agg(c("mark"), nodes=pl.len())
-    )
-    shared = {mark for marks, nodes in checks_of(checked) if nodes > 1 for mark in marks}
-    found = [each for g in judged for each in _not_loaded(g, _marks(t, g), shared)]
+    checked = t.checks.filter(t.judged("INV-LOAD"))
+    shared = set(checked.filter(pl.len().over("run", "ordinal") > 1)["mark"])
+    found = [each for g in t.cluster.judged["INV-LOAD"] for each in _not_loaded(g, _marks(t, g), shared)]
     return pl.DataFrame(found, {**_FOUND, "asked": pl.String, "_number": pl.String, "_asked": pl.String}, orient="row")
-
-
-def checks_of(checked: pl.DataFrame) -> list[tuple[list[int], int]]:
-    return list(zip(checked["mark"].to_list(), checked["nodes"].to_list(), strict=True))
 
 
 def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, ...]]:

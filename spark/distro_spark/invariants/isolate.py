@@ -11,7 +11,18 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, call_after, call_before, ended, is_left, is_sync, succeeded
+from distro_spark.timeline import (
+    Timeline,
+    before,
+    c,
+    call_after,
+    call_before,
+    ended,
+    is_left,
+    is_sync,
+    succeeded,
+    where,
+)
 
 MARGIN_MS = 1_000
 
@@ -39,8 +50,7 @@ def held_up(t: Timeline) -> pl.DataFrame:
         (row_of["failed"] > c("cause")) | (recovered > c("cause")).fill_null(value=True)
     )
     late = late.filter(is_news & ~had_failed)
-    excused = [t.cluster.is_excused(*link) for link in late.select("g", "to", "lead_ms", "at_ms").iter_rows()]
-    return _violations(t, late.filter(~pl.Series(excused, dtype=pl.Boolean)))
+    return _violations(t, where(late, t.cluster.is_excused, "g", "to", "lead_ms", "at_ms", but_not=True))
 
 
 def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:

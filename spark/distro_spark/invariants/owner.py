@@ -29,7 +29,7 @@ COLUMNS = {
 
 def not_one_owner(t: Timeline) -> pl.DataFrame:
     found = [second_claimer(t), unclaimed(t)]
-    found += [of_hash(t).filter(c("g").is_in(list(t.cluster.judged[BY_HASH]))) for of_hash in (misclaimed, unverified)]
+    found += [of_hash(t).filter(t.judged(BY_HASH)) for of_hash in (misclaimed, unverified)]
     return pl.concat([each.select([c(name).cast(kind) for name, kind in COLUMNS.items()]) for each in found])
 
 
@@ -38,7 +38,7 @@ def second_claimer(t: Timeline) -> pl.DataFrame:
     violations."""
     owners = t.owners.filter(rank=0).select("client_no", first="claim", owner="g")
     found = t.owners.filter(c("rank") > 0).join(owners, "client_no").rename({"claim": "last"})
-    found = t.of(found, "last", after="message", is_connection="is_connection").filter("is_connection")
+    found = t.of(found, "last", "is_connection", after="message").filter("is_connection")
     since, owner = t.words(found, "last"), t.name("owner")
     does = pl.format(
         "acts as the owner of {} since {}, but {} owns it since {}", t.client(), since, owner, t.words(found, "first")

@@ -13,7 +13,18 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, after, c, call_before, ended, is_change, is_gone, is_verify, succeeded
+from distro_spark.timeline import (
+    Timeline,
+    after,
+    c,
+    call_before,
+    ended,
+    is_change,
+    is_gone,
+    is_verify,
+    succeeded,
+    where,
+)
 
 ROUNDS_MS = 3 * 5_000 + 2_000
 MARGIN_MS = 1_000
@@ -25,9 +36,7 @@ def skipped(t: Timeline) -> pl.DataFrame:
     spans = _connected(t)
     starts = spans.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
     starts = starts.select("native_from", "to", row="connected", at_ms="connected_ms", counts=pl.lit(value=True))
-    calls = t.of(
-        t.calls.filter((c("is_sent") & is_verify) | (c("outcome") == "unreachable")), "row", native_from="native_from"
-    )
+    calls = t.of(t.calls.filter((c("is_sent") & is_verify) | (c("outcome") == "unreachable")), "row", "native_from")
     calls = calls.join(spans.select("native_from", "connected"), "native_from").filter(c("row") > c("connected"))
     marks = pl.concat([starts, calls.select("native_from", "to", "row", "at_ms", counts="is_sent")]).sort(
         *BY_PEER, "row"
@@ -38,13 +47,12 @@ def skipped(t: Timeline) -> pl.DataFrame:
     )
     gaps = marks.filter("counts").join(spans, "native_from")
     gaps = gaps.with_columns(until=pl.coalesce("next_row", "end"), until_ms=pl.coalesce("next_ms", "end_ms"))
-    gaps = gaps.join(t.cluster.lives.select(c("life").cast(pl.Int64), "loaded_by_ms"), "life", maintain_order="left")
+    gaps = gaps.join(t.lives.select("life", "loaded_by_ms"), "life", maintain_order="left")
     gaps = gaps.with_columns(late_ms=pl.max_horizontal("at_ms", "loaded_by_ms") + ROUNDS_MS).filter(
         c("until_ms") > c("late_ms")
     )
-    gaps = _first_late(t, gaps)
-    excused = [t.cluster.is_excused(*link) for link in gaps.select("g", "to", "at_ms", "now_ms").iter_rows()]
-    return _skipped(t, gaps.filter(~pl.Series(excused, dtype=pl.Boolean)).sort("row"))
+    gaps = where(_first_late(t, gaps), t.cluster.is_excused, "g", "to", "at_ms", "now_ms", but_not=True)
+    return _skipped(t, gaps.sort("row"))
 
 
 def _connected(t: Timeline) -> pl.DataFrame:
@@ -88,7 +96,7 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
     others = gaps.select("row", "now", "copy", "to").join(verified, "copy").filter(c("verify").is_between("row", "now"))
     others = others.filter(c("other") != c("to")).with_columns(other=t.name("other"))
     others = others.group_by("row", "to").agg(verified_with=c("other").unique().sort().str.join(", "))
-    gaps = t.of(gaps.join(others, ["row", "to"], how="left", maintain_order="left"), "row", message="message")
+    gaps = t.of(gaps.join(others, ["row", "to"], how="left", maintain_order="left"), "row", "message")
     return gaps.select(
         "g", first="row", last="now", after="message", peer=t.name("to"), verified_with=c("verified_with").fill_null("")
     )
@@ -111,8 +119,7 @@ def delayed(t: Timeline) -> pl.DataFrame:
     sends = t.of(sends.with_columns(change=change).filter(c("change") < c("row")), "change", change_ms="at_ms")
     late = sends.filter(c("at_ms") - c("change_ms") > c("delay_ms") + MARGIN_MS)
     late = late.filter(c("is_connection") | (c("at_ms") < c("moved_ms")))
-    excused = [t.cluster.is_excused(*link) for link in late.select("g", "to", "change_ms", "at_ms").iter_rows()]
-    late = late.filter(~pl.Series(excused, dtype=pl.Boolean))
+    late = where(late, t.cluster.is_excused, "g", "to", "change_ms", "at_ms", but_not=True)
     failed = t.calls.filter(ended & ~succeeded).select("copy", fail="row", by="message")
     failed = (
         late.select("row", "change", "copy").join(failed, "copy").filter(c("fail").is_between(c("change") - 20, "row"))

@@ -36,8 +36,7 @@ def lingers(t: Timeline) -> pl.DataFrame:
     loaded_late = (c("loaded_by_ms") == 0) | (c("left_ms") - pl.max_horizontal("begin_ms", "loaded_by_ms") < LEASE_MS)
     may_be_loaded = (is_applied & c("is_restart") & loaded_late).fill_null(value=False)
     since_ms = pl.when(may_be_loaded).then(pl.max_horizontal("left_ms", "at_ms")).otherwise("left_ms")
-    reports = c("g").is_in([g for g, said in enumerate(t.cluster.reports) if said])
-    until_ms = pl.when(reports).then(pl.coalesce("next_ms", "life_end_ms")).otherwise("at_ms")
+    until_ms = pl.when(t.reports).then(pl.coalesce("next_ms", "life_end_ms")).otherwise("at_ms")
     found = (
         held.filter(until_ms - since_ms > WITHIN_MS)
         .sort("row")

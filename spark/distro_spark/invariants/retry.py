@@ -13,19 +13,12 @@ import polars as pl
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_change, is_left, is_own, is_sync, until
+from distro_spark.timeline import Timeline, c, is_change, is_left, is_own, is_sync, until, where
 
 
 def given_up(t: Timeline) -> pl.DataFrame:
     rows = t.rows.with_columns(left=until(is_left | is_own))
-    calls = t.of(
-        t.calls.filter(is_sync),
-        "row",
-        check="check",
-        end_check="end_check",
-        moved_ms="moved_ms",
-        is_connection="is_connection",
-    )
+    calls = t.of(t.calls.filter(is_sync), "row", "check", "end_check", "moved_ms", "is_connection")
     same = (c("begin") == c("begin").shift(-1)) & (c("to") == c("to").shift(-1))
     next_check = pl.when(same.fill_null(value=False)).then(c("check").shift(-1)).otherwise("end_check")
     is_again = (c("begin") == c("begin").shift(1)) & (c("to") == c("to").shift(1)) & c("is_sent").shift(1)
@@ -34,10 +27,9 @@ def given_up(t: Timeline) -> pl.DataFrame:
         ~c("is_sent") & (c("outcome") != "success") & (c("check") < c("next_check"))
     )
     failed = failed.with_columns(check=pl.int_ranges("check", "next_check")).explode("check")
-    checks = t.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
-    own = checks.select("check", "run", "ordinal", check_seq="seq", check_ms="at_ms", last="mark", number="number")
+    own = t.checks.select("check", "run", "ordinal", "number", check_seq="seq", check_ms="at_ms", last="mark")
     failed = failed.join(own, "check").filter(c("check_ms") - c("at_ms") > REPEATED_WITHIN_MS)
-    failed = failed.join(checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
+    failed = failed.join(t.checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
     failed = failed.filter(c("is_connection") | (c("check_ms") < c("moved_ms")))
     failed = failed.with_columns(now=t.latest(failed.with_columns(seq="check_seq"), pl.lit(value=True)))
     now = rows.select(
@@ -48,13 +40,9 @@ def given_up(t: Timeline) -> pl.DataFrame:
     failed = failed.join(has_gone, "is_left", how="left")
     holds = c("held_now").is_not_null() & c("gone").is_null()
     failed = failed.filter(~is_change | holds)
-    left = [t.cluster.has_left(*link) for link in failed.select("g", "to", "asked_ms", "check_ms").iter_rows()]
-    failed = (
-        failed.filter(~pl.Series(left, dtype=pl.Boolean))
-        .sort("row", "check")
-        .unique("row", keep="first", maintain_order=True)
-    )
-    failed = t.of(failed, "row", operation="operation")
+    failed = where(failed, t.cluster.has_left, "g", "to", "asked_ms", "check_ms", but_not=True)
+    failed = failed.sort("row", "check").unique("row", keep="first", maintain_order=True)
+    failed = t.of(failed, "row", "operation")
     return failed.select(
         "g", "last", "operation", "outcome", first="row", after="message", peer=t.name("to"), _number="number"
     )
