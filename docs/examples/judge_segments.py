@@ -2,8 +2,8 @@
 
     spark-submit … judge_segments.py s3a://traces lake.ops.violations s3a://judged
 
-The table is of Delta or Iceberg, whose jar and catalog the session needs (--packages, --conf). Run it as often as
-violations are wanted, one job at a time; after a kill it continues where it was.
+The table is of a format that has MERGE (Delta, Iceberg), whose jar and catalog the session needs (--packages, --conf).
+Run it as often as violations are wanted, one job at a time; after a kill it continues where it was.
 """
 
 import sys

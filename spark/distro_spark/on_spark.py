@@ -7,6 +7,7 @@ nodes goes along with the function; it is little for each node.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -31,6 +32,10 @@ from distro_traces.ndjson import LINE_BYTES_MAX
 
 PARTS = 2
 """A task judges about so many parts, one after the other."""
+
+LARGE_ROWS = 2_000_000
+CLIENT_ROW_BYTES = 1_600
+"""A client of more rows is announced; what a row of one client needs in a Python worker (measured, November 2026)."""
 
 
 class OnSpark:
@@ -68,6 +73,8 @@ class OnSpark:
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         nodes, text_bytes = measures(self._loaded.rows)
         self._loaded.refuse_too_long(text_bytes)
+        if nodes["client_rows"].sum() > LARGE_ROWS:
+            announce_largest(self._loaded.events)
         return nodes, frame(self._loaded.events.where(IS_MARK).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
 
     def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
@@ -103,6 +110,15 @@ def client_by_client(events: DataFrame, cluster: Cluster, judge: Judge, columns:
     rows = events.where("client is not null").select(*COLUMNS)
     rows = rows.repartition(partitions, "run", "client").sortWithinPartitions(*SORTED)
     return rows.mapInArrow(judged, ddl(columns))
+
+
+def announce_largest(events: DataFrame) -> None:
+    """Log which client has the most rows, all of which one Python worker holds at once, where these are many."""
+    largest = events.where("client is not null").groupBy("run", "client").count().orderBy(F.desc("count")).first()
+    if largest is not None and largest["count"] > LARGE_ROWS:
+        need = largest["count"] * CLIENT_ROW_BYTES / 1e9
+        text = "client %s of run %s has %d rows; the Python worker that judges it needs some %.1f GB"
+        logging.getLogger("distro_spark").warning(text, largest["client"], largest["run"], largest["count"], need)
 
 
 def whole_clients(batches: Iterable[pa.RecordBatch], part_rows: int) -> Iterator[pl.DataFrame]:

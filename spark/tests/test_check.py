@@ -10,6 +10,7 @@ import pytest
 from engines import in_process, on_both, on_spark
 from pyspark.sql import SparkSession
 
+from distro_spark import on_spark as on_spark_engine
 from distro_spark.check import CHECKPOINT
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS
@@ -182,6 +183,20 @@ def test_a_recording_without_events_shows_nothing(spark: SparkSession, tmp_path:
 def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UnknownInvariantError, match="no invariant INV-NONE; there are INV-CONV, INV-OWNER, "):
         on_both(spark, record(tmp_path), invariants=["INV-NONE"])
+
+
+@pytest.mark.parametrize(("large", "said"), [(7, []), (6, ["client c1 of run r1 has 7 rows"])])
+def test_a_client_that_needs_much_memory_is_announced(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    large: int,
+    said: list[str],
+) -> None:
+    monkeypatch.setattr(on_spark_engine, "LARGE_ROWS", large)
+    on_spark(spark, record(tmp_path), invariants=["INV-OWNER"])
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == said
 
 
 def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
