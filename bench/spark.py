@@ -8,9 +8,6 @@ a ratio is of the two medians. The last run of each also has figures that other 
 seconds in the JVM and in Python, the number of stages that wrote a shuffle, and the bytes of these. `peak_mib` is the
 memory of this program, the JVM and the Python workers together.
 
-`--flat-from N` checks N events too, and a thousand of them, which show the fixed cost of a check: the cost above it,
-per event of the whole and of the N, is one ratio, of processor seconds (`…_flat_cpu`) and of the clock.
-
 Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
 carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows, one
 client one of ten, and there are a thousandth as many clients as rows).
@@ -61,7 +58,6 @@ STATE_LEASE_MS = 90_000
 PART_CHANGES = 50_000
 """This many rows are in memory while they are written."""
 
-LEAST_EVENTS = 1000
 FLOOR_PARTITIONS = 8
 LOOK_S = 0.5
 T = TypeVar("T")
@@ -280,31 +276,6 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - began, result
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The cost of a check of that many events."""
-
-    events: int
-    wall_s: float
-    cpu_s: float
-
-    def above(self, least: Cost) -> Cost:
-        """The cost per event, without the fixed cost of a check."""
-        more = self.events - least.events
-        return Cost(1, (self.wall_s - least.wall_s) / more, (self.cpu_s - least.cpu_s) / more)
-
-
-def cost_of(session: SparkSession, name: str, events: int) -> Cost:
-    """The cost of the second check; the first one runs cold code."""
-    with tempfile.TemporaryDirectory() as directory:
-        DATA[name](Path(directory), events)
-        checked(session, directory)
-        before = spent(session)
-        wall_s, result = timed(partial(checked, session, directory))
-        of_check = spent(session).since(before)
-    return Cost(result.events, wall_s, of_check.jvm_cpu_s + of_check.python_cpu_s)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
@@ -312,7 +283,6 @@ def main() -> None:
     parser.add_argument("--data", action="append", choices=DATA, help="only this kind; may be given several times")
     parser.add_argument("--events", type=int, help="how many of each kind")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--flat-from", type=int, metavar="N", help="is the cost per event that of N events?")
     arguments = parser.parse_args()
     events = arguments.events or (100_000 if arguments.quick else 10_000_000)
     figures: dict[str, float] = {}
@@ -346,16 +316,6 @@ def main() -> None:
             cpu_s = [each.jvm_cpu_s + each.python_cpu_s for each in (of_check, of_floor)]
             ratios[f"{name}_check_per_floor_cpu"] = round(cpu_s[0] / cpu_s[1], 2)
             ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
-        if arguments.flat_from:
-            whole = Cost(result.events, median(checks), cpu_s[0])
-            fewer, least = (cost_of(session, name, size) for size in (arguments.flat_from, LEAST_EVENTS))
-            figures |= {
-                f"{name}_fewer_events": fewer.events,
-                f"{name}_fewer_check_s": round(fewer.wall_s, 2),
-                f"{name}_least_check_s": round(least.wall_s, 2),
-            }
-            ratios[f"{name}_flat_cpu"] = round(whole.above(least).cpu_s / fewer.above(least).cpu_s, 2)
-            ratios[f"{name}_flat"] = round(whole.above(least).wall_s / fewer.above(least).wall_s, 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
     figures["peak_mib"] = round(processes().peak_bytes / 2**20)
