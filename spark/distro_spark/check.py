@@ -182,7 +182,7 @@ def check(
 
 
 def violations(engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-    """In `VIOLATION_COLUMNS`. `seconds` by invariant are added up; where tasks do not report theirs, all are equal."""
+    """In `VIOLATION_COLUMNS`. `seconds` by invariant are added up; where tasks do not report seconds, all are equal."""
     began = time.perf_counter()
     judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
     of_clients = engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS)

@@ -185,7 +185,7 @@ def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession
         on_both(spark, record(tmp_path), invariants=["INV-NONE"])
 
 
-@pytest.mark.parametrize(("large", "said"), [(7, []), (6, ["client c1 of run r1 has 7 rows"])])
+@pytest.mark.parametrize(("large", "said"), [(8, []), (7, ["client c1 of run r1 has 8 rows"])])
 def test_a_client_that_needs_much_memory_is_announced(
     spark: SparkSession,
     tmp_path: Path,
