@@ -22,8 +22,6 @@ from distro_traces.event import Kind, Outcome
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
-pytestmark = pytest.mark.spark
-
 
 def record(directory: Path, run: str = "r1", *, diverged: bool = False, checkpoint: bool = True) -> Path:
     """c1 on a, replicated to b after one second and to c after three, or never; then its disconnect, after a stop."""
@@ -51,8 +49,8 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_a_healthy_run_conforms_and_its_changes_are_timed(spark: SparkSession, tmp_path: Path) -> None:
-    result = on_both(spark, record(tmp_path), convergence=True)
+def test_a_healthy_run_conforms_and_its_changes_are_timed(tmp_path: Path) -> None:
+    result = in_process(record(tmp_path), convergence=True)
     assert (result.verdict, result.reasons, result.violations) == ("conforms", (), ())
     assert {each.verdict for each in result.invariants} == {"conforms"}
     # The first change reached c as part of the second; a disconnect need not be sent to a node that is down.
@@ -66,8 +64,9 @@ def test_a_healthy_run_conforms_and_its_changes_are_timed(spark: SparkSession, t
     assert (totals.count, totals.median_ms, totals.max_ms, totals.unconverged) == (3, 1010, 3000, 0)
 
 
-def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSession, tmp_path: Path) -> None:
-    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
+def record_changes(directory: Path, run: str = "r1") -> Path:
+    """Four contents of c1: one never reaches c alone, the last never at all."""
+    with Recorder(directory, run, profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
         for node in "abc":
             recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
         for at_ms, content in ((10, "X"), (2000, "Y"), (5000, "X"), (9000, "Z")):
@@ -75,7 +74,11 @@ def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSessi
             if content != "Y":
                 recorder.record("b", Kind.REPLICA_APPLIED, at_ms=at_ms + 500, client="c1", digest=content)
         recorder.record("c", Kind.REPLICA_APPLIED, at_ms=1510, client="c1", digest="X")
-    result = on_both(spark, recorder.path, invariants=["INV-REV"], convergence=True)
+    return recorder.path
+
+
+def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(tmp_path: Path) -> None:
+    result = in_process(record_changes(tmp_path), invariants=["INV-REV"], convergence=True)
     assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
         (9000, "c", None),
         (2000, "c", 3000),  # never as Y, but merged with the next change
@@ -87,8 +90,8 @@ def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSessi
     assert (totals.count, totals.max_ms, totals.unconverged) == (3, 3000, 1)
 
 
-def test_a_member_that_went_down_is_not_waited_for(spark: SparkSession, tmp_path: Path) -> None:
-    result = on_both(spark, record(tmp_path, diverged=True, checkpoint=False), invariants=["INV-REV"], convergence=True)
+def test_a_member_that_went_down_is_not_waited_for(tmp_path: Path) -> None:
+    result = in_process(record(tmp_path, diverged=True, checkpoint=False), invariants=["INV-REV"], convergence=True)
     assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
         (10, "b", 1000),
         (2000, "b", 1000),
@@ -111,80 +114,85 @@ def test_the_document_is_that_of_the_command_line(tmp_path: Path) -> None:
     assert (document["convergence"], document["changes"]) == (None, [])
 
 
-def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"kind": 1}\n{"kind": 1}\nbroken\n{"run":"r1","node":"d","seq":1,"at_ms":0,"kind":"checkpoint"}\n')
-    result = on_both(spark, path, invariants=["INV-REV"])
+    result = in_process(path, invariants=["INV-REV"])
     assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 16)
     assert result.reasons == ("3 rows do not fit the schema",)
     assert result.quarantine == (
         Misfit("missing field run", 2, str(path), 17),
         Misfit("not JSON", 1, str(path), 19),
     )
-    allowed = on_both(spark, path, invariants=["INV-REV"], allow_quarantined=True)
+    allowed = in_process(path, invariants=["INV-REV"], allow_quarantined=True)
     assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
 
 
-def test_a_violation_counts_despite_other_faults(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_violation_counts_despite_other_faults(tmp_path: Path) -> None:
     path = record(tmp_path, diverged=True)
     append(path, "broken\n")
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
-    result = on_both(spark, path, invariants=["INV-CONV"])
+    result = in_process(path, invariants=["INV-CONV"])
     assert (result.verdict, result.quarantined) == ("violates", 1)
     assert result.cuts == (CutFile(str(path), 17),)
 
 
-def test_a_cut_is_reported_and_does_not_change_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cut_is_reported_and_does_not_change_the_verdict(tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
-    result = on_both(spark, path, invariants=["INV-OWNER"])
+    result = in_process(path, invariants=["INV-OWNER"])
     assert (result.verdict, result.quarantined, result.cuts) == ("conforms", 0, (CutFile(str(path), 17),))
-    at_rest = on_both(spark, compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
+    at_rest = in_process(compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
     assert (at_rest.verdict, [cut.line for cut in at_rest.cuts], at_rest.events) == ("conforms", [17], result.events)
 
 
-def test_convergence_is_not_judged_without_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_convergence_is_not_judged_without_a_checkpoint(tmp_path: Path) -> None:
     path = record(tmp_path, diverged=True, checkpoint=False)
-    result = on_both(spark, path, invariants=["INV-CONV", "INV-OWNER"])
+    result = in_process(path, invariants=["INV-CONV", "INV-OWNER"])
     assert (result.verdict, result.reasons) == (
         "inconclusive",
         (f"INV-CONV cannot be judged: no run has a checkpoint ({CHECKPOINT})",),
     )
     assert [each.verdict for each in result.invariants] == ["not-judged", "conforms"]
-    assert on_both(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
+    assert in_process(path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
 
 
-def test_missing_rows_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_rows_leave_the_verdict_open(tmp_path: Path) -> None:
     path = record(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:]))
-    result = on_both(spark, path, invariants=["INV-OWNER"])
+    result = in_process(path, invariants=["INV-OWNER"])
     assert (result.verdict, result.missing) == ("inconclusive", 1)
     assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
 
 
-def test_a_duplicate_row_does_not_hide_a_missing_one(spark: SparkSession, tmp_path: Path) -> None:
-    path = record(tmp_path)
+def replace_the_fifth_row_by_the_sixth(path: Path) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5] + lines[6:7] + lines[6:]))
-    result = on_both(spark, path, invariants=["INV-OWNER"])
+
+
+def test_a_duplicate_row_does_not_hide_a_missing_one(tmp_path: Path) -> None:
+    path = record(tmp_path)
+    replace_the_fifth_row_by_the_sixth(path)
+    result = in_process(path, invariants=["INV-OWNER"])
     assert (result.verdict, result.missing, result.doubled) == ("inconclusive", 1, 1)
     assert "1 rows come twice" in result.reasons[1]
 
 
-def test_a_recording_without_events_shows_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_recording_without_events_shows_nothing(tmp_path: Path) -> None:
     with Recorder(tmp_path, "r1", profile="strict", target="test") as recorder:
         pass
-    result = on_both(spark, recorder.path)
+    result = in_process(recorder.path)
     assert (result.verdict, result.events) == ("inconclusive", 0)
     assert "there is no event" in result.reasons
 
 
-def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unknown_invariant_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UnknownInvariantError, match="no invariant INV-NONE; there are INV-CONV, INV-OWNER, "):
-        on_both(spark, record(tmp_path), invariants=["INV-NONE"])
+        in_process(record(tmp_path), invariants=["INV-NONE"])
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("large", "said"), [(8, []), (7, ["client c1 of run r1 has 8 rows"])])
 def test_a_client_that_needs_much_memory_is_announced(
     spark: SparkSession,
@@ -199,6 +207,26 @@ def test_a_client_that_needs_much_memory_is_announced(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == said
 
 
+@pytest.mark.spark
+def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: Path) -> None:
+    """In all of them at once, as they were recorded and at rest: the engines differ in how they read and group rows."""
+    traces, empty = tmp_path / "traces", tmp_path / "empty"
+    record(traces, "healthy")
+    record_changes(traces, "changes")
+    record(traces, "open", diverged=True, checkpoint=False)
+    misfits = record(tmp_path / "misfits", "misfits")
+    append(misfits, '{"kind": 1}\nbroken\n{"run":"misfits","node":"d","seq":1,"at_ms":0}\n')
+    append(record(traces, "cut", diverged=True), '{"run":"cut","node":"a","seq":9,"at_')
+    replace_the_fifth_row_by_the_sixth(record(traces, "doubled"))
+    found = on_both(spark, [traces, misfits], convergence=True)
+    assert (len(found.violations), found.quarantined, len(found.cuts), found.doubled) == (1, 3, 1, 1)
+    assert on_both(spark, compact([*traces.iterdir()], tmp_path / "rest"), convergence=True).missing == 1
+    with Recorder(empty, "empty", profile="strict", target="test"):
+        pass
+    assert on_both(spark, empty).reasons
+
+
+@pytest.mark.spark
 def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     limit = 1 << 15
     path = record(tmp_path)
@@ -235,7 +263,7 @@ def changed_on_a(directory: Path, observed: Observed) -> Iterator[Recorder]:
 
 @pytest.mark.parametrize(("read", "found"), [(None, {}), ("X", {"INV-EXPIRE": 1, "INV-RESURRECT": 1})])
 def test_without_reports_only_a_read_proves_that_a_copy_outlived_its_lease(
-    spark: SparkSession, tmp_path: Path, read: str | None, found: dict[str, int]
+    tmp_path: Path, read: str | None, found: dict[str, int]
 ) -> None:
     """The DELETE to b was swallowed, and no row shows when the lease of its copy ends: it is read minutes later."""
     with changed_on_a(tmp_path, INFERRED) as recorder:
@@ -244,7 +272,7 @@ def test_without_reports_only_a_read_proves_that_a_copy_outlived_its_lease(
         shown = {"client": "c1"} if read is None else {**C1, "owned": False}
         recorder.record("b", Kind.OBSERVED, at_ms=300_000, **shown)
     names = ["INV-EXPIRE", "INV-RESURRECT"]
-    judged = on_both(spark, tmp_path, invariants=names).invariants
+    judged = in_process(tmp_path, invariants=names).invariants
     assert {each.name: each.violations for each in judged if each.violations} == found
 
 
@@ -252,7 +280,7 @@ def test_without_reports_only_a_read_proves_that_a_copy_outlived_its_lease(
     ("observed", "later_ms", "found"), [(INFERRED, 5_990, 1), (INFERRED, 6_010, 0), (EVERYTHING, 6_010, 1)]
 )
 def test_an_answer_on_a_link_may_have_come_too_late_for_the_caller(
-    spark: SparkSession, tmp_path: Path, observed: Observed, later_ms: int, found: int
+    tmp_path: Path, observed: Observed, later_ms: int, found: int
 ) -> None:
     """b answers the CHANGE of a in time; a sends it again. The call can have timed out only if a retry is due."""
     with changed_on_a(tmp_path, observed) as recorder:
@@ -264,5 +292,5 @@ def test_an_answer_on_a_link_may_have_come_too_late_for_the_caller(
             ended = {**call, "client": "c1", "outcome": Outcome.SUCCESS}
             recorder.record("b", Kind.REPLY_SENT, at_ms=at_ms, peer="a", **ended)
             recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", **ended)
-    (judged,) = on_both(spark, tmp_path, invariants=["INV-AIM"]).invariants
+    (judged,) = in_process(tmp_path, invariants=["INV-AIM"]).invariants
     assert judged.violations == found

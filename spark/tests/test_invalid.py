@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import on_both
+from engines import in_process, on_both
 from pyspark.sql import SparkSession
 
 from distro_model.profiles import profile_named
@@ -22,8 +22,6 @@ from distro_traces.compact import compact
 from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder, read_ndjson
-
-pytestmark = pytest.mark.spark
 
 Lines = list[dict[str, Any]]
 
@@ -88,28 +86,24 @@ INVALID: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
 }
 
 
-def test_the_valid_run_has_a_violation(spark: SparkSession, tmp_path: Path) -> None:
-    assert on_both(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
+def test_the_valid_run_has_a_violation(tmp_path: Path) -> None:
+    assert in_process(record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
 
 
 @pytest.mark.parametrize("name", INVALID)
-@pytest.mark.parametrize(
-    "is_at_rest", [pytest.param(False, marks=pytest.mark.slow), True], ids=["recording", "at rest"]
-)
-def test_a_spoiled_run_is_not_judged_and_the_others_are(
-    spark: SparkSession, tmp_path: Path, name: str, *, is_at_rest: bool
-) -> None:
+@pytest.mark.parametrize("is_at_rest", [False, True], ids=["recording", "at rest"])
+def test_a_spoiled_run_is_not_judged_and_the_others_are(tmp_path: Path, name: str, *, is_at_rest: bool) -> None:
     change, text, line = INVALID[name]
     path = rewritten(record(tmp_path), change)
     place = f"{path} line {line}"
     if is_at_rest:
         (path,) = compact([path], tmp_path / "rest")
         place = str(path)
-    result = on_both(spark, path, replay=True, convergence=True, responsibility=True)
+    result = in_process(path, replay=True, convergence=True, responsibility=True)
     assert (result.verdict, result.violations) == ("inconclusive", ())
     assert result.reasons == (f"run r1 is not judged: {text} ({place})",)
     assert {each.verdict for each in result.invariants} == {"not-judged"}
-    beside = on_both(spark, [path, record(tmp_path / "other", "r2")], invariants=["INV-CONV"])
+    beside = in_process([path, record(tmp_path / "other", "r2")], invariants=["INV-CONV"])
     assert ({each.run for each in beside.violations}, beside.reasons) == ({"r2"}, result.reasons)
 
 
@@ -122,30 +116,28 @@ def test_validate_reports_the_same_and_rejects_nothing(tmp_path: Path, name: str
     assert found.doubts == (f"run r1 is not judged: {text}",)
 
 
-def test_a_wall_clock_may_go_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wall_clock_may_go_back(tmp_path: Path) -> None:
     path = rewritten(record(tmp_path, clock="wall"), clock_back)
-    assert on_both(spark, path, invariants=["INV-CONV"]).verdict == "violates"
+    assert in_process(path, invariants=["INV-CONV"]).verdict == "violates"
     trace = read_ndjson(path)
     assert validate(trace.header, trace.events, profile_named("strict")).doubts == ()
 
 
-def test_a_node_that_was_stopped_may_be_started_and_where_rows_are_missing_that_may_be_its_stop(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_node_that_was_stopped_may_be_started_and_where_rows_are_missing_that_may_be_its_stop(tmp_path: Path) -> None:
     stopped = rewritten(
         record(tmp_path / "stopped", "r1"),
         lambda rows: another_start([stop_of(row) if row == rows[3] else row for row in rows]),
     )
     gap = rewritten(record(tmp_path / "gap", "r2"), lambda rows: [row for row in another_start(rows) if row != rows[3]])
     for path in (stopped, gap):
-        reasons = on_both(spark, path, invariants=["INV-OWNER"]).reasons
+        reasons = in_process(path, invariants=["INV-OWNER"]).reasons
         assert not any("is not judged" in reason for reason in reasons), reasons
 
 
-def test_of_many_spoiled_runs_some_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_of_many_spoiled_runs_some_are_named(tmp_path: Path) -> None:
     for number in range(5):
         rewritten(record(tmp_path / "traces", f"r{number}"), clock_back)
-    found = on_both(spark, tmp_path / "traces", invariants=["INV-CONV"])
+    found = in_process(tmp_path / "traces", invariants=["INV-CONV"])
     assert [reason[:7] for reason in found.reasons] == ["run r0 ", "run r1 ", "run r2 ", "2 furth"]
     assert found.violations == ()
 
@@ -165,20 +157,42 @@ def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> 
     assert set(reported) == {"r2"}
 
 
+@pytest.mark.spark
+def test_spark_judges_neither(spark: SparkSession, tmp_path: Path) -> None:
+    """All invalid runs beside a valid one, as they were recorded and at rest."""
+    traces = tmp_path / "traces"
+    for number, (change, _, _) in enumerate(INVALID.values()):
+        rewritten(record(traces, f"r{number}"), change)
+    record(traces, "valid")
+    for paths in ([traces], compact([*traces.iterdir()], tmp_path / "rest")):
+        found = on_both(spark, paths, replay=True, convergence=True, responsibility=True)
+        assert {each.run for each in found.violations} == {"valid"}
+        assert sum("is not judged" in reason for reason in found.reasons) == len(INVALID)
+
+
+@pytest.mark.spark
 def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSession, tmp_path: Path) -> None:
     """Within a batch of rows, and between two of them."""
-    rows = 300
+    rows, found = 300, {}
     for back in (2, 150, 151, 300):
-        with Recorder(tmp_path / str(back), "r1", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+        place = tmp_path / ("apart" if back == 151 else "traces")  # three reasons are named at most
+        with Recorder(place, str(back), profile="strict", target="test", nodes=["a", "b"]) as recorder:
             for number in range(1, rows + 1):
                 at_ms = number - 2 if number == back else number
                 for node, ms in (("a", number), ("b", at_ms)):
                     recorder.record(node, Kind.REPLICA_REMOVED, at_ms=ms, client=f"c{number}")
-        for batch_rows in ("7", "10000"):
-            spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
-            try:
-                (reason, *_) = on_both(spark, recorder.path, invariants=["INV-OWNER"]).reasons
-            finally:
-                spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-            assert f"goes back from {back - 1} ms to {back - 2} ms, at row {back} of b" in reason
-            assert f"line {1 + 2 * back}" in reason
+        found[back] = (
+            f"run {back} is not judged: the virtual clock of b goes back from {back - 1} ms to {back - 2} ms, "
+            f"at row {back} of b ({recorder.path} line {1 + 2 * back})"
+        )
+    for batch_rows in ("7", "10000"):
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
+        try:
+            reasons = [
+                reason
+                for place in ("apart", "traces")
+                for reason in on_both(spark, tmp_path / place, invariants=["INV-OWNER"]).reasons
+            ]
+        finally:
+            spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+        assert {*found.values()} <= {*reasons}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from engines import on_both
+from engines import in_process, on_both
 from partly import WITHOUT, as_observed
 from pyspark.sql import SparkSession
 
@@ -1616,16 +1616,14 @@ def test_invariants_are_not_judged_without_the_rows_they_need(lacks: str) -> Non
 
 
 @pytest.mark.parametrize("lacks", [[*WITHOUT][i : i + 3] for i in range(0, len(WITHOUT), 3)], ids=", ".join)
-def test_fewer_observed_rows_cause_no_further_violation(
-    library: Library, spark: SparkSession, tmp_path: Path, lacks: Sequence[str]
-) -> None:
+def test_fewer_observed_rows_cause_no_further_violation(library: Library, tmp_path: Path, lacks: Sequence[str]) -> None:
     """The needs of the invariants suffice: no case has more violations when fewer of its rows are observed."""
     for name, (record, profile, _) in CASES.items():
         for each in lacks if profile == "strict" else ():
             options = {"profile": profile, "target": "test", "nodes": NODES, "observed": WITHOUT[each]}
             with Partly(tmp_path / each, f"{each}: {name}", **options) as recorder:  # type: ignore[arg-type]
                 record(RunRecorder(recorder))
-    found = on_both(spark, tmp_path)
+    found = in_process(tmp_path)
     assert found.violations_left_out == 0
     known = {_subject(each.run, each) for each in library.result.violations}
     news = [each for each in found.violations if _subject(each.run.partition(": ")[2], each) not in known]

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engines import on_both
+from engines import in_process, on_both
 from pyspark.sql import SparkSession
 
 from distro_traces.errors import EmptyTraceError
@@ -77,8 +77,7 @@ def rotated(to: Path, gone: set[tuple[str, str]]) -> None:
             target.write_text("".join(records[number * third : (number + 1) * third]))
 
 
-@pytest.mark.spark
-def test_no_rotated_file_that_is_missing_raises_an_alarm(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_rotated_file_that_is_missing_raises_an_alarm(tmp_path: Path) -> None:
     nodes = ("n0", "n1", "n2")
     for size in range(1, len(LOGS) + 1):
         for logs in combinations(LOGS, size):
@@ -86,7 +85,7 @@ def test_no_rotated_file_that_is_missing_raises_an_alarm(spark: SparkSession, tm
                 run = f"{'-'.join(where)}-without-{'-'.join(logs)}"
                 rotated(tmp_path / run, {(node, log) for node in where for log in logs})
                 import_logs(tmp_path / run, tmp_path / "traces", run=run)
-    result = on_both(spark, tmp_path / "traces")
+    result = in_process(tmp_path / "traces")
     news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
     assert (news, result.verdict) == ([], "inconclusive")
 
@@ -137,10 +136,9 @@ REMOVED = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("missing", "verdicts"), [((), ("conforms", 0)), ((2,), ("not-judged", 0))])
 def test_an_end_that_a_missing_file_may_have_is_no_alarm(
-    spark: SparkSession, tmp_path: Path, missing: tuple[int, ...], verdicts: tuple[str, int]
+    tmp_path: Path, missing: tuple[int, ...], verdicts: tuple[str, int]
 ) -> None:
     """Without the third line in any file, and with no sign that one is missing, it is an alarm: see the next test."""
     for log, lines in REMOVED.items():
@@ -150,27 +148,25 @@ def test_an_end_that_a_missing_file_may_have_is_no_alarm(
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"2024-05-20 {line}\n")
     import_logs(tmp_path / "logs", tmp_path / "traces", profile="nacos-2.3.2")
-    result = on_both(spark, tmp_path / "traces")
+    result = in_process(tmp_path / "traces")
     [native] = [each for each in result.invariants if each.name == "INV-NATIVE"]
     assert (native.verdict, native.violations) == verdicts
     said = [reason for reason in result.reasons if "INV-NATIVE" in reason]
     assert bool(said) == bool(missing)
 
 
-@pytest.mark.spark
-def test_the_same_in_one_whole_file_is_an_alarm(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_same_in_one_whole_file_is_an_alarm(tmp_path: Path) -> None:
     for log, lines in REMOVED.items():
         path = tmp_path / "logs" / "n0" / f"{log}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"2024-05-20 {line}\n" for number, line in enumerate(lines) if number != 2))
     import_logs(tmp_path / "logs", tmp_path / "traces", profile="nacos-2.3.2")
-    [violation] = on_both(spark, tmp_path / "traces").violations
+    [violation] = in_process(tmp_path / "traces").violations
     assert violation.invariant == "INV-NATIVE"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("case", ["01", "02", "02b", "03", "10f"])
-def test_an_ordinary_disconnect_is_no_alarm(spark: SparkSession, tmp_path: Path, case: str) -> None:
+def test_an_ordinary_disconnect_is_no_alarm(tmp_path: Path, case: str) -> None:
     import_logs(DATA / "cases" / case, tmp_path)
-    result = on_both(spark, tmp_path)
+    result = in_process(tmp_path)
     assert ([each.message for each in result.violations], result.verdict) == ([], "inconclusive")
