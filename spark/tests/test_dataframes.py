@@ -92,7 +92,7 @@ def test_rows_of_clients_are_judged_when_they_are_asked_for_by_one_exchange(
 def test_merged_twice_by_its_key_the_table_stays_the_same(
     spark: SparkSession, tables: tuple[DataFrame, DataFrame], tmp_path: Path
 ) -> None:
-    """A format without MERGE; of those with it `test_tables.py` has Delta."""
+    """A format without MERGE; of those with it `test_incremental.py` has Delta."""
     events, runs = tables
     place = tmp_path / "violations"
     mutant = runs.where("run <> 'real-cluster'")

@@ -1,6 +1,10 @@
 """Segments that arrive one after the other: each run is judged when one of its segments arrives, and no other run."""
 
+import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -8,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from delta import settings_of_delta
 from engines import in_process
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,6 +25,7 @@ from distro_traces.ndjson import Recorder
 pytestmark = pytest.mark.spark
 
 Simulate = Callable[[Recorder, Random], None]
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "judge_segments.py"
 RUNS = 8
 
 
@@ -109,3 +115,49 @@ def test_segments_are_of_a_run_by_their_names(tmp_path: Path, recorded: dict[str
         assert {recording(str(segment)) for segment in segments} == {str(segments[0].parent / run)}
     parts = compact([path for segments in recorded.values() for path in segments], tmp_path / "rest")
     assert {recording(str(part)) for part in parts} == {str(tmp_path / "rest" / f"run={run}") for run in recorded}
+
+
+KILLED = """
+import json, os, runpy, signal, sys
+from distro_spark import incremental, session
+
+settings, when, kept, example = sys.argv[1:5]
+merge, start = incremental.merge, session.local_session
+
+def killed(found, runs, *, into):
+    if when == "merged":
+        merge(found, runs, into=into)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if when != "never":
+    incremental.merge = killed
+session.local_session = lambda: start("local[1]", small=True, settings=json.loads(settings))
+sys.argv = sys.argv[4:]
+runpy.run_path(example)
+session.SparkSession.active().table(sys.argv[2]).write.format("parquet").save(kept)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_time_each_violation_is_in_the_table_once(
+    tmp_path: Path, recorded: dict[str, list[Path]]
+) -> None:
+    """The example of the page on Delta; killed when a batch is judged, and when it is merged and not yet committed."""
+    place, kept = tmp_path / "arrived", tmp_path / "kept"
+    settings = json.dumps(settings_of_delta(tmp_path / "warehouse"))
+
+    def judge(when: str) -> subprocess.CompletedProcess[str]:
+        arguments = [settings, when, str(kept), str(EXAMPLE), str(place), "violations", str(tmp_path / "checkpoint")]
+        command = [sys.executable, "-c", KILLED, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900)
+
+    arrive([segments[0] for segments in recorded.values()], place)
+    for when in ("judged", "merged"):
+        assert judge(when).returncode == -signal.SIGKILL
+    arrive([segment for segments in recorded.values() for segment in segments[1:]], place)
+    assert judge("merged").returncode == -signal.SIGKILL
+    done = judge("never")
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = pl.read_parquet(f"{kept}/*.parquet").sort("id")
+    assert found.equals(of_the_whole(place, tmp_path / "expected"))
+    assert found["id"].n_unique() == found.height > 10

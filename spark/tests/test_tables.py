@@ -1,18 +1,16 @@
 """Traces in a table of a catalog, read by the reader that the catalog has: of Spark itself, and of Delta."""
 
-import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
+from delta import settings_of_delta
 from engines import on_spark
 from pyspark.sql import SparkSession
 
-from distro_conformance.targets.maven import artifact
-from distro_conformance.verdict import TargetError
 from distro_spark import tables
 from distro_spark.load import load
 from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError
@@ -82,54 +80,30 @@ def test_another_table_is_refused_in_one_line(spark: SparkSession, name: str) ->
         assert "\n" not in str(raised.value)
 
 
-DELTA = {"4.1": "4.4.0", "4.2": "4.4.0"}
-"""By release of Spark the release of Delta that is made for it."""
-
 ON_DELTA = """
-import sys
+import json, sys
 from distro_spark import tables
 from distro_spark.check import check
-from distro_spark.dataframes import violations
 from distro_spark.load import load
 from distro_spark.on_spark import OnSpark
 from distro_spark.session import local_session
 
-recording, warehouse, jars = sys.argv[1:]
-session = local_session("local[1]", small=True, settings={
-    "spark.jars": jars,
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.sources.default": "delta",
-    "spark.sql.warehouse.dir": warehouse,
-})
+recording, settings = sys.argv[1:]
+session = local_session("local[1]", small=True, settings=json.loads(settings))
 loaded = load(session, [recording])
 tables.add(session, "table:traces", loaded.events, [source.header for source in loaded.sources])
 print(session.sql("DESCRIBE DETAIL traces").collect()[0]["format"])
 with OnSpark(session, "table:traces") as engine:
     found = check(engine, invariants=["INV-OWNER"])
 print(found.events, *(violation.run for violation in found.violations))
-traces = session.table("traces")
-for _ in range(2):
-    rows = violations(traces, traces.where("header is not null"), ["INV-OWNER"])
-    rows.limit(0).write.saveAsTable("found", mode="append")
-    rows.createOrReplaceTempView("news")
-    session.sql("MERGE INTO found USING news ON found.id = news.id WHEN NOT MATCHED THEN INSERT *")
-    print(*(row["run"] for row in session.table("found").collect()))
 session.stop()
 """
 
 
 @pytest.mark.slow
-def test_a_table_of_delta_is_read_and_violations_are_merged_by_delta(tmp_path: Path) -> None:
-    spark = ".".join(pyspark.__version__.split(".")[:2])
-    if spark not in DELTA:
-        pytest.skip(f"no Delta is made for Spark {spark} yet; those for {', '.join(DELTA)} do not run on it")
-    names = (f"io.delta:delta-spark_{spark}_2.13:{DELTA[spark]}", f"io.delta:delta-storage:{DELTA[spark]}")
-    try:
-        jars = ",".join(str(asyncio.run(artifact(name, print))) for name in names)
-    except TargetError as error:
-        pytest.skip(f"no Delta: {error}")
-    places = [str(record(tmp_path, "r1")), str(tmp_path / "warehouse"), jars]
-    command = [sys.executable, "-c", ON_DELTA, *places]
+def test_a_table_of_delta_is_read(tmp_path: Path) -> None:
+    """Into one violations are merged by `test_incremental.py`."""
+    settings = json.dumps(settings_of_delta(tmp_path / "warehouse"))
+    command = [sys.executable, "-c", ON_DELTA, str(record(tmp_path, "r1")), settings]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
-    assert done.stdout.splitlines() == ["delta", "2 r1", "r1", "r1"], done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["delta", "2 r1"], done.stderr[-2000:]
