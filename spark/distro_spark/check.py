@@ -15,15 +15,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.convergence import COLUMNS as LAGS
 from distro_spark.convergence import distribution, lags
+from distro_spark.engine import PART_ROWS, Columns, Engine, Judge
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
 from distro_spark.replay import REPLAY_ROWS, replayed, replaying
@@ -33,10 +34,8 @@ from distro_spark.result import (
     ChangeTime,
     CheckResult,
     ClaimedInterval,
-    CutFile,
     InvariantResult,
     Judgement,
-    Misfit,
     Replay,
     Responsibility,
     Verdict,
@@ -60,54 +59,9 @@ CHECKPOINT = (
 )
 """Names the checkpoint that a run lacks when its end state is not judged."""
 
-PART_ROWS = 250_000
-"""Rows of clients that are judged at a time; more where they are of one client."""
-
-Judge = Callable[[pl.DataFrame], pl.DataFrame]
-"""Over the rows of some whole clients."""
-
-Columns = Mapping[str, pl.DataType]
 OWNER = "INV-OWNER"
 INVALID_MAX = 3
 """Limit of the runs that are named with the reason why they are not judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Set:
-    """The rows set aside by the reader: reasons for quarantine with their counts, and cut recordings."""
-
-    misfits: tuple[Misfit, ...]
-    cuts: tuple[CutFile, ...]
-
-
-class Engine(Protocol):
-    """The rows and the computations over all of them. Frames that it gives are small: rows of nodes, and
-    violations."""
-
-    headers: Mapping[str, Header]
-
-    def set_aside(self) -> Set: ...
-
-    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
-        ...
-
-    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
-        """By run rows that contradict each other, and clocks that go back."""
-        ...
-
-    def place_of(self, run: str, node: str, seq: int) -> str:
-        """The file of a row, and its line where there is one."""
-        ...
-
-    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
-        """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
-        of about so many rows, sorted (`timeline.SORTED`)."""
-        ...
-
-    def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
-        """The rows about no client."""
-        ...
 
 
 def check(

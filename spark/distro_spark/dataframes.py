@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import polars as pl
 from pyspark.sql import DataFrame
 
-from distro_spark.check import PART_ROWS, chosen_invariants, covered, surveyed
+from distro_spark.check import chosen_invariants, covered, surveyed
+from distro_spark.engine import PART_ROWS
 from distro_spark.load import Loaded, loaded_of
 from distro_spark.on_spark import OnSpark, client_by_client, table_of
 from distro_spark.sinks import COLUMNS, with_ids

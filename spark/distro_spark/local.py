@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from distro_spark import frames
-from distro_spark.check import Columns, Judge, Set
 from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, Cluster
+from distro_spark.engine import Columns, Judge, Set
 from distro_spark.result import Misfit
 from distro_spark.timeline import SORTED, parts
 from distro_traces.event import COLUMNS

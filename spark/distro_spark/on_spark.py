@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.check import Columns, Judge, Set
 from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, MEASURES, Cluster
+from distro_spark.engine import Columns, Judge, Set
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.raised import spark_errors
 from distro_spark.result import CutFile, Misfit

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from distro_conformance.findings import Finding
     from distro_conformance.report.recorded import Drawn
-    from distro_spark.check import Engine
+    from distro_spark.engine import Engine
     from distro_spark.result import CheckResult, EventReference, InvariantResult, Replay, Responsibility
     from distro_spark.sinks import Sink
     from distro_traces.unreached import Unreached

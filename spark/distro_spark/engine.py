@@ -1,0 +1,64 @@
+"""What an engine supplies to a check: the rows of whole clients and of nodes, and what the reader set aside.
+
+There are two: this process (`local`) and Spark (`on_spark`). This file is apart from `check`, so that an engine imports
+nothing that judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from distro_spark.cluster import Cluster
+from distro_spark.result import CutFile, Misfit
+from distro_traces.header import Header
+from distro_traces.invalid import InvalidRecording
+
+PART_ROWS = 250_000
+"""Rows of clients that are judged at a time; more where they are of one client."""
+
+Judge = Callable[[pl.DataFrame], pl.DataFrame]
+"""Over the rows of some whole clients."""
+
+Columns = Mapping[str, pl.DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """The rows set aside by the reader: reasons for quarantine with their counts, and cut recordings."""
+
+    misfits: tuple[Misfit, ...]
+    cuts: tuple[CutFile, ...]
+
+
+class Engine(Protocol):
+    """The rows and the computations over all of them. Frames that it gives are small: rows of nodes, and
+    violations."""
+
+    headers: Mapping[str, Header]
+
+    def set_aside(self) -> Set: ...
+
+    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
+        ...
+
+    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
+        """By run rows that contradict each other, and clocks that go back."""
+        ...
+
+    def place_of(self, run: str, node: str, seq: int) -> str:
+        """The file of a row, and its line where there is one."""
+        ...
+
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+        """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
+        of about so many rows, sorted (`timeline.SORTED`)."""
+        ...
+
+    def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
+        """The rows about no client."""
+        ...
