@@ -53,6 +53,10 @@ class _Owner:
         return False
 
 
+def _while_it_is_pending(old: Any) -> Any:
+    return lambda self, client_id, revision: client_id in self._pending and old(self, client_id, revision)
+
+
 add(
     Mutant(
         "m-conclusions-are-handed-over",
@@ -73,6 +77,11 @@ add(
         "m-replaced-content-is-applied",
         "A member that has not acknowledged a change of a client of the HTTP API replaces it with what was before.",
         changes=(instead(UnacknowledgedChanges, "is_superseded", lambda *_: False),),
+    ),
+    Mutant(
+        "m-acknowledgement-ends-the-memory",
+        "A member that has acknowledged a change of a client of the HTTP API replaces it with what was before.",
+        changes=(Change(UnacknowledgedChanges, "is_superseded", _while_it_is_pending),),
     ),
     Mutant("B22", "A change of a client of the HTTP API is lost when its owner changes.", {"owner_hands_over": False}),
     Mutant(

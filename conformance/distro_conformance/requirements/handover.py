@@ -12,7 +12,7 @@ from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.replies import FAILURE
+from distro_conformance.node.replies import FAILURE, SUCCESS
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import known
 from distro_traces.content import Replica
@@ -130,22 +130,31 @@ async def what_waits_is_sent(kit: Kit) -> None:
 
 @requirement("DISTRO-OWNER-008", SHOULD, "#owner-handover", bug="B22", since="2.1.2")
 async def what_was_replaced_does_not_come_back(kit: Kit) -> None:
-    """A node does not accept the content that a change of a client of the HTTP API has replaced from a member that has
-    not acknowledged the change."""
+    """A node does not accept the content that a change of a client of the HTTP API has replaced, neither from a member
+    that has not acknowledged the change nor from one that has: an older CHANGE may still be under way."""
     client, service, more = kit.http_client(kit.target.address), kit.service(), kit.service()
     await client.register(service)
     first = await kit.arrange_sent("CHANGE", client.id, at=kit.peer, within_ms=2 * kit.timings.sync_ms)
     revision = None if first.call is None else first.call.revision
+    both = sorted((service, more))
+
+    async def refused(is_acknowledged: str) -> None:
+        reply = await kit.peer.sync(client.id, revision or 0, (service, client.ip, client.port))
+        kit.note(f"{kit.peer.address}, which {is_acknowledged} it, sends CHANGE of {client.id} as it was: {reply}")
+        held = services_of(await kit.peer.query(client.id))
+        observed = {"acknowledged": reply.succeeded, "before": held == [service]}
+        kit.require(held == both, f"{client.id} with {' and '.join(both)} at the node", held, observed=observed)
+
     kit.answer("CHANGE", FAILURE, client=client.id, at=kit.peer)
     await client.register(more)
-    both = sorted((service, more))
-    failed = kit.arrival("CHANGE", client.id, at=kit.peer, carrying=lambda copy: services_of(copy) == both)
-    await kit.arrange(failed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {more}")
-    reply = await kit.peer.sync(client.id, revision or 0, (service, client.ip, client.port))
-    kit.note(f"{kit.peer.address}, which has not acknowledged it, sends CHANGE of {client.id} as it was: {reply}")
-    held = services_of(await kit.peer.query(client.id))
-    observed = {"acknowledged": reply.succeeded, "before": held == [service]}
-    kit.require(held == both, f"{client.id} with {' and '.join(both)} at the node", held, observed=observed)
+    changed = kit.arrival("CHANGE", client.id, at=kit.peer, carrying=lambda copy: services_of(copy) == both)
+    failed = await kit.arrange(changed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {more}")
+    await refused("has not acknowledged")
+    kit.answer("CHANGE", SUCCESS, client=client.id, at=kit.peer)
+    again = kit.arrival("CHANGE", client.id, at=kit.peer, after=failed, carrying=lambda copy: services_of(copy) == both)
+    await kit.arrange(again, within_ms=2 * kit.timings.retry_ms, what=f"the CHANGE of {client.id} with {more} again")
+    await kit.settle(_UNDER_WAY_MS)
+    await refused("has acknowledged")
 
 
 @requirement("DISTRO-OWNER-007", MUST, "#lease-beats, #verify-accept, #owner-responsible", since="2.2.1", own_node=True)
