@@ -81,7 +81,10 @@ WITNESSES: dict[str, tuple[tuple[Profile, Bounds], ...]] = {
         (STRICT.with_rules(nothing_fits), replace(QUIET, clients=0, crashes=1)),
         (STRICT.with_rules(nothing_fits), replace(QUIET, crashes=1, in_flight=1)),
     ),
-    "EVENTUALLY-SILENT": ((mutated("B03"), replace(QUIET, nodes=1, silences=1)),),
+    "EVENTUALLY-SILENT": (
+        (mutated("B03"), replace(QUIET, nodes=1, silences=1)),
+        (mutated("B03"), replace(ONE_CHANGE, nodes=1, silences=1)),
+    ),
     "EVENTUALLY-CONV": ((mutated("no-anti-entropy", "B03"), replace(ONE_CHANGE, swallows=1)),),
     "EVENTUALLY-DELETE": ((mutated("m-held-delete-fails"), replace(QUIET, in_flight=1)),),
     "EVENTUALLY-QUIET": (
