@@ -89,6 +89,7 @@ def test_the_library_needs_no_local_jvm() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_server_of_spark_connect_finds_the_same(tmp_path: Path) -> None:
     simulate(
         SimulationOptions(

@@ -171,6 +171,7 @@ def test_spark_judges_neither(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSession, tmp_path: Path) -> None:
     """Within a batch of rows, and between two of them."""
     rows, found = 300, {}
