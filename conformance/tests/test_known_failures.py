@@ -328,3 +328,13 @@ def test_a_client_that_is_given_away_is_no_b01(requirement: str, monkeypatch: py
     (found,) = asyncio.run(run_requirements(target.fresh(), [requirement]))
     assert found.judgement is Judgement.VIOLATES, found.message
     assert "this is not B01" in found.message
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("requirement", ["DISTRO-NATIVE-001", "DISTRO-LOAD-006"])
+def test_b01_is_known_where_the_announcement_comes_after_a_time_out(requirement: str) -> None:
+    """On a busy machine a request may reach no member before its time-out; then it is repeated."""
+    late = EmbeddedTarget(PROFILE, mutant="m-sync-late")
+    (found,) = asyncio.run(run_requirements(late, [requirement]))
+    assert (found.judgement, found.known) == (Judgement.KNOWN, "B01"), found.message

@@ -238,13 +238,13 @@ class Kit(Observer):
         copy = await self.peer.query(client)
         return copy.revision if copy else None
 
-    async def announced(self, client: str, content: Sequence[str]) -> Observed:
-        """Whether the node has `announced` these services of the client, and still sends VERIFYs of it, `verified`.
-        Empty if no member of the kit receives anything."""
+    async def announced(self, client: str, content: Sequence[str], *, within_ms: int | None = None) -> Observed:
+        """Whether the node has `announced` these services of the client (by default within the delay of a sync), and
+        still sends VERIFYs of it, `verified`. Empty if no member of the kit receives anything."""
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
-        change = (await self._waited(announced, self.timings.sync_ms)).found
+        change = (await self._waited(announced, within_ms or self.timings.sync_ms)).found
         so_far = self.arrivals(client)
         verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
         verify = (await self._waited(verified, self.timings.verify_ms)).found
