@@ -457,6 +457,41 @@ def test_a_request_replaces_all_that_a_snapshot_brought_its_client(tmp_path: Pat
     assert list(Slices(trace.header, profile_named("nacos-2.2.4")).rejections(rows)) == []
 
 
+@pytest.mark.parametrize(("profile", "is_accepted"), [("nacos-2.5.1", True), ("strict", False)])
+def test_a_snapshot_may_hold_a_client_whose_first_change_is_applied_in_steps(
+    tmp_path: Path, profile: str, is_accepted: bool
+) -> None:
+    """A release creates the copy with its revision first, and gives it the content then: b gives c one without."""
+    trace = recorded(tmp_path)
+    applied = next(n for n, each in enumerate(trace.events) if each.kind is Kind.REPLICA_APPLIED)
+    before, changed = trace.events[: applied + 1], trace.events[3]
+    start = replace(trace.events[0], node="c")
+    loads = replace(start, kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="b", detail=None)
+    copy = replace(changed, node="c", kind=Kind.REPLICA_APPLIED, owned=False, message="m0", digest=NOTHING)
+    rows = numbered([start, *before, loads, copy])
+    found = list(Slices(trace.header, profile_named(profile)).rejections(rows))
+    assert (found == []) is is_accepted, found
+
+
+@pytest.mark.parametrize(("has_left", "is_accepted"), [(True, True), (False, False)])
+def test_a_delete_that_waits_is_sent_although_a_snapshot_restored_the_client(
+    tmp_path: Path, has_left: bool, is_accepted: bool
+) -> None:
+    """B27: a is given its former client again before its DELETE has reached b. A node that has a copy alone, and never
+    had the connection, sends no DELETE."""
+    trace = recorded(tmp_path)
+    started, (connected, changed) = trace.events[:2], trace.events[2:4]
+    left = next(each for each in trace.events if each.kind is Kind.CLIENT_DISCONNECTED)
+    delete = next(each for each in trace.events if each.operation == "DELETE" and each.kind is Kind.REQUEST_SENT)
+    loads = replace(started[0], kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="b", detail=None)
+    copy = replace(changed, at_ms=6_500, kind=Kind.REPLICA_APPLIED, owned=False, message="m0")
+    at_b = [replace(connected, node="b"), replace(changed, node="b")]
+    own = [connected, changed, left] if has_left else []
+    rows = numbered([*started, loads, *own, *at_b, copy, delete])
+    found = list(Slices(trace.header, profile_named("nacos-2.2.4")).rejections(rows))
+    assert (found == []) is is_accepted, found
+
+
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2", "strict"])
 def test_simulated_runs_with_all_faults_are_accepted(tmp_path: Path, profile: str) -> None:
     trace = simulated(tmp_path, profile, None)

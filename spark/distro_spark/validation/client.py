@@ -66,6 +66,7 @@ class _Holder:
     handled: dict[str, _Handled] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str]] = frozenset()  # the state before the last change by its connection
     replaced_ms: int = 0
+    has_left: bool = False  # the client's own connection has ended here
 
 
 BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
@@ -160,6 +161,7 @@ class ClientRows:
             return rejected(event, transition, "the client is held until then", "nothing", "disconnected")
         if event.kind is Kind.CLIENT_DISCONNECTED and event.owned is False:
             return rejected(event, transition, "it is native", "native", "a copy")
+        holder.has_left = event.kind is Kind.CLIENT_DISCONNECTED
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", views_text(views), "connected again")
@@ -179,7 +181,8 @@ class ClientRows:
             return None
         views = {self._view(state) for state in holder.states}
         if event.operation == "DELETE":
-            fits, guard = None in views, "the client is gone here"
+            restored = any(view and not view[0] for view in views)  # B27; the DELETE may still wait for a member
+            fits, guard = None in views or (holder.has_left and restored), "the client is gone here"
         elif event.operation == "VERIFY":
             fits = any(view and view[0] and self._revision_fits(event, view[1]) for view in views)
             guard = "it is the owner, and this its revision"
@@ -282,7 +285,10 @@ class ClientRows:
     def _loaded(self, event: Event, holder: _Holder, states: _States, giver: str) -> Rejection | None:
         given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
         held = self._held[giver]
-        if self._cluster.shows_state(giver) and given[1] not in {content for _, content in held}:
+        contents = {content for _, content in held}
+        if held and self._profile.has(torn.on_change):  # a snapshot may be read before the first step of a CHANGE ends
+            contents.add(NOTHING_PUBLISHED)
+        if self._cluster.shows_state(giver) and given[1] not in contents:
             shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
             return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
         revisions = {revision for revision, _ in held}
