@@ -74,6 +74,7 @@ WITNESSES: dict[str, tuple[tuple[Profile, Bounds], ...]] = {
         (mutated("no-anti-entropy", "m-no-lease-ends"), EXPIRY),
         (mutated("no-anti-entropy", "m-no-lease-ends"), replace(EXPIRY, changes=2)),
     ),
+    "INV-RENEW": ((mutated("m-refusal-renews"), replace(MUTANTS["m-refusal-renews"].bounds, in_flight=1)),),
     "INV-SOURCE": ((STRICT.with_rules(owns_every_connection), ONE_CHANGE),),
     "INV-AIM": ((mutated("m-add-after-fail-to-all"), replace(ONE_CHANGE, nodes=3, in_flight=1)),),
     "INV-RECONNECT": ((mutated("B35"), replace(MUTANTS["B35"].bounds, periods=0)),),
