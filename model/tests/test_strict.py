@@ -45,6 +45,7 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
         Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS),
         Bounds(**{**ONE_HTTP_CLIENT, "in_flight": 2}, changes=1, lapses=2, **NO_FAULTS, reorders=1),
         Bounds(**{**ONE_HTTP_CLIENT, "in_flight": 2}, changes=1, lapses=2, **NO_FAULTS, delays=1),
+        Bounds(**ONE_HTTP_CLIENT, changes=1, lapses=2, **NO_FAULTS, event_queue=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1),
         pytest.param(Bounds(changes=1, periods=3), marks=pytest.mark.slow),  # leases are in TestWhatIsNotClaimed too
     ],

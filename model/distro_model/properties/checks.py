@@ -29,7 +29,17 @@ from itertools import permutations
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
 from distro_model.bounded.periods import has_tasks_to_run, has_work
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
-from distro_model.events import AnnounceDue, CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
+from distro_model.events import (
+    AnnounceDue,
+    CallEnded,
+    Event,
+    LocalEventDue,
+    Reply,
+    RequestReceived,
+    Send,
+    TaskDue,
+    VerifyDue,
+)
 from distro_model.messages import UNREACHABLE, Answer, Change, Content, Delete, text_of
 from distro_model.node import Addresses, Client, MemberState, NodeState, Task, fresh_node
 from distro_model.profiles import Profile
@@ -216,10 +226,11 @@ def after_each(nodes: Nodes, event: Event, profile: Profile) -> tuple[Nodes, boo
         for client in exchange.nodes[name].unannounced:
             exchange.handle(name, AnnounceDue(0, client))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
-        waiting = exchange.due()
-        if not waiting:
+        exchange.handle_local_events()
+        due = exchange.due()
+        if not due:
             return exchange.among(nodes), True
-        for name, task in waiting:
+        for name, task in due:
             exchange.handle(name, TaskDue(0, task.client, task.target))
     return exchange.among(nodes), False
 
@@ -244,6 +255,11 @@ class _Exchange:
             for task in node.tasks
             if task.target in self.nodes and is_reachable(node, task.target, self.profile)
         ]
+
+    def handle_local_events(self) -> None:
+        for name in self.nodes:
+            while waiting := self.nodes[name].local.events:
+                self.handle(name, LocalEventDue(0, waiting[0]))
 
     def handle(self, name: str, event: Event) -> None:
         self.step(name, event)
