@@ -239,12 +239,16 @@ class Kit(Observer):
         return copy.revision if copy else None
 
     async def announced(self, client: str, content: Sequence[str], *, within_ms: int | None = None) -> Observed:
-        """Whether the node has `announced` these services of the client (by default within the delay of a sync), and
-        still sends VERIFYs of it, `verified`. Empty if no member of the kit receives anything."""
+        """Whether the node has `announced` these services of the client, and still sends VERIFYs of it, `verified`.
+        Empty if no member of the kit receives anything.
+
+        By default the announcement may also be a repetition: on a busy machine a CHANGE may reach no member before its
+        time-out.
+        """
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
-        change = (await self._waited(announced, within_ms or self.timings.sync_ms)).found
+        change = (await self._waited(announced, within_ms or self.timings.sync_ms + 2 * self.timings.retry_ms)).found
         so_far = self.arrivals(client)
         verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
         verify = (await self._waited(verified, self.timings.verify_ms)).found
@@ -255,7 +259,7 @@ class Kit(Observer):
         revision, and whether it announces or verifies the client as its own: `claimed`."""
         published = services(await self.peer.query(client))
         confirmed = (await self.peer.verify(client, revision)).succeeded
-        claimed = any((await self.announced(client, content)).values())
+        claimed = any((await self.announced(client, content, within_ms=self.timings.sync_ms)).values())
         return {"sent": list(content), "published": published, "confirmed": confirmed, "claimed": claimed}
 
     async def leave(self, client: PlayedClient) -> None:

@@ -149,8 +149,7 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     await kit.settle(1_000)
     copy = await kit.peer.query(client.id)
     is_unharmed = services(copy) == sorted((stale, fresh))
-    within_ms = kit.timings.sync_ms + 2 * kit.timings.retry_ms  # until it is repeated after a time-out
-    answers = NOTHING if is_unharmed else await kit.announced(client.id, [stale], within_ms=within_ms)
+    answers = NOTHING if is_unharmed else await kit.announced(client.id, [stale])
     observed = {**answers, "published": services(copy), "sent": [stale]}
     kit.require(is_unharmed, f"{client.id} with both services", copy, observed=observed)
 

@@ -85,13 +85,12 @@ def ahead(nodes: Sequence[Calls]) -> dict[int, Ahead]:
             found = _between(nodes[one], nodes[other])
             if found is not None:
                 links[one][other], links[other][one] = found, Ahead(-found.ms, found.calls)
-    return {
-        node: Ahead(each.ms - zero, each.calls)
-        for group in _groups(links)
-        if (zero := statistics.median_low(each.ms for each in group.values())) is not None
-        for node, each in group.items()
-        if abs(each.ms - zero) >= AHEAD_MS_MIN
-    }
+    clocks = dict[int, Ahead]()
+    for group in _groups(links):
+        zero = statistics.median_low(each.ms for each in group.values())
+        apart = {node: Ahead(each.ms - zero, each.calls) for node, each in group.items()}
+        clocks |= {node: each for node, each in apart.items() if abs(each.ms) >= AHEAD_MS_MIN}
+    return clocks
 
 
 def unsteady(
