@@ -93,11 +93,11 @@ def import_logs(
             "files; they need dates like 2025-09-02 16:45:13 (no bare time, no number) and the logs protocol-distro, "
             "naming-distro, naming-server"
         )
-    addresses, running = _earlier_addresses(known), _running(known)
-    release = _release(known, running)
+    addresses, several = _earlier_addresses(known), _several_releases(_running(known))
+    release = None if several else _release(known)
     first = min(known, key=lambda one: one.first_ms)
     began_ms, skipped = first.first_ms, Counter[str]()
-    observed = _observed(known, release, _in_words(running), began_ms)
+    observed = _observed(known, release, several, began_ms)
     troubles, unreached, endings = Troubles(addresses), Unreachables(observed), Endings(observed)
     with Recorder(
         out,
@@ -264,23 +264,21 @@ def _running(known: list[Node]) -> dict[str, list[tuple[int, str]]]:
     return {member: sorted((at_ms, release) for release, at_ms in each.items()) for member, each in found.items()}
 
 
-def _release(known: list[Node], running: Mapping[str, list[tuple[int, str]]]) -> str | None:
-    """The release of all members; None: it is not logged, or there are several."""
-    if len({release for each in running.values() for _, release in each}) > 1:
-        return None
+def _release(known: list[Node]) -> str | None:
+    """The release that most records name; None: it is not logged."""
     releases = sum((one.releases for one in known), Counter[str]())
     return releases.most_common(1)[0][0] if releases else None
 
 
-def _in_words(running: Mapping[str, list[tuple[int, str]]]) -> str:
-    """The releases of the members, if they differ."""
+def _several_releases(running: Mapping[str, list[tuple[int, str]]]) -> str:
+    """The releases of the members in words, if they differ; else nothing."""
     if len({release for each in running.values() for _, release in each}) < 2:
         return ""
     each = [f"{member} {', then '.join(release for _, release in found)}" for member, found in sorted(running.items())]
     return f"several releases run, so nothing can be judged: {'; '.join(each)}."
 
 
-def _observed(known: list[Node], release: str | None, releases: str, began_ms: int) -> Observed:
+def _observed(known: list[Node], release: str | None, several: str, began_ms: int) -> Observed:
     limits = [
         "Nacos drops log records under load (naming-server, naming-distro): the absence of a row proves nothing.",
         "Calls are matched by client, operation, target and order: the log of a receiver does not name the sender.",
@@ -291,8 +289,8 @@ def _observed(known: list[Node], release: str | None, releases: str, began_ms: i
     there = {one.name for one in known}.union(*(one.own for one in known))
     missing = sorted(set().union(*(one.members for one in known)) - there)
     limits += [f"{member}: no logs, nothing is known of what it holds." for member in missing]
-    if releases:
-        limits.append(releases)
+    if several:
+        limits.append(several)
     elif release is None:
         limits.append("The release is not logged; name the profile.")
     elif not release.startswith(VERIFIED_RELEASES):
