@@ -400,6 +400,32 @@ def test_two_changes_applied_concurrently_may_result_in_a_content_of_neither(
 
 
 @pytest.mark.parametrize(
+    ("profile", "first", "shown", "is_accepted"),
+    [
+        ("nacos-2.2.4", ["m4", "m5"], (3, "mixed"), True),
+        ("nacos-2.2.4", ["m4", "m5"], (3, "other"), False),  # the row of m5 has shown another content
+        ("nacos-2.2.4", ["m4", "m5"], (4, "mixed"), False),  # no request had this revision
+        ("strict", ["m4", "m5"], (3, "mixed"), False),
+    ],
+)
+def test_the_row_of_a_change_may_show_what_a_concurrent_batch_made_of_the_copy(
+    tmp_path: Path, profile: str, first: list[str], shown: tuple[int, str], is_accepted: bool
+) -> None:
+    """B05: m4 and m5, a batch with its revision, change the copy at b step by step; the last step is of m5."""
+    trace = recorded(tmp_path)
+    before, changed, (sent, received, applied) = trace.events[:9], trace.events[3], trace.events[4:7]
+    again = [replace(changed, at_ms=1_000, revision=2, digest="d2")]
+    again += [replace(changed, at_ms=1_000, revision=3, digest="d3", detail="batch")]
+    ids = {"m4": {"revision": 2, "digest": "d2"}, "m5": {"revision": 3, "digest": "d3", "detail": "batch"}}
+    calls = [row for n, m in enumerate(ids) for row in (again[n], replace(sent, at_ms=1_000, message=m, **ids[m]))]  # type: ignore[arg-type]
+    arrived = [replace(received, at_ms=1_000, message=m, **ids[m]) for m in first]  # type: ignore[arg-type]
+    last = replace(applied, at_ms=1_000, message="m5", revision=3, digest="mixed")
+    rows = numbered([*before, *calls, *arrived, last, replace(last, message="m4", revision=shown[0], digest=shown[1])])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("profile", "sent_ms", "content", "is_accepted"),
     [
         ("nacos-2.3.2", 1_001, "d1", True),

@@ -254,8 +254,10 @@ class ClientRows:
             is_recorded = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
             if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_recorded:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
-            made = frozenset(node for node, _ in handled.outcomes)
-            return self._keep(event, holder, made | self._mixed(event, handled), "apply a request")
+            made = frozenset(node for node, _ in handled.outcomes) | self._mixed(event, handled)
+            if handled.among_others and holder.states is not None:
+                made |= holder.states  # the last steps were those of the other request, whose row shows the result
+            return self._keep(event, holder, made, "apply a request")
         if holder.states is None:
             return self._learn(event, holder)
         if event.kind is Kind.REPLICA_REMOVED and event.message is None:
