@@ -8,6 +8,7 @@ import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,14 +24,24 @@ SECRET = "c2VjcmV0IG9mIGF0IGxlYXN0IHRoaXJ0eS10d28gYnl0ZXMuLi4u"
 
 @dataclass(frozen=True)
 class Served:
-    """Two members that require all of it, and a client."""
+    """Two members that require all of it, and a client. `own`: a certificate of the authority and its key."""
 
     members: tuple[str, ...]
     authority: Path
+    own: tuple[Path, Path]
+
+    @property
+    def trusting(self) -> tuple[str, ...]:
+        return "--tls", "grpc", "--tls", "http", "--ca", str(self.authority)
+
+    @property
+    def showing(self) -> tuple[str, ...]:
+        return "--cert", str(self.own[0]), "--key", str(self.own[1])
 
     def post(self, path: str, **parameters: str) -> str:
         data = urllib.parse.urlencode(parameters).encode()
         context = ssl.create_default_context(cafile=self.authority)
+        context.load_cert_chain(*self.own)
         url = f"https://{self.members[0]}/nacos{path}"
         with urllib.request.urlopen(url, data, timeout=20, context=context) as answer:
             return str(answer.read().decode())
@@ -44,7 +55,18 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    directory = tmp_path_factory.mktemp("tls")
+    with members(tmp_path_factory.mktemp("tls"), is_mutual=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with members(tmp_path_factory.mktemp("mutual"), is_mutual=True) as found:
+        yield found
+
+
+@contextmanager
+def members(directory: Path, *, is_mutual: bool) -> Iterator[Served]:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     trusted, chain, key = (directory / name for name in ("ca.pem", "chain.pem", "key.pem"))
@@ -62,6 +84,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "server.ssl.certificate": chain,
         "server.ssl.certificate-private-key": key,
         "server.ssl.trust-certificate": trusted,
+        "server.ssl.client-auth": "need" if is_mutual else "none",
     }
     for side in ("server", "peer"):
         settings |= {
@@ -72,6 +95,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 "certChainFile": chain,
                 "certPrivateKey": key,
                 "trustCollectionCertFile": trusted,
+                "mutualAuthEnable": str(is_mutual).lower(),
             }.items()
         }
     given = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
@@ -89,7 +113,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as nodes:
         try:
             assert nodes.stdout is not None
-            found = Served(tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2)), trusted)
+            found = Served(
+                tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2)), trusted, (chain, key)
+            )
             token = json.loads(found.post("/v1/auth/login", username="op", password="opensesame"))["accessToken"]
             instance = {"serviceName": "web", "ip": "10.0.0.9", "port": "8080", "accessToken": token}
             assert found.post("/v1/ns/instance", **instance) == "ok"
@@ -100,7 +126,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_members_with_tls_users_and_an_identity_are_compared(served: Served, tmp_path: Path) -> None:
     out = tmp_path / "audit.prom"
-    found = served.audit(out, "--tls", "grpc", "--tls", "http", "--ca", str(served.authority))
+    found = served.audit(out, *served.trusting)
     assert found.returncode == 0, (found.stdout, found.stderr)
     lines = [json.loads(line) for line in found.stdout.splitlines()]
     assert [(line["what"], line["text"]) for line in lines if line["what"] == "verdict"][-1] == ("verdict", "conforms")
@@ -125,9 +151,24 @@ def test_another_authority_is_not_trusted(served: Served, tmp_path: Path) -> Non
     assert served.audit(tmp_path / "audit.prom", *more).returncode == 4
 
 
+def test_members_that_require_a_certificate_are_compared_with_one_only(mutual: Served, tmp_path: Path) -> None:
+    assert mutual.audit(tmp_path / "without.prom", *mutual.trusting).returncode == 4
+    found = mutual.audit(tmp_path / "with.prom", *mutual.trusting, *mutual.showing)
+    assert found.returncode == 0, (found.stdout, found.stderr)
+    metrics = (tmp_path / "with.prom").read_text()
+    assert all(f'distrocheck_member_clients{{member="{member}"}} 1' in metrics for member in mutual.members)
+
+
+def test_a_certificate_of_another_authority_is_refused(mutual: Served, tmp_path: Path) -> None:
+    other = trustme.CA().issue_cert("127.0.0.1")
+    other.private_key_pem.write_to_path(tmp_path / "key.pem")
+    other.cert_chain_pems[0].write_to_path(tmp_path / "chain.pem")
+    showing = ("--cert", str(tmp_path / "chain.pem"), "--key", str(tmp_path / "key.pem"))
+    assert mutual.audit(tmp_path / "audit.prom", *mutual.trusting, *showing).returncode == 4
+
+
 def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Path) -> None:
-    more = ("--tls", "grpc", "--tls", "http", "--ca", str(served.authority))
-    found = served.audit(tmp_path / "audit.prom", *more, password="guessed")
+    found = served.audit(tmp_path / "audit.prom", *served.trusting, password="guessed")
     assert (found.returncode, "refuses user op; check name and password" in found.stderr) == (2, True)
     assert "guessed" not in found.stdout + found.stderr
 
@@ -139,6 +180,9 @@ def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Pat
         (("--ca", "/etc/hostname"), "--tls names the ports with TLS"),
         (("--tls", "http", "--ca", "/etc/hostname"), "--ca /etc/hostname: no certificates in PEM"),
         (("--tls", "http", "--ca", "/no/such.pem"), "--ca /no/such.pem: no certificates in PEM"),
+        (("--cert", "/etc/hostname", "--key", "/etc/hostname"), "--tls names the ports with TLS"),
+        (("--tls", "http", "--cert", "/etc/hostname"), "--cert and --key are a certificate and its key; give both"),
+        (("--tls", "http", "--cert", "/etc/hostname", "--key", "/no/such.pem"), "--cert and --key: "),
     ],
 )
 def test_options_of_tls_that_cannot_be_are_refused(more: tuple[str, ...], complaint: str) -> None:

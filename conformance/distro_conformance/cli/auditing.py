@@ -53,6 +53,11 @@ def audit(
         Path | None,
         typer.Option("--ca", help="Certificates in PEM to trust; default: those that the system trusts."),
     ] = None,
+    cert: Annotated[
+        Path | None,
+        typer.Option("--cert", help="The kit's own certificate in PEM, for ports that require one; with --key."),
+    ] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="The private key of --cert, in PEM, not encrypted.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Read twice what live members hold, and name what they differ about: each other, lists of services, clients.
@@ -64,7 +69,7 @@ def audit(
     if for_s is not None and not follow:
         raise UsageError("--for-s limits --follow; give both")
     writable_file(metrics, "--metrics")
-    credentials = replace(credentials_of(identity, username, password), tls=tls_of(tls or (), ca))
+    credentials = replace(credentials_of(identity, username, password), tls=tls_of(tls or (), ca, cert, key))
     how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
     audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, how))
     if json and not follow:

@@ -17,7 +17,8 @@ from distro_conformance.targets.direct import asked
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.verdict import UsageError
 from distro_impl.options import ServerIdentity, TlsOptions
-from distro_impl.transport.tls import client_context
+from distro_impl.settings.errors import SettingError
+from distro_impl.transport.tls import check, client_context
 
 LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
 REFUSED = (401, 403)
@@ -26,18 +27,22 @@ TLS_PORTS = ("grpc", "http")
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """The ports of the servers that have TLS, and the file of the authorities that the kit trusts; without it those of
-    the system. The kit has no certificate of its own."""
+    """The ports of the servers that have TLS, the file of the authorities that the kit trusts (without it those of the
+    system), and the files of its own certificate and key, for ports that require one of their clients."""
 
     ports: frozenset[str] = frozenset()
     authority: Path | None = None
+    own: tuple[Path, Path] | None = None
 
     def of(self, port: str) -> TlsOptions | None:
-        nothing = Path()
-        return (
-            TlsOptions(cert_chain_file=nothing, private_key_file=nothing, trust_collection_file=self.authority)
-            if port in self.ports
-            else None
+        if port not in self.ports:
+            return None
+        certificate, key = self.own or (Path(), Path())
+        return TlsOptions(
+            cert_chain_file=certificate,
+            private_key_file=key,
+            trust_collection_file=self.authority,
+            is_mutual=self.own is not None,
         )
 
     @property
@@ -87,17 +92,27 @@ class Credentials:
 NO_CREDENTIALS = Credentials()
 
 
-def tls_of(ports: Sequence[str], authority: Path | None) -> ClientTls:
+def tls_of(
+    ports: Sequence[str], authority: Path | None, certificate: Path | None = None, key: Path | None = None
+) -> ClientTls:
     """Raises UsageError for a port or a file that cannot be."""
     unknown = [port for port in ports if port not in TLS_PORTS]
-    if unknown or (authority is not None and not ports):
+    if unknown or (not ports and (authority or certificate or key)):
         raise UsageError(f"--tls names the ports with TLS, each with its own --tls: {', '.join(TLS_PORTS)}")
+    if (certificate is None) != (key is None):
+        raise UsageError("--cert and --key are a certificate and its key; give both")
     if authority is not None:
         try:
             ssl.create_default_context(cafile=authority)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(f"--ca {authority}: no certificates in PEM ({error})") from error
-    return ClientTls(frozenset(ports), authority)
+    own = None if certificate is None or key is None else (certificate, key)
+    if own is not None:
+        try:
+            check(TlsOptions(cert_chain_file=own[0], private_key_file=own[1]))
+        except (OSError, SettingError) as error:
+            raise UsageError(f"--cert and --key: {error}") from error
+    return ClientTls(frozenset(ports), authority, own)
 
 
 def credentials_of(identity: str | None, username: str | None, password: str) -> Credentials:
