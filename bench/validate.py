@@ -23,11 +23,11 @@ from typing import Any
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
-from distro_spark.validation.validate import validate
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.header import Header
 from distro_traces.ndjson import TraceFile
 from distro_traces.reading import read_run
+from distro_validation.validate import validate
 
 PROFILE = "nacos-2.2.4"
 

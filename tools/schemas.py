@@ -37,10 +37,10 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks.result import Toured
 from distro_interop.differential.compare import Difference
 from distro_spark.result import CheckResult
-from distro_spark.validation.validate import Validated
-from distro_spark.validation.verdict import Rejection
 from distro_traces.nacos_logs.importer import Imported
 from distro_traces.unreached import Unreached
+from distro_validation.validate import Validated
+from distro_validation.verdict import Rejection
 
 TOOL = fields(version=TEXT, command=TEXT, date={"type": "string", "format": "date-time"})
 VERDICT, JUDGEMENT = of_type(Verdict), of_type(Judgement)

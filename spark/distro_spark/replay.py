@@ -1,9 +1,9 @@
 """`check --replay`: every row must be a step of the model, as in `validate`, for many runs on many machines.
 
-Almost every rule reads the slice of one client (`distro_spark.validation`). So the clients of a run are distributed to
-tasks; each task also gets the run's few rows about no client (starts, stops, loads, faults of links), and judges its
-clients together. Where rows are missing, nothing is rejected for want of one. A client that is
-rejected is not judged any further; the others are.
+Almost every rule reads the slice of one client (`distro_validation`). So the clients of a run are distributed to tasks;
+each task also gets the run's few rows about no client (starts, stops, loads, faults of links), and judges its clients
+together. Where rows are missing, nothing is rejected for want of one. A client that is rejected is not judged any
+further; the others are.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import polars as pl
 from distro_model.profiles import profile_named
 from distro_spark.cluster import Cluster
 from distro_spark.result import EventReference, Rejected, Replay
-from distro_spark.validation.validate import Slices
-from distro_spark.validation.verdict import Rejection
 from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
 from distro_traces.parquet import event_of
+from distro_validation.validate import Slices
+from distro_validation.verdict import Rejection
 
 REPLAY_ROWS = 100_000
 """So many rows of a task are in memory at once, some 50 MB; more when they are of one client."""

@@ -16,7 +16,8 @@ from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "traces" / "tests")]  # the latter has `partly`
 
 EMPTY = digest(())
 

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from distro_model.profiles import profile_named
 from distro_spark.follow import follow
 from distro_spark.sinks import ParquetSink
-from distro_spark.validation.validate import validate
 from distro_traces.compact import compact
 from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder, read_ndjson
+from distro_validation.validate import validate
 
 Lines = list[dict[str, Any]]
 

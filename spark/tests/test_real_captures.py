@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from distro_model.profiles import profile_named
-from distro_spark.validation.validate import Validated, validate
 from distro_traces.event import Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile
 from distro_traces.observed import Observed
 from distro_traces.reading import read_run
+from distro_validation.validate import Validated, validate
 
 DATA = Path(__file__).parent / "data" / "captures"
 WHOLE = Path(__file__).parents[3] / "shared" / "real-captures"

@@ -12,10 +12,10 @@ from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
 from distro_spark import check as checking
 from distro_spark.result import Rejected
-from distro_spark.validation.validate import Validated, validate
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile
 from distro_traces.reading import read_run
+from distro_validation.validate import Validated, validate
 
 pytestmark = pytest.mark.spark
 

@@ -24,9 +24,9 @@ NAMELESS = "the trace does not name its release; it was compared with {}, which 
 VACUOUS = "vacuous: no row is about a client and no node has loaded, so nothing was compared"
 
 if TYPE_CHECKING:
-    from distro_spark.validation.verdict import Rejection
     from distro_traces.event import Event
     from distro_traces.ndjson import TraceFile
+    from distro_validation.verdict import Rejection
 
 
 @app.command()
@@ -42,8 +42,8 @@ def validate(
     """Compare every row of a trace with the model: accepted, or the first row that no transition explains."""
     require_extras("traces", *(("report",) if html else ()))
     from distro_model.profiles import profile_named
-    from distro_spark.validation.validate import validate as run_validation
     from distro_traces.reading import read_run
+    from distro_validation.validate import validate as run_validation
 
     writable_file(html, "--html")
     found = read_run(readable(trace, "trace"), run)

@@ -10,10 +10,10 @@ from distro_conformance.findings import Finding, Judgement
 from distro_conformance.report.document import Report, Stage
 from distro_conformance.verdict import Verdict
 from distro_spark.result import CheckResult
-from distro_spark.validation.validate import Validated
-from distro_spark.validation.verdict import Rejection
 from distro_traces.event import Event
 from distro_traces.header import Header
+from distro_validation.validate import Validated
+from distro_validation.verdict import Rejection
 
 
 def report_of_check(result: CheckResult, findings: Sequence[Finding], path: str) -> Report:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from distro_spark.validation.verdict import Rejection, rejected
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.header import Header
+from distro_validation.verdict import Rejection, rejected
 
 _OWN_MESSAGE = ("operation", "client", "revision", "digest")
 _CHANGE_COPIES = ("CHANGE", "DELETE", "SNAPSHOT")

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from distro_model.profile import Profile
-from distro_spark.validation.client import ClientRows
-from distro_spark.validation.cluster import ClusterRows
-from distro_spark.validation.minimal import minimal
-from distro_spark.validation.verdict import Rejection
 from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
 from distro_traces.invalid import doubled, invalid, missing
+from distro_validation.client import ClientRows
+from distro_validation.cluster import ClusterRows
+from distro_validation.minimal import minimal
+from distro_validation.verdict import Rejection
 
 
 @dataclass(frozen=True, slots=True)

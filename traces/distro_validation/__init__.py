@@ -4,4 +4,5 @@
 each node may hold one client, driven by its rows; `verdict` defines a rejection, `minimal` shortens its trace,
 `validate` runs them over a trace. Almost every rule reads and writes the slice of one client, so the work is linear in
 the rows. The time at which a message is *sent* is not judged here: the timed model has tasks, retries and periods.
+It is a package of its own, since `distro_traces` does not know the model.
 """

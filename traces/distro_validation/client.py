@@ -18,9 +18,11 @@ from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
 from distro_model.rules import torn
 from distro_model.step import whole_step
-from distro_spark.validation.cluster import ClusterRows
-from distro_spark.validation.verdict import Candidate, Rejection, rejected
-from distro_spark.validation.wording import (
+from distro_traces.content import NOTHING_PUBLISHED
+from distro_traces.event import Event, Kind, Outcome
+from distro_validation.cluster import ClusterRows
+from distro_validation.verdict import Candidate, Rejection, rejected
+from distro_validation.wording import (
     OWN,
     View,
     batches_of,
@@ -33,8 +35,6 @@ from distro_spark.validation.wording import (
     row_text,
     views_text,
 )
-from distro_traces.content import NOTHING_PUBLISHED
-from distro_traces.event import Event, Kind, Outcome
 
 _READ_MS = 50
 """The content of a request may be read this long before the call."""

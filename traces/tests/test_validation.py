@@ -15,15 +15,15 @@ from partly import WITHOUT, as_observed, numbered
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
-from distro_spark.validation.client import BY_BEATS, FIRST, NO_STATE, TO_UNJUDGED, UNSAID
-from distro_spark.validation.minimal import minimal
-from distro_spark.validation.validate import Slices, Validated, validate
 from distro_traces.content import digest
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.invalid import doubled, missing
 from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
 from distro_traces.observed import Observed
 from distro_traces.reading import read_run
+from distro_validation.client import BY_BEATS, FIRST, NO_STATE, TO_UNJUDGED, UNSAID
+from distro_validation.minimal import minimal
+from distro_validation.validate import Slices, Validated, validate
 
 NOTHING = digest(())
 Change = Callable[[Event], Event | None]
