@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from distro_model.search.graph import GraphTooLargeError, StateGraph
@@ -52,6 +51,8 @@ def _times(graph: StateGraph) -> NDArray[np.int64]:
     source, target = graph.source[again], graph.target[again]
     times = np.ones(graph.edges, np.int64)
     if len(again):
+        from scipy.optimize import linprog  # noqa: PLC0415 - takes longer to load than the rest of the explorer
+
         position = np.arange(len(again))
         entries = (
             np.concatenate([np.ones(len(again)), -np.ones(len(again))]),
