@@ -14,12 +14,19 @@ from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import Situation, difference, situation_of
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
-from distro_model.search.automatic import search_automatically
 from distro_model.search.results import Limits, Run, Search, Watch, never_stop
 from distro_model.search.system import Kind, System
 from distro_model.transitions import Transition, labelled
 
 Engine = Callable[[System, Limits, Watch], Search]
+
+
+def search_compiled(system: System, limits: Limits = Limits(), watch: Watch = never_stop) -> Search:
+    """The fast search. Loading its compiled loops takes a third of a second, so they are loaded by the first search."""
+    from distro_model.search.engine import search  # noqa: PLC0415
+
+    return search(system, limits, watch)
+
 
 LIVENESS_STATES = 5_000_000
 """The limit of states for the graph on which `eventually` is decided; a state takes some hundred bytes there."""
@@ -121,7 +128,7 @@ def explore(
     profile: Profile,
     properties: Iterable[Property] = tuple(PROPERTIES.values()),
     watch: Watch = never_stop,
-    engine: Engine = search_automatically,
+    engine: Engine = search_compiled,
     *,
     max_memory_bytes: int | None = None,
 ) -> Exploration:

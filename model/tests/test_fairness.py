@@ -90,7 +90,10 @@ MAY_CHOOSE = {
         ("strict", Bounds(changes=2, drops=0, swallows=0, slow_requests=2, slow_setups=1)),
         ("strict", Bounds(changes=2, drops=0, swallows=0, delays=2, half_open=1)),
         ("strict", Bounds(clients=0, ip_clients=1, in_flight=2, changes=2, drops=1, swallows=0, lapses=1, races=2)),
-        ("nacos-2.0.0", Bounds(clients=2, changes=1, drops=0, swallows=0, crashes=1, stays_down=1)),
+        pytest.param(
+            *("nacos-2.0.0", Bounds(clients=2, changes=1, drops=0, swallows=0, crashes=1, stays_down=1)),
+            marks=pytest.mark.slow,
+        ),
         ("nacos-2.0.0", Bounds(changes=1, drops=0, swallows=0, event_queue=2, index=1)),
         pytest.param("nacos-2.2.4", Bounds(clients=2, changes=1, drops=0, swallows=0, torn=1), marks=pytest.mark.slow),
     ],

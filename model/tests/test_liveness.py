@@ -191,7 +191,7 @@ DOORS = st.dictionaries(
     st.sets(st.sampled_from(PLACES), max_size=3),
     st.sets(st.integers(0, 2)),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_verdict_is_that_of_the_definition(fair, unfair, goal, strong):
     system = maze(
         fair={f"fair {number}": doors for number, doors in enumerate(fair)},

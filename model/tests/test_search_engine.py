@@ -196,7 +196,7 @@ def random_chains(draw, number: int, columns, functions) -> Chain:
     return Chain(f"chain {number}", "chain", lookups, result, lambda end: tuple(sorted(end.items(), key=str)), alarms)
 
 
-@settings(max_examples=160, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(random_systems(), st.booleans())
 def test_the_engine_says_what_the_readable_search_says_of_random_systems(system, exact):
     same(search(system, exact=exact), search_readably(system))
@@ -266,7 +266,7 @@ def test_a_row_that_is_walked_again_keeps_its_place():
 
 
 @pytest.mark.usefixtures("in_small_chunks")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(random_systems())
 def test_nothing_depends_on_the_space_that_tables_have(system):
     same(search(system, threads=2), search_readably(system))

@@ -58,7 +58,7 @@ def _says(registers):
 
 
 @given(systems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_graph_has_what_the_readable_search_counts(system):
     graph, searched = state_graph(system), search_readably(system)
     taken = Counter({chain.name: 0 for chain in system.chains})
@@ -72,7 +72,7 @@ def test_the_graph_has_what_the_readable_search_counts(system):
 
 
 @given(systems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_edges_of_a_row_are_its_transitions_in_their_order(system):
     graph = state_graph(system)
     for number in range(graph.states):

@@ -20,7 +20,7 @@ DOORS = st.dictionaries(
 
 
 @given(st.lists(DOORS, min_size=1, max_size=2), st.none() | st.integers(1, 6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_walks_begin_at_the_beginning_and_take_every_edge(doors, longest):
     graph = state_graph(maze(fair={f"doors {number}": each for number, each in enumerate(doors)}))
     walks = transition_tours(graph, longest=longest)
@@ -31,7 +31,7 @@ def test_walks_begin_at_the_beginning_and_take_every_edge(doors, longest):
 
 
 @given(st.lists(DOORS.filter(lambda doors: sum(map(len, doors.values())) <= 5), min_size=1, max_size=1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_tour_is_cheaper(doors):
     """Against a search of all tours: states are (place, edges taken), a step costs 1 and so does a new beginning."""
     graph = state_graph(maze(fair={"doors": doors[0]}))

@@ -16,6 +16,7 @@ import pytest
 from distro_model import MUTANTS, PROPERTIES, Bounds, Kind, with_mutant
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.events import Reply
+from distro_model.explorer import search_compiled
 from distro_model.messages import SUCCESS
 from distro_model.node import Step
 from distro_model.profile import Profile
@@ -23,7 +24,6 @@ from distro_model.profiles import STRICT
 from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, after, bounds_after, is_judged
 from distro_model.rules import owners, receive, verify
 from distro_model.rules.rule import instead_of
-from distro_model.search.automatic import search_automatically
 from distro_model.search.graph import NoGraphError, state_graph
 from distro_model.search.liveness import search_liveness
 from distro_model.search.results import Limits
@@ -153,7 +153,7 @@ def _is_found_in(system: System, property_id: str) -> bool:
         except NoGraphError:
             return False
     try:
-        search_automatically(stopping(system), Limits(MOST_STATES))
+        search_compiled(stopping(system), Limits(MOST_STATES))
     except FoundError:
         return True
     return False

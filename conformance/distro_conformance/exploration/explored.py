@@ -22,35 +22,27 @@ from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import Situation
 from distro_model.defects import breaking, link_of, repaired
-from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
+from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore, search_compiled
 from distro_model.messages import text_of
 from distro_model.mutants import with_mutant
 from distro_model.node import Client
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.properties import PROPERTIES, property_named
 from distro_model.repeating import as_timed
-from distro_model.search.automatic import search_automatically
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import NO_GUARD, System
 from distro_model.timing import NoTimesError
 
 
-def _compiled(system: System, limits: Limits, watch: Watch) -> Search:
-    from distro_model.search.engine import search  # noqa: PLC0415 - numba is loaded when it is asked for
-
-    return search(system, limits, watch)
-
-
 def _exact(system: System, limits: Limits, watch: Watch) -> Search:
-    from distro_model.search.engine import search  # noqa: PLC0415
+    from distro_model.search.engine import search  # noqa: PLC0415 - numba is loaded when it is asked for
 
     return search(system, limits, watch, exact=True)
 
 
 ENGINES: Mapping[str, Engine] = {
-    "local": search_automatically,
-    "compiled": _compiled,
+    "local": search_compiled,
     "exact": _exact,
     "readable": search_readably,
 }
@@ -61,7 +53,7 @@ ENGINES: Mapping[str, Engine] = {
 class SearchOptions:
     """Options of the search that do not change its findings."""
 
-    engine: Engine = search_automatically
+    engine: Engine = search_compiled
     properties: tuple[str, ...] = ()  # none: all
     max_memory_bytes: int | None = None
 
