@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, as_if, instead, mutant, swapped
 from distro_impl.distro import data_processor
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
@@ -11,6 +13,7 @@ from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handle
 from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
+from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.payloads import DataOperation
 
 
@@ -61,6 +64,16 @@ def _adds_only(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     client = self._clients.get(sync.client_id)
     kept = dict(client.publishers) if client is not None else {}
     old(self, SyncData(sync.client_id, sync.revision, {**kept, **sync.publishers}), **named)
+
+
+@mutant("m-copy-is-healthy", ClientManager, "apply")
+def _healthy(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
+    """An instance of a client of the HTTP API is healthy in a copy, whatever the member says that sends it."""
+    if is_ip_port(sync.client_id):
+        single = {service: each for service, each in sync.publishers.items() if isinstance(each, PublishedInstance)}
+        healthy = {service: replace(each, healthy=True) for service, each in single.items()}
+        sync = SyncData(sync.client_id, sync.revision, {**sync.publishers, **healthy})
+    old(self, sync, **named)
 
 
 @mutant("m-add-is-refused", Handler, "_sync")

@@ -137,29 +137,32 @@ async def add_is_a_change(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal")
 async def every_field_is_applied(kit: Kit) -> None:
-    """A CHANGE that differs in only one field is applied: the health, metadata or address of an instance, or the group
-    or namespace of its service."""
-    client, service = await kit.synced(1)
-    changed: dict[str, object] = {}
-    for revision, (field, value) in enumerate((("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2):
-        content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
-        changed[field] = value  # the only difference from the previous CHANGE
-        content["instancePublishInfos"][0] |= changed
+    """A CHANGE that differs in only one field is applied, for a client of either kind: the health, metadata or address
+    of an instance, or the group or namespace of its service."""
+    for client in _of_either_kind(kit):
+        _, service = await kit.synced(1, client=client)
+        changed: dict[str, object] = {}
+        for revision, (field, value) in enumerate(
+            (("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2
+        ):
+            content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
+            changed[field] = value  # the only difference from the previous CHANGE
+            content["instancePublishInfos"][0] |= changed
+            await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+            kit.note(f"{kit.peer.address} sends CHANGE of {client} with {field} {value}")
+            copy = await kit.peer.query(client)
+            (held,) = copy.published if copy and len(copy.published) == 1 else (None,)
+            kit.require(held is not None, f"one instance of {client}", copy)
+            assert held is not None
+            found = {"healthy": held.healthy, "extendDatum": json.loads(held.attributes), "port": held.port}[field]
+            kit.require(found == value, f"{field} {value}", held)
+        named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
+        content = {**sync_data(client, 5, [(service, "10.0.0.1", 80)]), **named}
         await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
-        kit.note(f"{kit.peer.address} sends CHANGE of {client} with {field} {value}")
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
         copy = await kit.peer.query(client)
-        (held,) = copy.published if copy and len(copy.published) == 1 else (None,)
-        kit.require(held is not None, f"one instance of {client}", copy)
-        assert held is not None
-        found = {"healthy": held.healthy, "extendDatum": json.loads(held.attributes), "port": held.port}[field]
-        kit.require(found == value, f"{field} {value}", held)
-    named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
-    content = {**sync_data(client, 5, [(service, "10.0.0.1", 80)]), **named}
-    await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
-    copy = await kit.peer.query(client)
-    names = [(each.namespace, each.group) for each in copy.published] if copy else None
-    kit.require(names == [("elsewhere", "green")], f"{service} in the namespace elsewhere, group green", names)
+        names = [(each.namespace, each.group) for each in copy.published] if copy else None
+        kit.require(names == [("elsewhere", "green")], f"{service} in the namespace elsewhere, group green", names)
 
 
 @requirement("DISTRO-HOLDER-011", MUST, "#verify-accept, #defect-d11", since="2.1.2")
