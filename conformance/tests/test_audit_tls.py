@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from programs import COMMAND, executed
+from programs import COMMAND, Call
 
 from distro_conformance.targets.ports import free_base_ports
 
@@ -29,6 +29,7 @@ class Served:
     members: tuple[str, ...]
     authority: Path
     own: tuple[Path, Path]
+    call: Call
 
     @property
     def trusting(self) -> tuple[str, ...]:
@@ -48,25 +49,25 @@ class Served:
 
     def audit(self, out: Path, *more: str, password: str = "opensesame") -> subprocess.CompletedProcess[str]:
         members = [word for address in self.members for word in ("--member", address)]
-        how = ("--follow", "--json", "--interval-s", "0.5", "--for-s", "2", "--metrics", str(out))
+        how = ("--follow", "--json", "--interval-s", "0.4", "--for-s", "1", "--metrics", str(out))
         who = ("--username", "op", "--identity", "cluster=mine", "--password", password)
-        return executed(*COMMAND, "audit", *members, *how, *who, *more)
+        return self.call("audit", *members, *how, *who, *more)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with members(tmp_path_factory.mktemp("tls"), is_mutual=False) as found:
+def served(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Iterator[Served]:
+    with members(tmp_path_factory.mktemp("tls"), call, is_mutual=False) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with members(tmp_path_factory.mktemp("mutual"), is_mutual=True) as found:
+def mutual(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Iterator[Served]:
+    with members(tmp_path_factory.mktemp("mutual"), call, is_mutual=True) as found:
         yield found
 
 
 @contextmanager
-def members(directory: Path, *, is_mutual: bool) -> Iterator[Served]:
+def members(directory: Path, call: Call, *, is_mutual: bool) -> Iterator[Served]:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     trusted, chain, key = (directory / name for name in ("ca.pem", "chain.pem", "key.pem"))
@@ -113,9 +114,8 @@ def members(directory: Path, *, is_mutual: bool) -> Iterator[Served]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as nodes:
         try:
             assert nodes.stdout is not None
-            found = Served(
-                tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2)), trusted, (chain, key)
-            )
+            addresses = tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2))
+            found = Served(addresses, trusted, (chain, key), call)
             token = json.loads(found.post("/v1/auth/login", username="op", password="opensesame"))["accessToken"]
             instance = {"serviceName": "web", "ip": "10.0.0.9", "port": "8080", "accessToken": token}
             assert found.post("/v1/ns/instance", **instance) == "ok"
@@ -185,6 +185,6 @@ def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Pat
         (("--tls", "http", "--cert", "/etc/hostname", "--key", "/no/such.pem"), "--cert and --key: "),
     ],
 )
-def test_options_of_tls_that_cannot_be_are_refused(more: tuple[str, ...], complaint: str) -> None:
-    found = executed(*COMMAND, "audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2", *more)
+def test_options_of_tls_that_cannot_be_are_refused(call: Call, more: tuple[str, ...], complaint: str) -> None:
+    found = call("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2", *more)
     assert (found.returncode, complaint in found.stderr) == (2, True), found.stderr

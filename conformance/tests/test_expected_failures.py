@@ -153,6 +153,7 @@ def test_the_written_file_expects_the_failures(tmp_path: Path) -> None:
     assert [each.judgement for each in again.findings] == [Judgement.KNOWN, Judgement.KNOWN, Judgement.CONFORMS]
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_the_gate_takes_the_file(tmp_path: Path) -> None:
@@ -164,6 +165,7 @@ def test_the_gate_takes_the_file(tmp_path: Path) -> None:
     assert verdicts == [Verdict.VIOLATES, Verdict.CONFORMS]
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_a_server_that_speaks_a_release_is_not_excused_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,7 @@ def test_a_verb_that_lacks_something_says_which_extra_brings_it(verb: tuple[str,
     assert re.search(rf"pip install 'distrocheck\[({extra}|traces)\]'", done.stderr), done.stderr
 
 
+@pytest.mark.slow
 def test_a_shell_completes_every_verb_without_any_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each in a process of its own, as a shell asks; nothing but the answer is printed."""
     verbs = [verb for verb, (module, _) in VERBS[COMMAND].items() if module]

@@ -64,7 +64,7 @@ def searched(**options: object) -> Hunt:
     return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
+@pytest.mark.parametrize("profile", ["strict", pytest.param("nacos-2.2.4", marks=pytest.mark.slow)])
 def test_random_runs_with_http_clients_are_explained(profile: str) -> None:
     done = searched(profile=profile, seed=2, runs_max=8, steps_per_run=60)
     assert done.verdict is Verdict.CONFORMS, done.failure and done.failure.message

@@ -65,7 +65,7 @@ def test_while_the_command_is_loaded() -> None:
     assert (code, out, err) == (130, "", WORD)
 
 
-@pytest.mark.parametrize("after_s", [0.0, 2.0])
+@pytest.mark.parametrize("after_s", [0.0, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_processes_that_walk_say_nothing(tmp_path: Path, after_s: float) -> None:
     """Neither while they load what they need, nor while they walk."""
     seen: list[float] = []
@@ -87,7 +87,11 @@ UNDISTURBED = "import distro_conformance.cli.options as each; each.require_free_
 
 @pytest.mark.parametrize(
     ("options", "servers"),
-    [(("test", "node"), 1), (("test", "cluster", "--seconds", "60"), 3), (("gate", "--stages", "cluster"), 3)],
+    [
+        (("test", "node"), 1),
+        pytest.param(("test", "cluster", "--seconds", "60"), 3, marks=pytest.mark.slow),
+        pytest.param(("gate", "--stages", "cluster"), 3, marks=pytest.mark.slow),
+    ],
 )
 def test_servers_that_are_starting_are_ended_and_leave_no_home(
     options: tuple[str, ...], servers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,7 +135,10 @@ cli.main()
 
 @pytest.mark.parametrize(
     "afterwards",
-    ["child.kill(); raise ConnectionError('cannot connect')", "time.sleep(60)", "child.kill(); return", "return"],
+    [
+        "child.kill(); raise ConnectionError('cannot connect')",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("time.sleep(60)", "child.kill(); return", "return")),
+    ],
 )
 def test_errors_after_an_interrupt_are_not_printed(afterwards: str) -> None:
     """An error on the way out is no defect. Tasks that wait for ever are ended, and so are children that are still

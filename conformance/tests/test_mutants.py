@@ -86,6 +86,7 @@ def test_the_model_kills_a_mutant_within_its_bounds() -> None:
     assert kill.details["steps"]
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.quality
 def test_a_broken_node_fails_a_requirement() -> None:

@@ -23,6 +23,7 @@ from distro_model.defects import link_of
 pytestmark = pytest.mark.wire
 
 
+@pytest.mark.slow
 def test_the_strict_node_satisfies_every_requirement_but_what_only_earlier_releases_do() -> None:
     report = run_node_conformance("embedded")
 
@@ -124,6 +125,7 @@ def test_a_question_that_is_asked_again_keeps_both_answers(
     assert found.evidence == ("not judged: not-judged; asked once more",)
 
 
+@pytest.mark.slow
 def test_requirements_that_a_release_did_not_promise_are_not_applicable() -> None:
     report = run_node_conformance("embedded", "nacos-2.0.4")
 

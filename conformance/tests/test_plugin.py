@@ -106,9 +106,12 @@ def test_tests_without_the_plugin_do_not_load_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.wire
-def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=" ".join)
+def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     (tmp_path / "test_it.py").write_text(VIRTUAL)
-    ran = run_pytest(tmp_path, "-q", "-n", "2")
+    ran = run_pytest(tmp_path, "-q", *options)
     assert ran.returncode == 0, ran.stdout
     assert "5 passed" in ran.stdout
 
@@ -121,6 +124,7 @@ def test_a_mark_that_says_nothing_is_a_mistake_of_the_user(tmp_path: Path) -> No
         assert re.search(rf"E +pytest.UsageError: @pytest.mark.distro.*{complaint}", said), said
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 def test_the_example_project_works_as_it_stands(tmp_path: Path) -> None:
     example = shutil.copytree(EXAMPLE, tmp_path / "example")
@@ -131,7 +135,7 @@ def test_the_example_project_works_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.wire
 def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
-    ran = run_pytest(tmp_path, "-v", "--distro-target", "embedded", "-k", "DISTRO-SYNC or DISTRO-BATCH")
+    ran = run_pytest(tmp_path, "-v", "--distro-target", "embedded", "-k", "DISTRO-SYNC")
     assert ran.returncode == 0, ran.stdout
     assert "DISTRO-SYNC-001" in ran.stdout
     assert " passed" in ran.stdout
@@ -141,7 +145,7 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
     ("named", "complaint"),
     [
         (("bogus",), "no target 'bogus'; known: embedded"),
-        (("bogus", "-n", "2"), "no target 'bogus'; known: embedded"),
+        pytest.param(("bogus", "-n", "2"), "no target 'bogus'; known: embedded", marks=pytest.mark.slow),
         (("process:nope.toml",), "cannot read the description nope.toml"),
         (("embedded", "--distro-profile", "nacos-9"), "no profile 'nacos-9'; known: nacos-2.0.0"),
         (("embedded", "--distro-expect-failures", "x.toml"), "--expect-failures and --write-expected are for process:"),

@@ -119,6 +119,7 @@ def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
     assert ended.value.exit_code == Verdict.INCONCLUSIVE.exit_code
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_a_server_of_a_release_that_is_not_known_here_is_judged_as_the_last_one(
@@ -144,6 +145,7 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
     assert report.profile == "nacos-2.2.4"
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_path: Path) -> None:
@@ -160,6 +162,7 @@ def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_
     assert target.member_headers == target.client_headers == {"cluster": "another"}
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 async def test_a_kit_that_attaches_to_a_cluster_shows_its_identity(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
     assert str(again.failure.error) == str(both.failure.error)
 
 
+@pytest.mark.slow
 def test_an_error_that_is_no_divergence_is_raised_unchanged() -> None:
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
         hunt_on(2, replace(FEW, mutant="no-such-mutant"))
@@ -58,6 +59,7 @@ def test_an_error_is_raised_unchanged_after_the_others_have_ended_the_search() -
         hunt(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)
 
 
+@pytest.mark.slow
 def test_processes_end_with_their_starter(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("distrocheck"), "test", "cluster", "--jobs", "2", "--seconds", "60"]
     begun = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -99,7 +99,7 @@ steps = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
 @given(st.lists(steps, max_size=8), st.none() | st.just("nacos-2.0.4"), st.none() | st.just("B02"))
 def test_printed_text_is_read_back(written: list[object], profile: str | None, mutant: str | None) -> None:
     scenario = build(written, nodes=NODES, profile=profile, mutant=mutant, comment="Found so.\nAnd so.")

@@ -65,6 +65,7 @@ def test_nodes_that_push_late_fail_with_what_the_sdk_received() -> None:
     assert cell.message == "not notified of 10.0.1.1:8001 within 8 s, last of nothing"
 
 
+@pytest.mark.slow
 def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "WRONG_CREDENTIALS", CREDENTIALS)
     (cell,) = run(["python"], ["login"]).findings

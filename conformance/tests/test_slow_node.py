@@ -47,10 +47,17 @@ def _described(tmp_path: Path, program: str, *settings: str) -> str:
 @pytest.mark.parametrize(
     ("program", "settings", "requirements"),
     [
-        (SLOW_QUERY.format(seconds=0.2), [RETRIES_LATE], ["DISTRO-RETRY-001", "DISTRO-RETRY-002"]),
-        (SLOW_QUERY.format(seconds=0.42) + CONFIRMS_EVERY_VERIFY, [], ["DISTRO-HOLDER-001", "DISTRO-HOLDER-002"]),
+        pytest.param(
+            *(SLOW_QUERY.format(seconds=0.2), [RETRIES_LATE], ["DISTRO-RETRY-001", "DISTRO-RETRY-002"]),
+            id="retries after 12 s instead of 3",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(SLOW_QUERY.format(seconds=0.42) + CONFIRMS_EVERY_VERIFY, []),
+            ["DISTRO-HOLDER-001", "DISTRO-HOLDER-002"],
+            id="answers every VERIFY with success",
+        ),
     ],
-    ids=["retries after 12 s instead of 3", "answers every VERIFY with success"],
 )
 def test_a_slow_answer_excuses_nothing(
     program: str, settings: list[str], requirements: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

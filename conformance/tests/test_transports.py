@@ -160,7 +160,7 @@ def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
 def test_the_report_says_how_many_steps_went_over_which(
     document: Document, chosen: tuple[str, ...], expected: set[str], tmp_path: Path
 ) -> None:
-    short = ("--seconds", "60", "--examples", "24", "--steps", "10", "--seed", "1")
+    short = ("--seconds", "60", "--examples", "12", "--steps", "10", "--seed", "1")
     _, found = document("test", "cluster", *short, *chosen, "--out", str(tmp_path))
     over = found["steps_over"]
     assert over.keys() == {"grpc", "memory"}

@@ -27,7 +27,7 @@ from distro_protos import MAX_NESTING, Payload, UnreadableBodyError, decode
 
 FRAMES = 100
 """That a finalizer may need."""
-ROUNDS = range(50, 1_000, 50)
+ROUNDS = range(50, 1_000, 100)
 """Allocations after which the collector starts: one for each level of a body."""
 
 

@@ -77,6 +77,7 @@ async def test_each_port_has_its_own_limit(lab: Lab):
     assert (await member.ask("ServerCheckRequest", padding)).succeeded
 
 
+@pytest.mark.slow
 async def test_more_requests_at_once_than_grpc_lets_wait_are_all_answered(lab: Lab):
     """By gRPC's own limit, a thousand, it refuses at random."""
     node, _ = await lab.node()

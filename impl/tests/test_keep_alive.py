@@ -38,6 +38,7 @@ async def test_a_server_pings_a_client_that_says_nothing_and_ends_it_when_the_li
         await until(lambda: not is_held())
 
 
+@pytest.mark.slow
 async def test_a_server_that_pings_every_two_hours_holds_a_client_over_a_dead_link(lab: Lab) -> None:
     async with a_client_behind_a_swallower(lab, DEFAULT_OPTIONS.sdk_server) as (swallower, is_held):
         swallower.swallows = True
@@ -58,6 +59,7 @@ async def test_a_member_pings_its_peer_and_gives_up_a_dead_link() -> None:
         await until(lambda: not connection.is_usable)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_pinging")
 async def test_a_client_that_pings_more_often_than_is_permitted_is_closed() -> None:
     async with a_peer_behind_a_swallower(VirtualClock()) as (_, client):

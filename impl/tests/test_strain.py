@@ -17,6 +17,7 @@ MANY = 1_500
 """gRPC's own limit is a thousand requests that wait; from there on it refuses at random."""
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 async def test_more_clients_than_a_server_takes_at_once_are_synced_and_verified_without_a_failure(lab: Lab) -> None:
     run = await lab.cluster(size=2)

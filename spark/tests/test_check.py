@@ -192,6 +192,7 @@ def test_an_unknown_invariant_is_refused_with_the_known_ones(tmp_path: Path) -> 
         in_process(record(tmp_path), invariants=["INV-NONE"])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(("large", "said"), [(8, []), (7, ["client c1 of run r1 has 8 rows"])])
 def test_a_client_that_needs_much_memory_is_announced(
@@ -226,6 +227,7 @@ def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: 
     assert on_both(spark, empty).reasons
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     limit = 1 << 15

@@ -84,6 +84,7 @@ def test_duplicate_numbers_with_the_same_sums_are_found(spark: SparkSession, tmp
     assert (found.events, found.missing, found.doubled) == (8, 3, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("nodes", "contents"),

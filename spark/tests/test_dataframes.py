@@ -67,6 +67,7 @@ def tables(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathF
     return spark.read.parquet(str(place / "events")), spark.read.parquet(str(place / "runs"))
 
 
+@pytest.mark.slow
 def test_two_tables_give_the_rows_of_the_engine_in_this_process(
     corpus: Path, tables: tuple[DataFrame, DataFrame], tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_rows_of_clients_are_judged_when_they_are_asked_for_by_one_exchange(
     assert re.findall(r"(?<!Broadcast)Exchange (\w+)", plan) == ["SinglePartition"]
 
 
+@pytest.mark.slow
 def test_merged_twice_by_its_key_the_table_stays_the_same(
     spark: SparkSession, tables: tuple[DataFrame, DataFrame], tmp_path: Path
 ) -> None:

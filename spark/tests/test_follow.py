@@ -51,6 +51,7 @@ def of_the_whole(directory: Path, place: Path) -> list[tuple[object, ...]]:
     return [key for key in kept(place) if key[1] != "INV-ROUND"]
 
 
+@pytest.mark.slow
 def test_following_finds_the_same_as_a_check_of_the_whole(tmp_path: Path, simulate: Simulate) -> None:
     recordings = recorded(tmp_path / "whole", simulate, runs=14)
     news: list[int] = []
@@ -86,6 +87,7 @@ def run_until(when: str, *places: Path) -> int:
     return subprocess.run(command, check=False, timeout=300).returncode
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_finds_everything_once(tmp_path: Path, simulate: Simulate) -> None:
     """Killed before anything was found, and after some of it was written."""
     recordings = recorded(tmp_path / "whole", simulate, runs=6)
@@ -126,6 +128,7 @@ def test_a_run_with_a_gap_waits_until_the_missing_rows_are_there(tmp_path: Path)
     assert [key[3] for key in kept(place)] == ["c1", "c2"]
 
 
+@pytest.mark.slow
 def test_rows_written_during_the_run_are_judged(tmp_path: Path) -> None:
     header, *lines = claimed_twice(tmp_path / "whole").read_bytes().splitlines(keepends=True)
     growing = tmp_path / "growing"

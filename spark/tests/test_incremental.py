@@ -81,6 +81,7 @@ class Table:
         return pl.concat(self.rows.values()).sort("id")
 
 
+@pytest.mark.slow
 def test_only_the_runs_of_new_segments_are_read_and_judged(
     spark: SparkSession, tmp_path: Path, recorded: dict[str, list[Path]]
 ) -> None:
@@ -155,7 +156,6 @@ def test_killed_at_any_time_each_violation_is_in_the_table_once(
     for when in ("judged", "merged"):
         assert judge(when).returncode == -signal.SIGKILL
     arrive([segment for segments in recorded.values() for segment in segments[1:]], place)
-    assert judge("merged").returncode == -signal.SIGKILL
     done = judge("never")
     assert done.returncode == 0, done.stderr[-3000:]
     found = pl.read_parquet(f"{kept}/*.parquet").sort("id")

@@ -157,6 +157,7 @@ def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> 
     assert set(reported) == {"r2"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_judges_neither(spark: SparkSession, tmp_path: Path) -> None:
     """All invalid runs beside a valid one, as they were recorded and at rest."""

@@ -1615,6 +1615,7 @@ def test_invariants_are_not_judged_without_the_rows_they_need(lacks: str) -> Non
     assert {*INVARIANTS} - judged == NOT_DECIDED[lacks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lacks", [[*WITHOUT][i : i + 3] for i in range(0, len(WITHOUT), 3)], ids=", ".join)
 def test_fewer_observed_rows_cause_no_further_violation(library: Library, tmp_path: Path, lacks: Sequence[str]) -> None:
     """The needs of the invariants suffice: no case has more violations when fewer of its rows are observed."""

@@ -114,6 +114,7 @@ def test_a_near_miss_of_each_clause_is_a_violation(
         assert any(each.known is None for each in about)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_excuses_the_same(spark: SparkSession, directory: Path) -> None:
     assert on_both(spark, directory).violations

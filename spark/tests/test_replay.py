@@ -70,6 +70,7 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
     return event.client, event.node, event.seq, tuple(str(each) for each in judged.rejection.candidates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [
@@ -95,6 +96,7 @@ def test_it_agrees_with_validate(
     assert (result.verdict, together.rejected) == ("violates", sum(len(each) for each in found.values()))
 
 
+@pytest.mark.slow
 def test_unobserved_rows_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
     trace = simulated(tmp_path / "strict", None)
     begun_later = {i: None for i, event in enumerate(trace.events) if event.kind is Kind.NODE_STARTED}

@@ -256,6 +256,7 @@ def test_without_recorded_claims_no_owner_is_missing(tmp_path: Path) -> None:
         assert violations(tmp_path / str(number)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_with_the_times_comes_a_verdict_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")

@@ -31,6 +31,7 @@ def elsewhere(spark: SparkSession, tmp_path: Path) -> str:
     return f"viewfs://{name}/traces"
 
 
+@pytest.mark.slow
 def test_a_file_system_that_only_spark_can_reach(spark: SparkSession, tmp_path: Path, elsewhere: str) -> None:
     recording = record(tmp_path / "new [1] +%20ü", "r1")
     compact([record(tmp_path / "new [1] +%20ü", "r2")], tmp_path / "old")
@@ -73,6 +74,7 @@ def test_a_path_may_be_a_uri_of_this_machine(
         assert [source.path for source in discover(spark, [name])] == [str(recording)]
 
 
+@pytest.mark.slow
 def test_no_setting_of_a_given_session_is_changed(spark: SparkSession, tmp_path: Path) -> None:
     before = dict(spark.conf.getAll)
     on_spark(spark, record(tmp_path, "r1"), convergence=True)

@@ -42,6 +42,7 @@ def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
         spark.conf.unset("spark.sql.catalog.lake")
 
 
+@pytest.mark.slow
 def test_a_table_is_judged_like_a_recording(spark: SparkSession, tmp_path: Path, name: str) -> None:
     found = on_spark(spark, name, invariants=["INV-OWNER"])
     recorded = on_spark(spark, tmp_path / "recorded", invariants=["INV-OWNER"])
@@ -51,6 +52,7 @@ def test_a_table_is_judged_like_a_recording(spark: SparkSession, tmp_path: Path,
     assert sorted(each.run for each in both.violations) == ["r2", "r3"]
 
 
+@pytest.mark.slow
 def test_a_row_of_a_run_without_header_is_set_aside(spark: SparkSession, name: str) -> None:
     spark.sql(
         "INSERT INTO ops.traces SELECT 'r9', node, seq, at_ms, kind, peer, message, operation, client, owned, "
@@ -60,6 +62,7 @@ def test_a_row_of_a_run_without_header_is_set_aside(spark: SparkSession, name: s
     assert [(each.reason, each.file, each.line) for each in found.quarantine] == [("run r9 has no header", name, None)]
 
 
+@pytest.mark.slow
 def test_another_table_is_refused_in_one_line(spark: SparkSession, name: str) -> None:
     spark.sql("CREATE VIEW ops.narrow AS SELECT run, node FROM ops.traces")
     spark.sql("CREATE VIEW ops.odd AS SELECT * EXCEPT (seq), string(seq) seq FROM ops.traces")
