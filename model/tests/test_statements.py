@@ -47,7 +47,7 @@ CONSTANTS = {
     "addresses": Addresses,
     "profile": Profile,
 }
-EVERYTHING = {*(each.bounds for each in CLUSTERS.values()), *(each.bounds for each in MUTANTS.values())}
+EVERYTHING = {*CLUSTERS.values(), *(each.bounds for each in MUTANTS.values())}
 OF_CLOCKS = ("answer again", "duplicate", "refuse", "report to members not up")
 KNOWN = {**NODES, **ENDS, **VALUES, **CHOOSER, **CONSTANTS}
 
