@@ -232,7 +232,6 @@ def test_a_node_does_not_differ_from_itself(profile: str) -> None:
         ("batch", "nacos-2.3.2", None, "state with a batch and a single one"),
         ("member-report", "nacos-2.0.4", None, "report"),
         ("http-v2", "strict", None, "what the owner is asked"),
-        ("loader-count", "nacos-2.0.4", None, "how many are reset of 0"),
         ("secured-paths", "nacos-2.3.2", None, "GET /v1/core/cluster/nodes, reader"),
     ],
 )

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from distro_impl.jackson import Fields, Int, read
-from distro_protos import Json
 
 NO_LIMIT = -1
 
@@ -82,16 +81,6 @@ class ConnectionLimits:
             client_ips=rule.count_limit_per_client_ip or {},
             client_apps=rule.count_limit_per_client_app or {},
         )
-
-    def to_rule(self) -> Json:
-        """As a `limitRule`."""
-        return {
-            "monitorIpList": [],
-            "countLimit": self.count_limit,
-            "countLimitPerClientIpDefault": self.count_limit_per_client_ip,
-            "countLimitPerClientIp": dict(self.client_ips),
-            "countLimitPerClientApp": dict(self.client_apps),
-        }
 
     @property
     def are_none(self) -> bool:

@@ -85,8 +85,6 @@ CLUSTER_REQUESTS: list[tuple[str, Json]] = [
             (DataOperation.SNAPSHOT, None),
         )
     ),
-    ("ServerLoaderInfoRequest", {}),
-    ("ServerReloadRequest", {"reloadCount": 5, "reloadServer": "10.0.0.2:8848"}),
     ("ConfigChangeClusterSyncRequest", {"dataId": "d", "group": "g", "tenant": ""}),
 ]
 REQUESTS = SDK_REQUESTS + CLUSTER_REQUESTS

@@ -196,11 +196,3 @@ async def test_switches_that_are_never_turned_are_shown_too(lab: Lab) -> None:
             switches = (await web.get(run.cluster.nodes[0], "/v1/ns/operator/switches")).json
             assert (switches["distroThreshold"], switches["masters"]) == (0.7, None)
             assert (await web.get(run.cluster.nodes[0], "/v1/ns/operator/servers")).status == status
-
-
-async def test_a_member_that_asks_for_no_less_than_there_is_receives_that_it_is_ignored(lab: Lab) -> None:
-    run = await lab.cluster(NACOS_2_2_4, size=2)
-    node = run.cluster.nodes[0]
-    member, _ = await lab.member(node), await lab.naming(node)
-    said = [(await member.ask("ServerReloadRequest", {"reloadCount": count})).body["message"] for count in (1, 0)]
-    assert said == ["ignore", "ok"]

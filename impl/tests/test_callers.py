@@ -67,25 +67,10 @@ async def test_a_route_without_a_line_is_refused(lab: Lab, monkeypatch: pytest.M
 async def test_requests_for_members_only_need_the_identity(lab: Lab, profile: Profile, type_name: str) -> None:
     run = await lab.cluster(profile, size=1, options=NodeOptions(identity=IDENTITY))
     stranger = await lab.member(run.cluster.nodes[0])
-    reply = await stranger.ask(type_name, {"reloadCount": 0, "reloadServer": "6.6.6.6:8848"})
+    reply = await stranger.ask(type_name, {})
     assert (reply.body["resultCode"], reply.body["errorCode"]) == (500, 403)
     stranger.headers = {"who": "us"}
     assert (await stranger.ask(type_name, {})).body.get("errorCode") != 403
-
-
-@pytest.mark.wire
-async def test_a_caller_that_is_no_member_cannot_send_clients_elsewhere(lab: Lab) -> None:
-    run = await lab.cluster(size=1, options=NodeOptions(identity=IDENTITY))
-    client = await lab.naming(run.cluster.nodes[0])
-    stranger = await lab.member(run.cluster.nodes[0])
-    reload = {"reloadCount": 0, "reloadServer": "6.6.6.6:8848"}
-    assert (await stranger.ask("ServerReloadRequest", reload)).body["errorCode"] == 403
-    await run.clock.advance(4_000)
-    assert client.take() == []
-    stranger.headers = {"who": "us"}
-    await stranger.ask("ServerReloadRequest", reload)
-    await run.clock.advance(4_000)
-    assert (await client.next_request()).body["serverIp"] == "6.6.6.6"
 
 
 @pytest.mark.parametrize(
@@ -132,9 +117,6 @@ def test_a_member_that_joins_later_under_a_name_opens_the_node_to_no_caller() ->
     [
         ("PUT", "/v1/ns/operator/switches"),
         ("PUT", "/v2/ns/ops/switches"),
-        ("GET", "/v2/core/loader/reloadCurrent"),
-        ("GET", "/v2/core/loader/reloadClient"),
-        ("GET", "/v2/core/loader/smartReloadCluster"),
     ],
 )
 @pytest.mark.parametrize("profile", [STRICT, NACOS_2_2_4], ids=lambda profile: profile.name)

@@ -63,8 +63,6 @@ CLUSTER_REQUESTS = (
     "DistroDataRequest",
     "MemberReportRequest",
     "ConfigChangeClusterSyncRequest",
-    "ServerLoaderInfoRequest",
-    "ServerReloadRequest",
 )
 
 

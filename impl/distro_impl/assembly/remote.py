@@ -14,7 +14,6 @@ from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.transport_agent import DISTRO_DATA
 from distro_impl.events import NodeEventKind
-from distro_impl.membership.loader import ServerLoader
 from distro_impl.membership.report_handler import report_handlers
 from distro_impl.membership.upgrade import UpgradeJudgement
 from distro_impl.naming.naming_handlers import NamingHandlers
@@ -37,7 +36,6 @@ class Remote:
     core: Core
     connections: ConnectionManager
     ejector: ConnectionEjector
-    loader: ServerLoader
     health: Health
     tokens: TokenManager | None
     """None where authentication is off."""
@@ -62,7 +60,6 @@ class Remote:
             core=core,
             connections=connections,
             ejector=ejector,
-            loader=ServerLoader(clock, profile, membership.members, membership.peers, connections, ejector),
             health=Health(),
             tokens=TokenManager(options.auth, clock) if options.auth else None,
             inner_api=InnerApi(profile, options.identity, membership.members),
@@ -122,7 +119,6 @@ def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Di
     return {
         **CORE_HANDLERS,
         **report_handlers(members, profile),
-        **remote.loader.handlers(),
         **UpgradeJudgement(profile, members).guarded(naming_handlers.table()),
         DISTRO_DATA: distro_handler.handle,
     }

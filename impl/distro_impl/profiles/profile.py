@@ -197,19 +197,9 @@ class Profile:
     push_blocked_ms: int | None = 300_000
     """A connection that refused every push for longer is ejected. None: it stays."""
     ejector_expels: bool = True
-    """The ejector asks what is over a limit, or over the count of a reload, to connect elsewhere."""
-    reload_counts_members: bool = False
-    """For a reload the connections of members count too, though only those of SDKs are asked to go, and a count of 0
-    asks no client (from 2.3.0 on)."""
+    """The ejector asks what is over a limit to connect elsewhere."""
     refusal_is_told: bool = False
     """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
-    reset_names_connection: bool = True
-    """ConnectResetRequest carries the connection id besides an address (from 2.3.0 on)."""
-    connection_shows_app: bool = True
-    """A connection as an operator sees it has labels of its application, and its abilities as a table (from 2.3.0 on).
-    """
-    load_tells_limits: bool = False
-    """Besides its load a member reports the rule by which it limits connections (2.0.x and 2.1.x)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""
 
@@ -252,7 +242,7 @@ class Profile:
     data_warmup: bool = False
     """Until the initial load is complete `/v1/ns` answers 503 (nacos.naming.data.warmup)."""
     http_v1_distro: bool = True
-    """The consistency endpoints of 1.x data are served."""
+    """A member may ask for the data of 1.x, of which there are none."""
     address_from_ip_and_port: bool = False
     """A member that reports itself without an address is taken for the one at its ip and port; before 3.0.0 its report
     is refused."""

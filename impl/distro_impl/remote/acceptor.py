@@ -16,7 +16,7 @@ from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta
-from distro_impl.remote.connection_manager import CONNECT_RESET, ConnectionManager, PeerKey, peer_address
+from distro_impl.remote.connection_manager import CONNECT_RESET, RESET_BODY, ConnectionManager, PeerKey, peer_address
 from distro_impl.remote.errors import (
     BAD_GATEWAY,
     INVALID_SERVER_STATUS,
@@ -195,8 +195,7 @@ class RequestAcceptor:
 
     async def _refuse(self, connection: Connection) -> None:
         if self._profile.refusal_is_told:
-            reset = self._connections.reset_body(connection.id)
-            connection.send(encode(CONNECT_RESET, {"headers": {}, **reset}))
+            connection.send(encode(CONNECT_RESET, {"headers": {}, **RESET_BODY}))
             await connection.sent()
         connection.close()
 

@@ -25,6 +25,8 @@ MAX_IDS_WITHOUT_STREAM = 10_000
 """Ids of transports that asked something but opened no stream; the end of those is not reported."""
 
 CLIENT_DETECTION, CONNECT_RESET = "ClientDetectionRequest", "ConnectResetRequest"
+RESET_BODY: Json = {"module": "internal"}
+"""It names no server: the client chooses one."""
 RESET_TIMEOUT_MS = 3_000
 
 PeerKey = tuple[int, str]
@@ -184,19 +186,11 @@ class ConnectionManager:
         """Whether the client answers in time that it is alive."""
         return await self.push(connection, CLIENT_DETECTION, {"module": "internal"}, timeout_ms)
 
-    def reset(self, connection: Connection, redirect: str | None = None) -> None:
-        """Ask a client to connect again, to `redirect` (`ip:P`) or wherever it likes
-        (docs/protocol #connection-internal)."""
-        body = self.reset_body(connection.id, redirect)
-        self._clock.spawn(self.push(connection, CONNECT_RESET, body, RESET_TIMEOUT_MS), f"reset of {connection.id}")
-
-    def reset_body(self, connection_id: str, redirect: str | None = None) -> Json:
-        """The body of ConnectResetRequest. A text without a colon is no address."""
-        ip, port = split_address(redirect or "")
-        if ":" not in (redirect or ""):
-            return {"module": "internal"}
-        named = connection_id if self._profile.reset_names_connection else None
-        return {"serverIp": ip, "serverPort": port, "connectionId": named, "module": "internal"}
+    def reset(self, connection: Connection) -> None:
+        """Ask a client to connect again, to any server (docs/protocol #connection-internal)."""
+        self._clock.spawn(
+            self.push(connection, CONNECT_RESET, RESET_BODY, RESET_TIMEOUT_MS), f"reset of {connection.id}"
+        )
 
     def acknowledge(self, connection_id: str, request_id: str | None, succeeded: bool) -> None:
         """A response arrived on the stream."""

@@ -23,16 +23,9 @@ log = logger(__name__)
 class ConnectionEjector:
     def __init__(self, clock: Clock, profile: Profile, connections: ConnectionManager) -> None:
         self._clock, self._profile, self._connections = clock, profile, connections
-        self._wanted_count: int | None = None
-        self._redirect: str | None = None
 
     def start(self) -> None:
         self._check_after(FIRST_CHECK_MS)
-
-    def reduce_to(self, count: int, redirect: str | None) -> None:
-        """The next check asks what is beyond so many connections to go, to `redirect` if one is given. A negative
-        count asks for nothing."""
-        self._wanted_count, self._redirect = count, redirect
 
     async def check(self) -> None:
         """One check. The clock logs an exception, and the checks continue."""
@@ -50,25 +43,12 @@ class ConnectionEjector:
 
     def _expel_over_limit(self) -> None:
         """Asked, not cut off: the client goes by itself, and keeps being served until then."""
-        if not self._profile.ejector_expels or (self._wanted_count is None and self._connections.limits.are_none):
+        if not self._profile.ejector_expels or self._connections.limits.are_none:
             return
         expelled = set(self._connections.limits.over_limit(connection.meta for connection in self._connections))
-        expelled.update(self._surplus())
         for connection in self._connections:
             if connection.id in expelled:
-                self._connections.reset(connection, self._redirect)
-        self._wanted_count = self._redirect = None
-
-    def _surplus(self) -> list[str]:
-        """Ids of SDK connections, the latest, that a reload leaves no room for."""
-        wanted = self._wanted_count
-        sdks = [connection.id for connection in self._connections if connection.meta.is_sdk]
-        if wanted is None or wanted < 0:
-            return []
-        if not self._profile.reload_counts_members:
-            return sdks[wanted:]
-        surplus = len(self._connections) - wanted if wanted else 0
-        return sdks[max(0, len(sdks) - surplus) :] if surplus > 0 else []
+                self._connections.reset(connection)
 
     def _eject_blocked(self) -> None:
         """Messages to a client that does not read cost memory."""

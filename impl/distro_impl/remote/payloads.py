@@ -143,11 +143,6 @@ class DistroDataRequest(Body):
     distro_data: DistroDataFields | None = None
 
 
-class ServerReloadRequest(Body):
-    reload_count: Int = 0
-    reload_server: str | None = None
-
-
 class ConnectionSetupRequest(Body):
     client_version: str | None = None
     tenant: str | None = None
@@ -165,7 +160,6 @@ REQUESTS: Mapping[str, type[Body]] = {
     "ServiceListRequest": ServiceListRequest,
     "MemberReportRequest": MemberReportRequest,
     "DistroDataRequest": DistroDataRequest,
-    "ServerReloadRequest": ServerReloadRequest,
     "ConnectionSetupRequest": ConnectionSetupRequest,
 }
 """By the simple name of the class; of others only the headers are read."""

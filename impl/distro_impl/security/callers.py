@@ -70,8 +70,6 @@ REQUESTS: Mapping[str, Access] = {
     "ServiceListRequest": _READS,
     "DistroDataRequest": _MEMBER,
     "MemberReportRequest": _MEMBER,
-    "ServerLoaderInfoRequest": _MEMBER,
-    "ServerReloadRequest": _MEMBER,
     "ConfigChangeClusterSyncRequest": _MEMBER,
 }
 """By the simple name of its class. Requests of members are taken on the cluster port alone from 2.4.3 on."""
@@ -91,8 +89,7 @@ def _routes() -> Iterable[tuple[Route, Access]]:
         yield ("GET", f"/v1/console/{path}"), _closed(_EVERY)
     yield from _naming()
     yield from _operation()
-    for method, path in (("GET", "datum"), ("PUT", "datum"), ("GET", "datums"), ("PUT", "checksum")):
-        yield (method, f"/v1/ns/distro/{path}"), _closed(_MEMBER)
+    yield ("GET", "/v1/ns/distro/datums"), _closed(_MEMBER)
     yield (
         ("POST", "/v1/core/cluster/report"),
         Access(caller=Caller.MEMBER, right=Right.WRITE, in_3x=In3x.UNTIL_ALL_ARE_3X, open_before_2_3=True),
@@ -145,10 +142,6 @@ def _operation() -> Iterable[tuple[Route, Access]]:
         yield ("GET", f"/v2/ns/client{path}"), administers
     for path in ("node/list", "node/self", "node/self/health"):
         yield ("GET", f"/v2/core/cluster/{path}"), administers
-    for path in ("current", "cluster"):
-        yield ("GET", f"/v2/core/loader/{path}"), administers
-    for path in ("reloadCurrent", "reloadClient", "smartReloadCluster"):
-        yield ("GET", f"/v2/core/loader/{path}"), changes
     looks = Access(caller=Caller.OPERATOR, right=Right.WRITE, in_3x=In3x.CLOSED, open_before_2_3=True)
     for path in ("nodes", "simple/nodes", "self", "health"):
         yield ("GET", f"/v1/core/cluster/{path}"), looks

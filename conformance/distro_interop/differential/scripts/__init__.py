@@ -14,7 +14,6 @@ FILES = (
     "udp",
     "operator",
     "administration",
-    "loader",
     "login",
     "secured",
 )

@@ -30,7 +30,6 @@ async def paths(stage: Stage) -> None:
         "/v1/ns/upgrade/ops/metrics",
         "/v1/ns/raft/leader",
         "/v1/ns/raft/state",
-        "/v1/ns/distro/datum",
         "/v1/ns/distro/datums",
         "/v1/ns/service/subscribers",
         "/v1/ns/service/checksum",

@@ -191,7 +191,6 @@ async def on_sdk_port(stage: Stage) -> None:
     member = await stage.client("member", labels={"source": "cluster"}, cluster=True)
     await stage.ask("naming on the cluster port", member, "InstanceRequest", register(stage))
     await stage.ask("query on the cluster port", member, "ServiceQueryRequest", query(stage))
-    await stage.ask("server loader on the cluster port", member, "ServerReloadRequest", {"reloadCount": 10_000})
     await stage.state()
 
 

@@ -151,7 +151,6 @@ async def errors(stage: Stage) -> None:
         ("GET", "/v1/ns/none"),
         ("GET", "/v2/ns/none"),
         ("GET", "/none"),
-        ("GET", "/v1/ns/distro/checksum"),
         ("PATCH", f"{V1}/list"),
         ("POST", f"{V1}/list"),
         ("PUT", f"{V1}/list"),
