@@ -1,4 +1,4 @@
-"""The expected parts of any gRPC server: limits, the health service, reflection."""
+"""The expected parts of any gRPC server: limits and the health service."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import asyncio
 
 import grpc
 import pytest
-from google.protobuf import descriptor_pb2
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from impl_lab import Lab
 
 from distro_impl import Node, NodeConfig, NodeOptions, VirtualClock, free_main_ports
@@ -36,32 +32,6 @@ async def test_health_follows_the_node():
         assert await health(targets[0], "BiRequestStream") == "SERVING"
     finally:
         await node.stop()
-
-
-def talk_by_reflection(target: str) -> object:
-    """The steps of a generic client: learn the messages from the server, then call by name."""
-    with grpc.insecure_channel(target) as channel:
-        database = ProtoReflectionDescriptorDatabase(channel)
-        assert {"Request", "BiRequestStream", "grpc.health.v1.Health"} <= set(database.get_services())
-        pool = DescriptorPool(database)
-        method = pool.FindServiceByName("Request").methods_by_name["request"]
-        stream = descriptor_pb2.MethodDescriptorProto()
-        pool.FindServiceByName("BiRequestStream").methods_by_name["requestBiStream"].CopyToProto(stream)
-        assert (stream.client_streaming, stream.server_streaming) == (True, True)
-        payload = GetMessageClass(method.input_type)
-        request = payload()
-        request.metadata.type = "ServerCheckRequest"
-        request.metadata.headers["a"] = "b"
-        request.body.value = b"{}"
-        call = channel.unary_unary("/Request/request", payload.SerializeToString, payload.FromString)
-        return call(request, timeout=30).metadata.type
-
-
-async def test_a_generic_client_learns_nacos_own_messages_by_reflection(lab: Lab):
-    run = await lab.cluster(size=1)
-    config = run.cluster.nodes[0].config
-    for target in (config.sdk_target, config.cluster_target):
-        assert await asyncio.to_thread(talk_by_reflection, target) == "ServerCheckResponse"
 
 
 async def test_each_port_has_its_own_limit(lab: Lab):

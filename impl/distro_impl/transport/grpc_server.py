@@ -1,26 +1,20 @@
-"""A gRPC server as the options want it, with the services that every gRPC server is expected to have.
+"""A gRPC server as the options want it, with the health service that every gRPC server is expected to have.
 
-Health says whether the node serves; reflection lets generic clients speak to it. Real servers have neither. Reflection
-describes the messages under the names that Nacos' own file gives them, without a package (`distro_protos` has one so
-that an official SDK fits into the same process). Source: docs/protocol #wire-envelope and #wire-limits.
+Real servers have none. Source: docs/protocol #wire-envelope and #wire-limits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, TypeAlias
 
 import grpc
-from google.protobuf import any_pb2, descriptor_pb2
-from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
 from distro_impl.options import GrpcServerOptions
 from distro_impl.transport.health import Health
 from distro_impl.transport.tls import server_credentials
-from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
+from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
 
 MAX_PENDING_REQUESTS = 50_000
 """Requests that have come in and are not being handled yet; what is beyond is refused. gRPC's own limit is a thousand,
@@ -55,9 +49,6 @@ def grpc_server(options: GrpcServerOptions, health_of_node: Health, unary: Handl
     methods.add_registered_method_handlers(REQUEST_SERVICE, {REQUEST_METHOD: unary})
     methods.add_registered_method_handlers(STREAM_SERVICE, {STREAM_METHOD: stream})
     health_pb2_grpc.add_HealthServicer_to_server(health_of_node.servicer, methods)
-    names = (REQUEST_SERVICE, STREAM_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflecting = reflection.aio.ReflectionServicer(names, pool=_descriptors())
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, methods)
     server = grpc.aio.server(options=_channel_arguments(options))
     server.add_generic_rpc_handlers((methods,))
     return server
@@ -93,25 +84,3 @@ def keep_alive_arguments(ping_ms: int, timeout_ms: int) -> tuple[tuple[str, int]
         ("grpc.keepalive_timeout_ms", timeout_ms),
         ("grpc.http2.ping_timeout_ms", timeout_ms),
     )
-
-
-@cache
-def _descriptors() -> DescriptorPool:
-    """Our own descriptors, renamed: no package, and the services that the methods belong to."""
-    file = descriptor_pb2.FileDescriptorProto()
-    Payload.DESCRIPTOR.file.CopyToProto(file)
-    package = f".{file.package}."
-    file.name, file.package = "nacos_grpc_service.proto", ""
-    for message in file.message_type:
-        for field in message.field:
-            if field.type_name:
-                field.type_name = field.type_name.replace(package, ".")
-    payload = f".{Payload.DESCRIPTOR.name}"
-    for service, method, is_stream in ((REQUEST_SERVICE, REQUEST_METHOD, False), (STREAM_SERVICE, STREAM_METHOD, True)):
-        described = file.service.add(name=service).method.add(name=method, input_type=payload, output_type=payload)
-        described.client_streaming = described.server_streaming = is_stream
-    pool = DescriptorPool()
-    for known in (any_pb2.DESCRIPTOR, health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR):
-        pool.Add(descriptor_pb2.FileDescriptorProto.FromString(known.serialized_pb))  # type: ignore[no-untyped-call]
-    pool.Add(file)  # type: ignore[no-untyped-call]
-    return pool
