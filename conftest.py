@@ -25,8 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"spark of {item.path.parent}"))
         elif item.path.suffix == ".md":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
-            if item.path.name != "tutorial.md":
-                item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(tryfirst=True)

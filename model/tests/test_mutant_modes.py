@@ -325,6 +325,12 @@ OF_SIMULATIONS = {
 
 
 @pytest.mark.quality
-@pytest.mark.parametrize(("run", "inert"), [(on_a_clock, OF_SEARCHES | OF_SIMULATIONS), (in_a_simulation, OF_SEARCHES)])
+@pytest.mark.parametrize(
+    ("run", "inert"),
+    [
+        (on_a_clock, OF_SEARCHES | OF_SIMULATIONS),
+        pytest.param(in_a_simulation, OF_SEARCHES, marks=pytest.mark.slow),
+    ],
+)
 def test_a_mutant_changes_what_happens_in_each_mode_unless_it_needs_other_choices(run, inert):
     assert {each for each in MUTANTS if is_inert(run, each)} == inert
