@@ -16,6 +16,7 @@ from blocks import block
 from promises import hold
 
 from distro_conformance.cli.gate import closing_line, stage_line
+from distro_conformance.findings import Judgement
 from distro_conformance.gate.options import BUDGETS, Budget, GateOptions
 from distro_conformance.gate.run import Gate, chosen_stages
 from distro_conformance.gate.stages import check_stage
@@ -86,6 +87,8 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     assert report.verdict is Verdict.CONFORMS, report
     assert [stage.name for stage in report.stages] == ["explore", "node", "lockstep", "check"]
     assert [finding.about for finding in report.requirements] == [requirement.id for requirement in all_requirements()]
+    others = {each.about: each.judgement for each in report.requirements if each.judgement is not Judgement.CONFORMS}
+    assert others == {"DISTRO-MEMBER-003": Judgement.NOT_APPLICABLE}  # it ends at 3.0.0
     assert {row.name for row in report.invariants if row.by == "trace"} == set(INVARIANTS)
 
     assert not list(tmp_path.rglob("*.ndjson")), "recordings are at rest"
@@ -134,6 +137,7 @@ def test_a_recording_of_a_mutated_node_of_a_release_is_judged_like_any_other(tmp
 ON_SPARK = """
 import sys
 from pathlib import Path
+from distro_conformance.findings import Judgement
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.gate.stages import check_stage
 from distro_spark.on_spark import OnSpark

@@ -23,15 +23,6 @@ from distro_model.defects import link_of
 pytestmark = pytest.mark.wire
 
 
-@pytest.mark.slow
-def test_the_strict_node_satisfies_every_requirement_but_what_only_earlier_releases_do() -> None:
-    report = run_node_conformance("embedded")
-
-    others = {each.about: each.judgement for each in report.findings if each.judgement is not Judgement.CONFORMS}
-    assert others == {"DISTRO-MEMBER-003": Judgement.NOT_APPLICABLE}  # it ends at 3.0.0
-    assert report.verdict is Verdict.CONFORMS
-
-
 def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     report = run_node_conformance("embedded", "nacos-2.2.4")
 
