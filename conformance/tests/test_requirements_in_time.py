@@ -9,7 +9,10 @@ import pytest
 
 from distro_conformance import requirements
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.run import run_node_conformance
+from distro_conformance.requirements import sync
 from distro_conformance.targets.embedded import EmbeddedClock
 from distro_impl.naming.client_manager import ClientManager
 
@@ -73,6 +76,22 @@ def test_a_node_that_restarts_the_delay_is_open_and_not_met_where_the_kit_change
     monkeypatch.setattr("distro_conformance.requirements.sync._CHANGES_EVERY_MS", 1_300)
     found = judged("DISTRO-SYNC-004", "m-merge-keeps-max-delay")
     assert found.judgement is Judgement.NOT_JUDGED, found.message
+
+
+@pytest.mark.wire
+def test_a_verify_within_the_sync_delay_is_not_the_expected_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of VERIFYs comes half a second after the first change, and the node restarts the delay at each change."""
+    keeps_changing = sync._goes_on_changing
+
+    async def before_a_round(kit: Kit) -> tuple[PlayedClient, list[str], list[int]]:
+        other, _, _ = await kit.replicated()
+        await kit.eventually_sent("VERIFY", other.id, within_ms=kit.timings.verify_ms)
+        await kit.sleep(kit.timings.verify_ms - 500)
+        return await keeps_changing(kit)
+
+    monkeypatch.setattr(sync, "_goes_on_changing", before_a_round)
+    found = judged("DISTRO-SYNC-004", "m-merge-keeps-max-delay")
+    assert found.judgement is Judgement.VIOLATES, found.message
 
 
 @pytest.mark.wire

@@ -70,8 +70,8 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
         if longest_ms < within_ms:
             break
     kit.assume_turns(longest_ms, within_ms, "one change after the other")
-    arrived = kit.arrivals(client.id)
-    took_ms = (arrived[0].at_ms if arrived else kit.target.clock.now_ms()) - changed_ms[0]
+    arrived = await kit.arrival("CHANGE", client.id)()
+    took_ms = (arrived.at_ms if arrived else kit.target.clock.now_ms()) - changed_ms[0]
     what = "a CHANGE although the client goes on changing"
     kit.require_within(took_ms, kit.timings.sync_ms, what, since_ms=changed_ms[0])
     look = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == sorted(names))
@@ -84,7 +84,8 @@ async def _goes_on_changing(kit: Kit) -> tuple[PlayedClient, list[str], list[int
     client, service = await kit.publisher()
     names, changed_ms = [service], [kit.target.clock.now_ms()]
     until_ms = changed_ms[0] + _GIVEN_UP * kit.timings.sync_ms
-    while not kit.arrivals(client.id) and kit.target.clock.now_ms() <= until_ms:
+    arrived = kit.arrival("CHANGE", client.id)
+    while not await arrived() and kit.target.clock.now_ms() <= until_ms:
         await kit.sleep(_CHANGES_EVERY_MS)
         names.append(kit.service())
         changed_ms.append(kit.target.clock.now_ms())
