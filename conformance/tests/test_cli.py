@@ -632,7 +632,6 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
     return True
 
 
-@pytest.mark.spark
 def test_check_finds_nothing_in_a_healthy_recording(document: Document) -> None:
     recording = ROOT / "conformance" / "tests" / "data" / "real-cluster-2.2.4"
     code, found = document("check", str(recording))

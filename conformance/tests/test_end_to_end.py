@@ -38,7 +38,6 @@ checkpoint
 
 
 @pytest.mark.wire
-@pytest.mark.spark
 @pytest.mark.slow
 def test_a_real_cluster_that_diverges_ends_as_a_test_that_fails(
     tmp_path: Path, document: Document, need_release: Callable[[str], None]

@@ -102,7 +102,6 @@ def test_the_page_zooms_by_its_slider_and_by_a_click_on_a_bar(call: Call, tmp_pa
     page.close()
 
 
-@pytest.mark.spark
 def test_check_says_which_change_never_arrived(call: Call, document: Document, tmp_path: Path) -> None:
     story(call, CASES / "23", tmp_path)
     code, found = document("check", str(tmp_path), "--invariant", "INV-OWNER")

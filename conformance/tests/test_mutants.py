@@ -114,7 +114,6 @@ NEVER_LATE = {"B32"}
 """Its first load has failed when the cluster started, before anything was judged."""
 
 
-@pytest.mark.spark
 @pytest.mark.quality
 @pytest.mark.slow
 def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at_its_first_wrong(
@@ -134,7 +133,6 @@ def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at
         assert all(pointed.values()) == (mutant not in NEVER_LATE), (mutant, pointed)
 
 
-@pytest.mark.spark
 @pytest.mark.quality
 def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
     calm = kill_by_chance(checked, "B24", 0, Circumstances(duration_s=30, clients=2))
@@ -142,7 +140,6 @@ def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
     assert calm.message.startswith("no invariant breaks in ")
 
 
-@pytest.mark.spark
 @pytest.mark.quality
 @pytest.mark.slow
 def test_the_command_reports_each_mutant_with_its_killers(document: Document) -> None:

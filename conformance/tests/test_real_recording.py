@@ -1,4 +1,4 @@
-"""The main job on real input: the Spark check over a recording of three real servers, as recorded and altered."""
+"""The main job on real input: the check of a recording of three real servers, as recorded and altered."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from distro_spark.local import Local
 from distro_spark.result import CheckResult
 from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
-
-pytestmark = pytest.mark.spark
 
 RECORDING = Path(__file__).parent / "data" / "real-cluster-2.2.4" / "real-cluster.ndjson"
 

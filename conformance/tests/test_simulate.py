@@ -298,7 +298,6 @@ def test_the_command_says_how_many_events_and_where(call: Call, tmp_path: Path) 
     assert found["seconds"] > 0
 
 
-@pytest.mark.spark
 @pytest.mark.quality
 @pytest.mark.slow  # a mutant in a simulated trace is found in test_mutants too
 def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(document: Document, tmp_path: Path) -> None:

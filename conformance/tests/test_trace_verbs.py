@@ -98,7 +98,6 @@ def test_validate_counts_why_it_leaves_rows_open(call: Call, imported: tuple[Pat
     assert "not decided: of a client by ip:port" in printed
 
 
-@pytest.mark.spark
 def test_check_names_the_copy_of_logs_its_node_its_time_and_what_was_not_measured(
     call: Call, imported: tuple[Path, dict[str, Any]]
 ) -> None:
@@ -111,7 +110,6 @@ def test_check_names_the_copy_of_logs_its_node_its_time_and_what_was_not_measure
     assert "10.0.1.1:80#true was claimed" not in found.stdout
 
 
-@pytest.mark.spark
 def test_an_overwritten_log_row_is_no_known_failure(
     document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:

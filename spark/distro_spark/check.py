@@ -13,9 +13,9 @@ requested by name.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -24,7 +24,7 @@ import polars as pl
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.convergence import COLUMNS as LAGS
 from distro_spark.convergence import distribution, lags
-from distro_spark.engine import PART_ROWS, Columns, Engine, Judge
+from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
 from distro_spark.replay import REPLAY_ROWS, replayed, replaying
@@ -89,15 +89,14 @@ def check(
     cluster, invalid = surveyed(engine)
     good = cluster.without(invalid)
     seconds = dict.fromkeys(names, 0.0)
-    found, uncovered = covered(violations(engine, good, names, seconds), good)
-    add_to_all(sinks, found)
+    found = tallied(violations(engine, good, names, seconds), good, sinks)
     times, changes = distribution(_measured(engine, good, lags, LAGS)) if convergence else (None, ())
     by_model = _replay(engine, good) if replay else None
-    results = tuple(_result(each, found, good, seconds[each.name], uncovered[each.name]) for each in chosen)
+    results = tuple(_result(each, found, good, seconds[each.name]) for each in chosen)
     claims = None
     if responsibility:
         claims = _with_verdict(responsibility_of(_measured(engine, good, intervals, INTERVALS)), results)
-    listed = tuple(violation(row) for each in chosen for row in _listed(found, each.name))
+    listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
     quarantined = sum(misfit.rows for misfit in aside.misfits)
     missing = max(0, _missing(good) - quarantined)
     reasons = tuple(_of_invalid(engine, invalid)) if cluster.names else ("there is no event",)
@@ -105,7 +104,7 @@ def check(
     reasons += tuple(_unexplained(results))
     reasons += tuple(
         f"{count} violations of {name} are not judged: in their time logs are missing that might say otherwise"
-        for name, count in uncovered.items()
+        for name, count in found.uncovered.items()
     )
     if by_model is not None and by_model.undecided:
         reasons += (
@@ -124,7 +123,7 @@ def check(
         doubled=_doubled(cluster),
         invariants=results,
         violations=listed,
-        violations_left_out=found.height - len(listed),
+        violations_left_out=sum(each["all"] for each in found.counts.values()) - len(listed),
         convergence=times,
         changes=changes,
         changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
@@ -135,25 +134,67 @@ def check(
     )
 
 
-def violations(engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]) -> pl.DataFrame:
-    """In `VIOLATION_COLUMNS`. `seconds` by invariant are added up; where tasks do not report seconds, all are equal."""
+def violations(
+    engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]
+) -> Iterator[pl.DataFrame]:
+    """In `VIOLATION_COLUMNS`, so many at a time as are in memory at once. `seconds` by invariant are added up; where
+    tasks do not report seconds, all are equal."""
     began = time.perf_counter()
     judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
-    of_clients = engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS)
+    waiting = [violations_of_nodes(cluster, chosen)]
+    for part in engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS):
+        waiting.append(part)
+        if sum(each.height for each in waiting) >= RESULTS_AT_ONCE:
+            yield pl.concat(waiting)
+            waiting.clear()
+    if waiting:
+        yield pl.concat(waiting)
     if not any(seconds.values()):
         seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
-    return pl.concat([violations_of_nodes(cluster, chosen), of_clients])
+
+
+@dataclass
+class Tally:
+    """What the result takes of the violations. `counts`: by invariant `all`, `known` and `unexplained` violations, and
+    their `clients`; `listed`: the new ones first, and of these the first of each client and node; `uncovered`: those
+    that are not judged (`covered`)."""
+
+    counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    listed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VIOLATION_COLUMNS))
+    uncovered: Counter[str] = field(default_factory=Counter)
+
+
+def tallied(parts: Iterable[pl.DataFrame], cluster: Cluster, sinks: Sequence[Sink]) -> Tally:
+    """The violations of whole clients, which are added to the sinks too."""
+    tally = Tally()
+    order = (pl.col("known").fill_null(""), "run", "first_at_ms", "client", "node", "last_at_ms", "message")
+    for part in parts:
+        found, uncovered = covered(part, cluster)
+        tally.uncovered.update(uncovered)
+        add_to_all(sinks, found)
+        counts = found.group_by("invariant").agg(
+            all=pl.len(),
+            known=pl.col("known").count(),
+            unexplained=(~pl.col("explained")).sum(),
+            clients=pl.struct("run", "client").filter(pl.col("client") != "").n_unique(),
+        )
+        for row in counts.iter_rows(named=True):
+            tally.counts[row.pop("invariant")].update(row)
+        both = pl.concat([tally.listed, found.filter("explained")]).sort(order)
+        tally.listed = both.group_by("invariant", maintain_order=True).head(LISTED_MAX)
+    return tally
 
 
 def _measured(
     engine: Engine, cluster: Cluster, measure: Callable[[Timeline], pl.DataFrame], columns: Columns
-) -> pl.DataFrame:
+) -> Iterable[pl.DataFrame]:
     return engine.of_clients(cluster, lambda part: measure(timeline(part, cluster)), columns, PART_ROWS)
 
 
 def _replay(engine: Engine, cluster: Cluster) -> Replay:
     judge, columns = replaying(cluster, engine.of_nodes(cluster))
-    return replayed(engine.of_clients(cluster, judge, columns, REPLAY_ROWS).to_dicts())
+    parts = engine.of_clients(cluster, judge, columns, REPLAY_ROWS)
+    return replayed([row for part in parts for row in part.to_dicts()])
 
 
 def _with_verdict(measured: Responsibility, results: Iterable[InvariantResult]) -> Responsibility:
@@ -210,18 +251,14 @@ def covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counte
     return found.filter(kept), Counter(found.filter(~kept)["invariant"].to_list())
 
 
-def _result(
-    invariant: Invariant, found: pl.DataFrame, cluster: Cluster, seconds: float, uncovered: int
-) -> InvariantResult:
-    own = found.filter(pl.col("invariant") == invariant.name)
-    known = own["known"].count()
-    unexplained = own.select((~pl.col("explained")).sum()).item()
-    count = own.height - known - unexplained
-    undecided = len(cluster.names) - len(cluster.judged[invariant.name])
-    clients = own.filter(pl.col("client") != "").select("run", "client").n_unique()
-    verdict = _judgement(invariant, cluster, count, known, unexplained + uncovered)
+def _result(invariant: Invariant, found: Tally, cluster: Cluster, seconds: float) -> InvariantResult:
+    name, counts = invariant.name, found.counts[invariant.name]
+    known, unexplained = counts["known"], counts["unexplained"]
+    count = counts["all"] - known - unexplained
+    undecided = len(cluster.names) - len(cluster.judged[name])
+    verdict = _judgement(invariant, cluster, count, known, unexplained + found.uncovered[name])
     return InvariantResult(
-        invariant.name, invariant.text, verdict, count, known, seconds, clients, undecided, unexplained
+        name, invariant.text, verdict, count, known, seconds, counts["clients"], undecided, unexplained
     )
 
 
@@ -234,13 +271,6 @@ def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: i
     if blind or unjudged or (invariant.needs_checkpoint and _without_checkpoint(cluster)):
         return "not-judged"
     return "known" if known else "conforms"
-
-
-def _listed(found: pl.DataFrame, name: str) -> list[dict[str, Any]]:
-    """New ones first, and of these the first of each client and node."""
-    own = found.filter((pl.col("invariant") == name) & pl.col("explained"))
-    by = (pl.col("known").fill_null(""), "run", "first_at_ms", "client", "node", "last_at_ms")
-    return own.sort(by).head(LISTED_MAX).to_dicts()
 
 
 def _missing(cluster: Cluster) -> int:

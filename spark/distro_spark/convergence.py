@@ -8,6 +8,8 @@ for that member, since it could not be delivered.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from distro_spark.cluster import NEVER
@@ -84,9 +86,15 @@ def _without_down(t: Timeline, pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs
 
 
-def distribution(times: pl.DataFrame) -> tuple[Convergence, tuple[ChangeTime, ...]]:
+def distribution(parts: Iterable[pl.DataFrame]) -> tuple[Convergence, tuple[ChangeTime, ...]]:
     """The distribution over all changes, and the slowest of them with their last members."""
-    ms = times["ms"]
+    ms, slowest = pl.Series(dtype=pl.Int64), pl.DataFrame(schema=COLUMNS)
+    for part in parts:
+        ms.append(part["ms"])
+        by_time = pl.concat([slowest, part]).sort(
+            "ms", "run", "at_ms", "client", descending=[True, False, False, False], nulls_last=False
+        )
+        slowest = by_time.head(CHANGES_MAX)
     total = Convergence(
         count=ms.count(),
         median_ms=_whole(ms.quantile(0.5, "linear")),
@@ -94,8 +102,7 @@ def distribution(times: pl.DataFrame) -> tuple[Convergence, tuple[ChangeTime, ..
         max_ms=_whole(ms.max()),
         unconverged=ms.null_count(),
     )
-    slowest = times.sort("ms", "run", "at_ms", "client", descending=[True, False, False, False], nulls_last=False)
-    return total, tuple(_change(row) for row in slowest.head(CHANGES_MAX).iter_rows(named=True))
+    return total, tuple(_change(row) for row in slowest.iter_rows(named=True))
 
 
 def _whole(value: object) -> int | None:

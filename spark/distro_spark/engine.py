@@ -6,7 +6,7 @@ nothing that judges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,9 @@ from distro_traces.invalid import InvalidRecording
 
 PART_ROWS = 250_000
 """Rows of clients that are judged at a time; more where they are of one client."""
+
+RESULTS_AT_ONCE = 500_000
+"""Results that are in memory at once, some 500 MB of violations; more where a part has more."""
 
 Judge = Callable[[pl.DataFrame], pl.DataFrame]
 """Over the rows of some whole clients."""
@@ -54,9 +57,9 @@ class Engine(Protocol):
         """The file of a row, and its line where there is one."""
         ...
 
-    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
-        of about so many rows, sorted (`timeline.SORTED`)."""
+        of about so many rows, sorted (`timeline.SORTED`). They come in parts, each of whole clients."""
         ...
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.raised import first_line, spark_errors
 from distro_traces.errors import EmptyTraceError, UnreadableTraceError
-from distro_traces.ndjson import SUFFIX, first_too_long
+from distro_traces.ndjson import SUFFIX
 from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below, traces_at
 
 _FILE = "file"
@@ -57,46 +57,34 @@ def traces_below(session: SparkSession, path: str) -> list[str]:
     return traces
 
 
-def beginnings(session: SparkSession, names: Sequence[str]) -> dict[str, tuple[io.BytesIO, int]]:
+def beginnings(session: SparkSession, names: Sequence[str]) -> dict[str, io.BytesIO]:
     """Of files that only Spark can reach, the first line of a recording, or a Parquet file of the same schema without
-    rows; and the size in bytes."""
-    found = dict.fromkeys(names, (b"", 0))
+    rows."""
+    found = dict.fromkeys(names, b"")
     text = [name for name in names if name.endswith(SUFFIX)]
     if text:
         with _errors(text[0]):
             lines = session.read.option("lineSep", "\n").text([literal(name) for name in text])
             place = F.struct("_metadata.file_block_start", F.monotonically_increasing_id())
-            columns = ("value", F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_size").alias("size"))
-            first = lines.select(*columns, place.alias("place")).groupBy("file", "size").agg(F.min_by("value", "place"))
-            found |= {name_of(file): (f"{line}\n".encode(), size) for file, size, line in first.toLocalIterator()}
-    at_rest = [name for name in names if not name.endswith(SUFFIX)]
-    found |= {name: (content, 0) for name, content in _on_executors(session, at_rest, "without_rows").items()}
-    return {name: (io.BytesIO(content), size) for name, (content, size) in found.items()}
+            placed = lines.select("value", F.col("_metadata.file_path").alias("file"), place.alias("place"))
+            first = placed.groupBy("file").agg(F.min_by("value", "place"))
+            found |= {name_of(file): f"{line}\n".encode() for file, line in first.toLocalIterator()}
+    found |= _without_rows(session, [name for name in names if not name.endswith(SUFFIX)])
+    return {name: io.BytesIO(content) for name, content in found.items()}
 
 
-def too_long_line(session: SparkSession, name: str, bytes_max: int) -> int | None:
-    """The number of the first line of more than so many bytes."""
-    if is_local(name):
-        return first_too_long(name, None, bytes_max)
-    found = _on_executors(session, [name], str(bytes_max))[name]
-    return int(found) if found else None
-
-
-def _on_executors(session: SparkSession, names: Sequence[str], what: str) -> dict[str, bytes]:
-    """Compute over whole files on the executors."""
+def _without_rows(session: SparkSession, names: Sequence[str]) -> dict[str, bytes]:
+    """`without_rows` of Parquet files, on the executors."""
     if not names:
         return {}
+
+    def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [without_rows(content.as_buffer()) for content in batch.column("content")]
+            yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(found, pa.binary())], ["path", "found"])
+
     with _errors(names[0]):
         files = session.read.format("binaryFile").load([literal(name) for name in names]).select("path", "content")
-
-        def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                of_each = without_rows if what == "without_rows" else _too_long(int(what))
-                found = [of_each(content.as_buffer()) for content in batch.column("content")]
-                yield pa.RecordBatch.from_arrays(
-                    [batch.column("path"), pa.array(found, pa.binary())], ["path", "found"]
-                )
-
         rows = files.mapInArrow(looked_at, "path string, found binary").collect()
     return {name_of(row["path"]): bytes(row["found"]) for row in rows}
 
@@ -110,14 +98,6 @@ def without_rows(content: pa.Buffer) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), sink)
     return bytes(sink.getvalue())
-
-
-def _too_long(bytes_max: int) -> Callable[[pa.Buffer], bytes]:
-    def number(content: pa.Buffer) -> bytes:
-        found = first_too_long("", io.BytesIO(content), bytes_max)
-        return b"" if found is None else str(found).encode()
-
-    return number
 
 
 def is_local(name: str) -> bool:

@@ -98,7 +98,7 @@ def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
     missing = int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item() or 0)
     waiting = list(cluster.of_run) if missing > quarantined else []
     good = settled(cluster.without([*waiting, *invalid]))
-    return covered(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0)), good)[0]
+    return covered(pl.concat(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0))), good)[0]
 
 
 def settled(cluster: Cluster) -> Cluster:

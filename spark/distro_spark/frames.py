@@ -20,10 +20,10 @@ import pyarrow.json as pj
 
 from distro_spark.result import CutFile
 from distro_traces import ndjson, parquet
-from distro_traces.errors import DamagedTraceError, EmptyTraceError, TooLongLineError, TraceError, UnreadableTraceError
+from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
 from distro_traces.header import Header
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, TOO_LONG, Cut, Rejected, parse_event
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, Cut, Rejected, parse_event
 from distro_traces.places import traces_at
 
 EVENT_TYPES: Mapping[str, pl.DataType] = {
@@ -42,7 +42,6 @@ class Source:
     path: str
     header: Header
     cut: Cut | None = None  # of a recording that was compacted; NDJSON shows its cut when the rows are read
-    size_bytes: int = 0  # of NDJSON
 
     @property
     def is_ndjson(self) -> bool:
@@ -87,11 +86,10 @@ def files_at(paths: Iterable[Path | str]) -> list[Path]:
     return list(dict.fromkeys(file for place in places for file in traces_at(place)))
 
 
-def headed(name: Path | str, file: BinaryIO | None = None, size_bytes: int = 0) -> Source:
+def headed(name: Path | str, file: BinaryIO | None = None) -> Source:
     """`file`: its beginning, where the name is not of a local file. Raises the TraceError family."""
     if str(name).endswith(ndjson.SUFFIX):
-        header = ndjson.read_header(name, file)
-        return Source(str(name), header, size_bytes=size_bytes if file else os.path.getsize(name))
+        return Source(str(name), ndjson.read_header(name, file))
     return Source(str(name), *parquet.read_footer(name, file))
 
 
@@ -181,8 +179,6 @@ def _line_by_line(path: Path) -> _File:
             case Event():
                 events.append(row)
             case Rejected(line, reason, _):
-                if reason == TOO_LONG:
-                    raise TooLongLineError(path, line, LINE_BYTES_MAX)
                 file.set_aside.append(SetAside(reason, str(path), line))
             case Cut(line, _):
                 file.cut = CutFile(str(path), line)

@@ -105,39 +105,18 @@ def succeeded(row: Row) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """A violation, without what is the same for all of its client. `after`: the message after which it happened.
+class Finding:
+    """A violation with all rows of its client: what a symptom of a known defect looks at. `says`, `expects`: the
+    violation, and what should have happened instead, in a sentence each; `after`: the message that preceded it."""
 
-    `expected`: what should have happened instead, in a sentence.
-    """
-
+    history: ClientHistory
     node: str
     first: Row
     last: Row
-    message: str
-    expected: str
+    says: str
+    expects: str
     after: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A violation with all rows of its client: what a symptom of a known defect looks at."""
-
-    history: ClientHistory
-    violation: Violation
-
-    @property
-    def node(self) -> str:
-        return self.violation.node
-
-    @property
-    def last(self) -> Row:
-        return self.violation.last
-
-    @property
-    def evidence(self) -> Mapping[str, object]:
-        return self.violation.evidence
 
     @property
     def expected(self) -> object:
@@ -150,4 +129,4 @@ class Finding:
     @property
     def message(self) -> str | None:
         """The one after which it happened: of the last row, else the last that reached the node."""
-        return self.last.message or self.violation.after
+        return self.last.message or self.after

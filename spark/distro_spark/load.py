@@ -8,8 +8,6 @@ The reasons are word for word those of `distro_traces.ndjson.parse_event`; a tes
 of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed, and by itself it leaves
 the verdict alone, for everything before it is whole and a run that was cut before its checkpoint cannot be judged
 conforming anyway.
-Of a line that is too long for any event Spark's reader keeps nothing in memory, and drops it without a word, all but
-the pieces that begin where a block of the file does. The bytes that were not read tell; such a file is refused.
 """
 
 from __future__ import annotations
@@ -26,17 +24,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
-from distro_spark.files import literal, name_of, too_long_line
+from distro_spark.files import literal
 from distro_spark.frames import Source
 from distro_spark.sources import discover
 from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, is_table, rows_of
-from distro_traces.errors import TooLongLineError
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, TOO_LONG
 
 CUT = "cut in mid-line"
-_LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 _WITHOUT_NULLS = {"ignoreNullFields": "true"}
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
@@ -45,16 +41,14 @@ _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "B
 class Loaded:
     """Rows of one or many runs.
 
-    `rows` has the columns of `Event`, `profile`, `bytes` (of the line with its end; 0 in Parquet) and `reason`, which
-    is null for an event. `events` and `quarantine` are its two parts; quarantine has file, line (null in Parquet),
-    reason, text. The first line of each NDJSON file, its header, counts among the rows with a reason and is not in
-    quarantine. A line of more than `line_bytes_max` is nowhere.
+    `rows` has the columns of `Event` and `reason`, which is null for an event. `events` and `quarantine` are
+    its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file, its
+    header, counts among the rows with a reason and is not in quarantine.
     """
 
     sources: tuple[Source, ...]
     rows: DataFrame
     lines: DataFrame  # of NDJSON, as `_lines` gives them
-    line_bytes_max: int = LINE_BYTES_MAX
     parsed: DataFrame | None = None  # those of `rows` that come from NDJSON
 
     @contextmanager
@@ -71,7 +65,7 @@ class Loaded:
 
     @property
     def events(self) -> DataFrame:
-        return self.rows.where("reason is null").select(*COLUMNS, "profile")
+        return self.rows.where("reason is null").select(*COLUMNS)
 
     @property
     def quarantine(self) -> DataFrame:
@@ -87,36 +81,21 @@ class Loaded:
     def headers(self) -> int:
         return sum(source.is_ndjson for source in self.sources)
 
-    def refuse_too_long(self, text_bytes: int) -> None:
-        """Raise TooLongLineError where more than a line's worth of the recordings is not in the bytes that were read.
 
-        A second look at the recordings, then.
-        """
-        if sum(source.size_bytes for source in self.sources) - text_bytes < self.line_bytes_max:
-            return
-        of_files = self.rows.groupBy("file").agg(F.sum("bytes").alias("bytes")).collect()
-        read = {name_of(row["file"]): row["bytes"] for row in of_files if row["file"]}
-        for source in self.sources:
-            if source.size_bytes - read.get(source.path, 0) >= self.line_bytes_max:
-                line = too_long_line(self.rows.sparkSession, source.path, self.line_bytes_max)
-                if line is not None:
-                    raise TooLongLineError(source.path, line, self.line_bytes_max)
-
-
-def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX) -> Loaded:
+def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     """Load the traces at `paths` (files, directories, `table:NAME`). Lazy; raises the TraceError family before any job
     over the rows runs."""
     sources = discover(session, paths)
     recordings = [literal(source.path) for source in sources if source.is_ndjson]
     at_rest = [literal(source.path) for source in sources if not source.is_ndjson and not is_table(source.path)]
-    lines = _lines(session, recordings, line_bytes_max)
+    lines = _lines(session, recordings)
     parsed = fitted(from_ndjson(lines), sources) if recordings else None
     columns = [_from_parquet(session, at_rest)] if at_rest else []
     for table in dict.fromkeys(source.path for source in sources if is_table(source.path)):
         columns.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
     parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
     rows = reduce(DataFrame.unionByName, parts)
-    return Loaded(sources, rows, lines, line_bytes_max, parsed)
+    return Loaded(sources, rows, lines, parsed)
 
 
 def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
@@ -124,20 +103,18 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     NotATraceError."""
     sources = tuple(Source("", header) for header in headers)
     rows = as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit(""))
-    return Loaded(sources, fitted(_at_rest(rows), sources), _lines(events.sparkSession, [], LINE_BYTES_MAX))
+    return Loaded(sources, fitted(_at_rest(rows), sources), _lines(events.sparkSession, []))
 
 
-def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame:
+def _lines(session: SparkSession, files: list[str]) -> DataFrame:
     """text, file, and where in the file: `position` counts up within a `block`, from anywhere."""
     if not files:
-        return session.createDataFrame([], "text string, bytes long, file string, block long, position long")
+        return session.createDataFrame([], "text string, file string, block long, position long")
     return (
         session.read.option("lineSep", "\n")
-        .option(_LONGEST_LINE, bytes_max + 2)  # the first length, with its line feed, that is dropped
         .text(files)
         .select(
             F.col("value").alias("text"),
-            (F.octet_length("value") + 1).alias("bytes"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.monotonically_increasing_id().alias("position"),
@@ -146,20 +123,19 @@ def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame
 
 
 def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
-    """With the profile of the run, and the reason why a row is no event of any run; without one, without its text."""
-    profiles = {source.header.run: source.header.profile for source in sources}
+    """With the reason why a row is no event of any run; without one, without its text."""
+    runs = sorted({source.header.run for source in sources})
     # As an Arrow table: no Python worker is started for it.
-    runs = pa.table({"run": pa.array(profiles, pa.string()), "profile": pa.array(profiles.values(), pa.string())})
-    reason = F.coalesce(
-        "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
-    )
-    known = F.broadcast(rows.sparkSession.createDataFrame(runs))
+    table = pa.table({"run": pa.array(runs, pa.string()), "has_header": [True] * len(runs)})
+    known = F.broadcast(rows.sparkSession.createDataFrame(table))
+    headless = F.when(F.col("has_header").isNull(), F.format_string("run %s has no header", "run"))
+    reason = F.coalesce("reason", _misfit(), headless)
     text = F.when(F.col("reason").isNotNull(), F.col("text"))
-    return rows.join(known, "run", "left").withColumn("reason", reason).withColumn("text", text)
+    return rows.join(known, "run", "left").withColumn("reason", reason).withColumn("text", text).drop("has_header")
 
 
 def from_ndjson(lines: DataFrame) -> DataFrame:
-    """Lines with text, bytes, file, block, position: the columns of an event each, and the reason why it is none."""
+    """Lines with text, file, block, position: the columns of an event each, and the reason why it is none."""
     lines = (
         lines.where(F.col("text").rlike("[^ \\t\\r]"))
         .withColumn("event", F.from_json("text", EVENT_SCHEMA))
@@ -184,14 +160,15 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
             for field in EVENT_SCHEMA
         ),
     )
-    reason = F.when(~F.col("is_exact"), misfit)
+    too_long = F.when(F.octet_length("text") > LINE_BYTES_MAX, F.lit(TOO_LONG))
+    reason = F.coalesce(too_long, F.when(~F.col("is_exact"), misfit))
     values = [
         F.when(F.col("is_exact"), F.col("event")[field.name])
         .otherwise(F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()))
         .alias(field.name)
         for field in EVENT_SCHEMA
     ]
-    return lines.select(*values, reason.alias("reason"), "text", "bytes", "file", "block", "position")
+    return lines.select(*values, reason.alias("reason"), "text", "file", "block", "position")
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
@@ -206,7 +183,6 @@ def _at_rest(rows: DataFrame) -> DataFrame:
         *COLUMNS,
         F.lit(None).cast("string").alias("reason"),
         F.to_json(F.struct(*COLUMNS)).alias("text"),
-        F.lit(0).alias("bytes"),
         "file",
         F.lit(None).cast("long").alias("block"),
         F.lit(None).cast("long").alias("position"),

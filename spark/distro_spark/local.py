@@ -6,7 +6,7 @@ A part of the clients is judged at a time, so that what is derived from rows is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -57,9 +57,9 @@ class Local:
     def place_of(self, run: str, node: str, seq: int) -> str:
         return frames.place_of([Path(each.path) for each in self._sources if each.header.run == run], node, seq)
 
-    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
+    def of_clients(self, cluster: Cluster, judge: Judge, _: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         rows = self._of(cluster).filter(pl.col("client").is_not_null()).sort(SORTED).collect()
-        return pl.concat([pl.DataFrame(schema=columns), *map(judge, parts(rows, part_rows))])
+        yield from map(judge, parts(rows, part_rows))
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         return self._of(cluster).filter(pl.col("client").is_null()).collect()

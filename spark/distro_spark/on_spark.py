@@ -15,11 +15,12 @@ from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, MEASURES, Cluster
-from distro_spark.engine import Columns, Judge, Set
+from distro_spark.engine import RESULTS_AT_ONCE, Columns, Judge, Set
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.raised import spark_errors
 from distro_spark.result import CutFile, Misfit
@@ -28,7 +29,6 @@ from distro_traces import event
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
-from distro_traces.ndjson import LINE_BYTES_MAX
 
 PARTS = 2
 """A task judges about so many parts, one after the other."""
@@ -42,10 +42,8 @@ class OnSpark:
     """The traces at some paths, or in tables; a context, within which lines are parsed once. Raises the TraceError
     family."""
 
-    def __init__(
-        self, session: SparkSession, paths: Path | str | Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX
-    ) -> None:
-        self._take(load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max))
+    def __init__(self, session: SparkSession, paths: Path | str | Iterable[Path | str]) -> None:
+        self._take(load(session, [paths] if isinstance(paths, Path | str) else paths))
 
     @classmethod
     def of(cls, loaded: Loaded) -> Self:
@@ -71,8 +69,7 @@ class OnSpark:
         return _set_aside(self._loaded)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        nodes, text_bytes = measures(self._loaded.rows)
-        self._loaded.refuse_too_long(text_bytes)
+        nodes = measures(self._loaded.events)
         if nodes["client_rows"].sum() > LARGE_ROWS:
             announce_largest(self._loaded.events)
         return nodes, frame(self._loaded.events.where(IS_MARK).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
@@ -85,8 +82,18 @@ class OnSpark:
     def place_of(self, run: str, node: str, seq: int) -> str:
         return self._loaded.place_of(run, node, seq)
 
-    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> pl.DataFrame:
-        return frame(client_by_client(self.events(cluster), cluster, judge, columns, part_rows))
+    def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
+        """The executors keep the results on their disks, from where they come here in parts."""
+        rows = client_by_client(self.events(cluster), cluster, judge, columns, part_rows)
+        rows = rows.persist(StorageLevel.DISK_ONLY)
+        partition = F.spark_partition_id()
+        try:
+            sizes = frame(rows.groupBy(partition.alias("partition")).count())
+            of_part = sizes.with_columns(part=pl.col("count").cum_sum() // RESULTS_AT_ONCE).group_by("part")
+            for _, part in of_part:
+                yield frame(rows.where(partition.isin(part["partition"].to_list())))
+        finally:
+            rows.unpersist()
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         return frame(self.events(cluster).where("client is null").select(*event.COLUMNS))
@@ -162,15 +169,13 @@ def frame(rows: DataFrame) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(rows.toArrow()))
 
 
-def measures(rows: DataFrame) -> tuple[pl.DataFrame, int]:
-    """Of each node its `MEASURES`; and the bytes of the text that was read. `rows` as in `Loaded`.
+def measures(events: DataFrame) -> pl.DataFrame:
+    """Of each node its `MEASURES`.
 
     How many sequence numbers are different is counted exactly: a bitmap for each 32,768 of them.
     """
-    fits = F.col("reason").isNull()
-    run, node = (F.when(fits, F.col(name)).alias(name) for name in ("run", "node"))
     found = (
-        rows.groupBy(run, node, F.when(fits, F.bitmap_bucket_number("seq")).alias("bucket"))
+        events.groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
         .agg(
             F.count("*").alias("rows"),
             F.max("seq").alias("last_seq"),
@@ -178,16 +183,14 @@ def measures(rows: DataFrame) -> tuple[pl.DataFrame, int]:
             F.max("at_ms").alias("last_ms"),
             F.count("client").alias("client_rows"),
             F.count_if(F.expr(IS_DELETION)).alias("deletes"),
-            F.sum("bytes").alias("bytes"),
         )
         .groupBy("run", "node")
         .agg(
-            *(F.sum(name).alias(name) for name in ("rows", "distinct", "client_rows", "deletes", "bytes")),
+            *(F.sum(name).alias(name) for name in ("rows", "distinct", "client_rows", "deletes")),
             *(F.max(name).alias(name) for name in ("last_seq", "last_ms")),
         )
     )
-    nodes = frame(found)
-    return nodes.filter(pl.col("run").is_not_null()).select("run", "node", *MEASURES), int(nodes["bytes"].sum())
+    return frame(found).select("run", "node", *MEASURES)
 
 
 def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:

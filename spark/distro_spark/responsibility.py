@@ -12,6 +12,9 @@ client's time begins with the first claim and ends when no member holds it any m
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import polars as pl
 
 from distro_spark.cluster import NEVER
@@ -156,23 +159,29 @@ def _named(t: Timeline, found: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFra
     return pl.concat([known.with_columns(c("nodes").fill_null("")).select(columns), undecided.select(columns)])
 
 
-def responsibility_of(found: pl.DataFrame) -> Responsibility:
-    """For how long none, one and several members claimed a client, and the longest times in which it was not one."""
-    known = found.filter(c("claimers") >= 0).with_columns(ms=c("until_ms") - c("from_ms"))
-    odd = known.filter(c("claimers") != 1).sort(
-        "ms", "run", "client", "from_ms", descending=[True, False, False, False]
-    )
-    listed = [
-        ClaimedInterval(run, client, from_ms, until_ms, claimers, tuple(nodes.split(",")) if nodes else ())
-        for run, client, nodes, from_ms, until_ms, claimers in odd.head(INTERVALS_MAX).select(list(COLUMNS)).iter_rows()
-    ]
-    times = {n: int(known.filter(pl.min_horizontal("claimers", 2) == n)["ms"].sum()) for n in (0, 1, 2)}
+def responsibility_of(parts: Iterable[pl.DataFrame]) -> Responsibility:
+    """For how long none, one and several members claimed a client, and the longest times in which it was not one. Each
+    part is of whole clients."""
+    sums, listed = Counter[str](), pl.DataFrame(schema={**COLUMNS, "ms": pl.Int64()})
+    for part in parts:
+        found = part.select(*COLUMNS, ms=c("until_ms") - c("from_ms"))
+        known, odd = found.filter(c("claimers") >= 0), found.filter(~c("claimers").is_in([-1, 1]))
+        times = known.group_by(pl.min_horizontal("claimers", 2).cast(pl.String)).agg(c("ms").sum())
+        sums.update(dict(times.iter_rows()))
+        sums.update(
+            clients=known.select("run", "client").n_unique(), undecided=found.height - known.height, odd=odd.height
+        )
+        by, descending = ("ms", "run", "client", "from_ms"), (True, False, False, False)
+        listed = pl.concat([listed, odd]).sort(by, descending=descending).head(INTERVALS_MAX)
     return Responsibility(
-        clients=known.select("run", "client").n_unique() if known.height else 0,
-        undecided=found.filter(c("claimers") < 0).height,
-        none_ms=times[0],
-        one_ms=times[1],
-        several_ms=times[2],
-        intervals=tuple(listed),
-        intervals_left_out=odd.height - len(listed),
+        clients=sums["clients"],
+        undecided=sums["undecided"],
+        none_ms=sums["0"],
+        one_ms=sums["1"],
+        several_ms=sums["2"],
+        intervals=tuple(
+            ClaimedInterval(run, client, from_ms, until_ms, claimers, tuple(nodes.split(",")) if nodes else ())
+            for run, client, nodes, from_ms, until_ms, claimers, _ in listed.iter_rows()
+        ),
+        intervals_left_out=sums["odd"] - listed.height,
     )

@@ -6,16 +6,14 @@ exists already, and library code takes the session that it is given.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
-from types import FrameType
+from threading import current_thread, main_thread
 
 from pyspark.sql import SparkSession
 
@@ -23,7 +21,6 @@ from distro_spark.errors import SessionError
 from distro_spark.java import JavaMissingError, require_java
 from distro_spark.raised import first_line, spark_errors
 
-_GREETING = b"WARNING: Using incubator modules"
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit has started."""
 
@@ -87,19 +84,11 @@ def local_session(
             java_options += _SMALL_JAVA_OPTIONS
     own["spark.driver.extraJavaOptions"] = " ".join(java_options)
     builder = _built(SparkSession.builder.master(master), own | dict(settings or {}))
-    handler = signal.getsignal(signal.SIGINT)
-    logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
     try:
-        with _jvm_greeting_held_back(), _ends_held_back():
-            session = builder.getOrCreate()
+        with _ends_held_back():
+            return builder.getOrCreate()
     except spark_errors() as error:
         raise SessionError(f"Spark does not start on {master}: {first_line(error)}") from error
-    finally:
-        logging.disable(logging.NOTSET)
-    if current_thread() is main_thread():
-        unsaid = handler is None or handler is signal.default_int_handler
-        signal.signal(signal.SIGINT, _interrupt if unsaid else handler)
-    return session
 
 
 def _connected(master: str) -> SparkSession:
@@ -118,66 +107,25 @@ def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
     return builder
 
 
-def _interrupt(*_: object) -> None:
-    """In place of PySpark's handler, which calls the JVM during another call and prints long errors of both."""
-    logging.disable(logging.CRITICAL)
-    raise KeyboardInterrupt
-
-
 @contextmanager
 def _ends_held_back() -> Iterator[None]:
     """Delay Ctrl-C and SIGTERM until the JVM and Spark are up, a second or two later.
 
-    An interrupted PySpark removes the directory in which the JVM reports its port; then the JVM's main thread fails,
-    and its other threads never end. A JVM that is up ends when its standard input closes, which is with this process.
-    But directories that its main thread creates during the end, Spark's directory of user files for one, remain. An
-    installed handler of SIGINT is called at once, and may interrupt a second time.
+    A JVM that PySpark abandons before never ends; one that is up ends with this process, which holds its standard
+    input, and leaves no directories.
     """
     if current_thread() is not main_thread():
         yield
         return
     received: list[int] = []
-    on_interrupt, on_term = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-
-    def hold_back(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        if number == signal.SIGINT and callable(on_interrupt):
-            with suppress(KeyboardInterrupt):
-                on_interrupt(number, frame)
-
-    # Other handlers, such as an ignored signal, stay as they are.
-    replaced = {signal.SIGINT: callable(on_interrupt), signal.SIGTERM: on_term is signal.SIG_DFL}
-    held_back = [number for number, is_replaced in replaced.items() if is_replaced]
-    for number in held_back:
-        signal.signal(number, hold_back)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
-        for number in held_back:
-            signal.signal(number, on_interrupt if number == signal.SIGINT else on_term)
-    if signal.SIGTERM in received:
-        signal.raise_signal(signal.SIGTERM)
-    if received:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _jvm_greeting_held_back() -> Iterator[None]:
-    """The JVM warns of an incubator module that Spark asks for, before any log configuration; all else passes."""
-    read, write = os.pipe()
-    kept = os.dup(2)
-    os.dup2(write, 2)
-    Thread(target=_pass_on, args=(read, os.dup(kept)), name="stderr of the JVM", daemon=True).start()
-    try:
-        yield  # the JVM inherits the pipe as its stderr, and keeps it
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(write)
-
-
-def _pass_on(source: int, target: int) -> None:
-    with open(source, "rb") as lines, open(target, "wb", buffering=0) as stderr:
-        for line in lines:
-            if not line.startswith(_GREETING):
-                stderr.write(line)
+        for each, handler in handlers.items():  # PySpark has set one of its own
+            signal.signal(each, handler)
+        for late in received:
+            signal.raise_signal(late)

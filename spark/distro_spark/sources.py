@@ -38,4 +38,4 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
 def _sources(session: SparkSession, names: Sequence[str]) -> list[Source]:
     elsewhere = beginnings(session, [name for name in names if not is_local(name)])
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
-        return list(pool.map(lambda name: headed(name, *elsewhere.get(name, ())), names))
+        return list(pool.map(lambda name: headed(name, elsewhere.get(name)), names))

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import Cluster
-from distro_spark.history import CALLS, ClientHistory, Finding, Row, Violation
+from distro_spark.history import CALLS, ClientHistory, Finding, Row
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.known import known_bug, symptoms_of
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
@@ -109,35 +109,35 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
         run, node = t.cluster.runs[g], t.cluster.names[g]
         client, profile = "" if number is None else t.clients[number], t.cluster.headers[run].profile
         words = {**line, "node": node, "client": client, "first": first, "last": last, "after": after}
-        violation = Violation(
+        may_be_known = symptoms_of(name, profile)
+        yield Finding(
+            history=histories.of(run, number) if may_be_known else ClientHistory(run, profile, client),
             node=node,
             first=first,
             last=last,
-            message=shortened(says.format_map(words)),
-            expected=shortened(expects.format_map(words)),
+            says=shortened(says.format_map(words)),
+            expects=shortened(expects.format_map(words)),
             after=after,
             evidence={key: value for key, value in line.items() if not key.startswith("_")},
         )
-        may_be_known = symptoms_of(name, profile)
-        yield Finding(histories.of(run, number) if may_be_known else ClientHistory(run, profile, client), violation)
 
 
 def _line(name: str, finding: Finding, *, has_room: bool) -> dict[str, Any]:
     """`has_room`: the violation is compared with the known defects of its release."""
-    history, violation = finding.history, finding.violation
+    history = finding.history
     is_explained = has_room or not symptoms_of(name, history.profile)
     return {
         "invariant": name,
         "run": history.run,
         "profile": history.profile,
         "client": history.client,
-        "node": violation.node,
-        **_reference("first", violation.first),
-        **_reference("last", violation.last),
-        "evidence": json.dumps({key: str(value) for key, value in violation.evidence.items() if value is not None}),
-        "message": violation.message,
-        "expected": violation.expected,
-        "after": violation.after,
+        "node": finding.node,
+        **_reference("first", finding.first),
+        **_reference("last", finding.last),
+        "evidence": json.dumps({key: str(value) for key, value in finding.evidence.items() if value is not None}),
+        "message": finding.says,
+        "expected": finding.expects,
+        "after": finding.after,
         "known": known_bug(name, finding) if is_explained else None,
         "explained": is_explained,
     }

@@ -19,8 +19,7 @@ def in_process(paths: Path | str | Iterable[Path | str], **options: Any) -> Chec
 
 
 def on_spark(session: SparkSession, paths: Path | str | Iterable[Path | str], **options: Any) -> CheckResult:
-    loading = {"line_bytes_max": options.pop("line_bytes_max")} if "line_bytes_max" in options else {}
-    with OnSpark(session, paths, **loading) as engine:
+    with OnSpark(session, paths) as engine:
         return check(engine, **options)
 
 

@@ -17,7 +17,6 @@ from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, Misfit
 from distro_traces.compact import compact
 from distro_traces.content import digest
-from distro_traces.errors import TooLongLineError
 from distro_traces.event import Kind, Outcome
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
@@ -192,20 +191,18 @@ def test_an_unknown_invariant_is_refused_with_the_known_ones(tmp_path: Path) -> 
         in_process(record(tmp_path), invariants=["INV-NONE"])
 
 
-@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize(("large", "said"), [(8, []), (7, ["client c1 of run r1 has 8 rows"])])
 def test_a_client_that_needs_much_memory_is_announced(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    large: int,
-    said: list[str],
 ) -> None:
-    monkeypatch.setattr(on_spark_engine, "LARGE_ROWS", large)
-    on_spark(spark, record(tmp_path), invariants=["INV-OWNER"])
-    assert [record.getMessage().partition(";")[0] for record in caplog.records] == said
+    path = record(tmp_path)
+    for large in (8, 7):
+        monkeypatch.setattr(on_spark_engine, "LARGE_ROWS", large)
+        on_spark(spark, path, invariants=["INV-OWNER"])
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == ["client c1 of run r1 has 8 rows"]
 
 
 @pytest.mark.spark
@@ -225,29 +222,6 @@ def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: 
     with Recorder(empty, "empty", profile="strict", target="test"):
         pass
     assert on_both(spark, empty).reasons
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
-    limit = 1 << 15
-    path = record(tmp_path)
-    row = {"run": "r1", "node": "d", "seq": 1, "at_ms": 0, "kind": "checkpoint", "detail": ""}
-    row["detail"] = "x" * (limit - len(json.dumps(row)))
-    append(path, json.dumps(row) + "\n" + "\n" * limit)
-    assert on_spark(spark, path, line_bytes_max=limit).events == 16
-    append(path, json.dumps({**row, "detail": "x" * 10 * limit}) + "\n" + json.dumps({**row, "seq": 2, "detail": "1"}))
-    for block_bytes in ("60000", "10000000"):  # the line lies in several blocks, or in one
-        spark.conf.set("spark.sql.files.maxPartitionBytes", block_bytes)
-        try:
-            with pytest.raises(TooLongLineError) as raised:
-                on_spark(spark, path, line_bytes_max=limit)
-        finally:
-            spark.conf.unset("spark.sql.files.maxPartitionBytes")
-        line = 18 + limit
-        assert str(raised.value) == (
-            f"{path}: line {line} is longer than 0.03125 MiB, and no event is; take it out of the file"
-        )
 
 
 C1: dict[str, Any] = {"client": "c1", "revision": 1, "digest": "X"}

@@ -82,35 +82,3 @@ def test_duplicate_numbers_with_the_same_sums_are_found(spark: SparkSession, tmp
     recorder.path.write_text(header + "".join(rows))
     found = on_both(spark, recorder.path, invariants=["INV-OWNER"])
     assert (found.events, found.missing, found.doubled) == (8, 3, 3)
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("nodes", "contents"),
-    [
-        ("abcd", (1, 1, 2, 2)),
-        ("ab", (0, 2**32)),
-        ("ab", (2**63, 2**63 + 2**32)),
-        ("abcd", (0, 0, 2**31, 2**31)),
-        ("abcd", (2**63 - 1, 2**63 - 1, 2**63 + 2**31 - 1, 2**63 + 2**31 - 1)),
-    ],
-)
-def test_contents_are_compared_and_not_sums_of_their_numbers(
-    spark: SparkSession, tmp_path: Path, nodes: str, contents: tuple[int, ...]
-) -> None:
-    """With n nodes, n times the sum of squares less the square of the sum is 2**64 for the second and third row, and
-    for the last two: 0 in 64-bit integers, as if all contents were equal."""
-    contents_of = dict(zip(nodes, (f"{each:016x}" for each in contents), strict=True))
-    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=list(nodes)) as recorder:
-        for node in nodes:
-            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail=",".join(nodes))
-        for node, content in contents_of.items():
-            kind = Kind.CLIENT_CHANGED if node == "a" else Kind.REPLICA_APPLIED
-            recorder.record(node, kind, at_ms=10, client="c1", owned=node == "a", revision=1, digest=content)
-        for node in nodes:
-            recorder.record(node, Kind.CHECKPOINT, at_ms=9000, detail="1")
-    found = on_both(spark, recorder.path, invariants=["INV-CONV"]).violations
-    expected = contents_of["a"]
-    others = [(node, content, expected) for node, content in contents_of.items() if content != expected]
-    assert [(each.node, each.evidence["actual"], each.evidence["expected"]) for each in found] == others

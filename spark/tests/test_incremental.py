@@ -22,8 +22,6 @@ from distro_spark.sinks import ParquetSink
 from distro_traces.compact import compact
 from distro_traces.ndjson import Recorder
 
-pytestmark = pytest.mark.spark
-
 Simulate = Callable[[Recorder, Random], None]
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "judge_segments.py"
 RUNS = 8
@@ -81,7 +79,7 @@ class Table:
         return pl.concat(self.rows.values()).sort("id")
 
 
-@pytest.mark.slow
+@pytest.mark.spark
 def test_only_the_runs_of_new_segments_are_read_and_judged(
     spark: SparkSession, tmp_path: Path, recorded: dict[str, list[Path]]
 ) -> None:
@@ -139,6 +137,7 @@ session.SparkSession.active().table(sys.argv[2]).write.format("parquet").save(ke
 """
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_killed_at_any_time_each_violation_is_in_the_table_once(
     tmp_path: Path, recorded: dict[str, list[Path]]
@@ -156,6 +155,7 @@ def test_killed_at_any_time_each_violation_is_in_the_table_once(
     for when in ("judged", "merged"):
         assert judge(when).returncode == -signal.SIGKILL
     arrive([segment for segments in recorded.values() for segment in segments[1:]], place)
+    assert judge("merged").returncode == -signal.SIGKILL
     done = judge("never")
     assert done.returncode == 0, done.stderr[-3000:]
     found = pl.read_parquet(f"{kept}/*.parquet").sort("id")

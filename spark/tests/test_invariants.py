@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
-from engines import in_process, on_both
+from engines import in_process, on_spark
 from partly import WITHOUT, as_observed
 from pyspark.sql import SparkSession
 
+from distro_spark import check
+from distro_spark import on_spark as on_spark_engine
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CheckResult, EventReference, Violation
+from distro_spark.sinks import ParquetSink
 from distro_traces.content import digest
 from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
-
-pytestmark = pytest.mark.spark
 
 EMPTY = digest(())
 NODES = ("a", "b", "c")
@@ -1559,19 +1561,40 @@ def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(ru
 
 @dataclass(frozen=True)
 class Library:
+    directory: Path
     result: CheckResult
     expected: dict[str, list[Expected]]
 
 
 @pytest.fixture(scope="module")
-def library(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """All cases, recorded and checked at once."""
     directory: Path = tmp_path_factory.mktemp("cases")
     expected = {}
     for name, (record, profile, _) in CASES.items():
         with Recorder(directory, name, profile=profile, target="test", nodes=NODES) as recorder:
             expected[name] = record(RunRecorder(recorder))
-    return Library(on_both(spark, directory), expected)
+    return Library(directory, in_process(directory), expected)
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same(library: Library, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_spark_engine, "RESULTS_AT_ONCE", 20)
+    assert on_spark(spark, library.directory).without_times() == library.result.without_times()
+
+
+def test_in_parts_the_same_is_found(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of clients, and of violations that are in memory at once."""
+    monkeypatch.setattr(check, "PART_ROWS", 100)
+    monkeypatch.setattr(check, "RESULTS_AT_ONCE", 20)
+    measured = {"convergence": True, "responsibility": True}
+    found = in_process(library.directory, sinks=[ParquetSink(tmp_path / "parts")], **measured)
+    monkeypatch.undo()
+    whole = in_process(library.directory, sinks=[ParquetSink(tmp_path / "whole")], **measured)
+    assert found.without_times() == whole.without_times()
+    assert len(list((tmp_path / "parts").iterdir())) > 1
+    ids = [sorted(pl.read_parquet(tmp_path / name)["id"]) for name in ("parts", "whole")]
+    assert ids[0] == ids[1]
 
 
 class Partly(Recorder):

@@ -9,8 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engines import in_process, on_both
-from pyspark.sql import SparkSession
+from engines import in_process
 
 from distro_traces.errors import EmptyTraceError
 from distro_traces.nacos_logs.importer import NoLogsError, import_logs
@@ -46,9 +45,7 @@ def copied(to: Path, removed: set[tuple[str, str]], level: re.Pattern[str] | Non
         target.write_text(text)
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_no_subset_of_files_and_levels_raises_an_alarm(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_subset_of_files_and_levels_raises_an_alarm(tmp_path: Path) -> None:
     runs = 0
     for name, removed in files_removed():
         for level, pattern in LEVELS.items():
@@ -60,7 +57,7 @@ def test_no_subset_of_files_and_levels_raises_an_alarm(spark: SparkSession, tmp_
                 continue
             runs += 1
     assert runs > 150
-    result = on_both(spark, tmp_path / "traces")
+    result = in_process(tmp_path / "traces")
     news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
     assert (news, result.verdict) == ([], "inconclusive")
 
@@ -95,10 +92,8 @@ MEANWHILE = "2026-11-21 02:52:03"
 """A time in the middle of the logs, at which a clock is set."""
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 @pytest.mark.parametrize("node", ["n0", "n1"])
-def test_no_clock_that_differs_raises_an_alarm(spark: SparkSession, tmp_path: Path, node: str) -> None:
+def test_no_clock_that_differs_raises_an_alarm(tmp_path: Path, node: str) -> None:
     """Before clocks were compared, 7 s were enough to take B10 for an unknown failure."""
     shifts = [(8 * 3600, ""), (-400, ""), (7, ""), (-7, ""), (7, MEANWHILE), (-4, MEANWHILE)]
     for number, (seconds, since) in enumerate(shifts):
@@ -107,7 +102,7 @@ def test_no_clock_that_differs_raises_an_alarm(spark: SparkSession, tmp_path: Pa
         for path in (tmp_path / run / node).glob("*.log"):
             path.write_text("".join(later(line, seconds, since) for line in path.read_text().splitlines(keepends=True)))
         import_logs(tmp_path / run, tmp_path / "traces", run=run)
-    result = on_both(spark, tmp_path / "traces")
+    result = in_process(tmp_path / "traces")
     news = [f"{each.run}: {each.message}" for each in result.violations if each.known is None]
     assert (news, result.verdict) == ([], "inconclusive")
 

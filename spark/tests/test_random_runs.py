@@ -1,7 +1,7 @@
-"""Spark against an oracle: many random runs, judged by the DataFrame programs and by plain loops over the same rows.
+"""The invariants against an oracle: many random runs, judged by these and by plain loops over the same rows.
 
 A run is a small simulated cluster in which replication sometimes loses, repeats, mislabels or forgets. The oracle is
-written from the sentences of the invariants, one client at a time and independently of the programs. Seeds are fixed;
+written from the sentences of the invariants, one client at a time and independently of the invariants. Seeds are fixed;
 a failure names the run, and its recording is in the test's directory.
 """
 
@@ -10,15 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from engines import on_both
-from pyspark.sql import SparkSession
+from engines import in_process
 
 from distro_spark.check import LISTED_MAX
 from distro_traces.content import digest
 from distro_traces.event import STATE_KINDS, Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
-
-pytestmark = pytest.mark.spark
 
 RUNS = 60
 EMPTY = digest(())
@@ -149,8 +146,8 @@ def since(client: str, point: Event, own: Event, truth: str | None, events: Sequ
 
 
 @pytest.mark.quality
-def test_spark_and_the_oracle_find_the_same_in_random_runs(
-    spark: SparkSession, tmp_path: Path, simulate: Callable[[Recorder, Random], None]
+def test_the_check_and_the_oracle_find_the_same_in_random_runs(
+    tmp_path: Path, simulate: Callable[[Recorder, Random], None]
 ) -> None:
     expected: set[Found] = set()
     broken = set()
@@ -161,7 +158,7 @@ def test_spark_and_the_oracle_find_the_same_in_random_runs(
         expected |= found
         if found:
             broken.add(seed)
-    result = on_both(spark, tmp_path, invariants=["INV-CONV", "INV-OWNER", "INV-REV"])
+    result = in_process(tmp_path, invariants=["INV-CONV", "INV-OWNER", "INV-REV"])
     assert result.violations_left_out == 0, f"more than {LISTED_MAX} of one invariant: choose fewer runs"
     found = {
         (

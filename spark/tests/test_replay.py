@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engines import on_both
+from engines import in_process, on_both
 from pyspark.sql import SparkSession
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
@@ -16,8 +16,6 @@ from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile
 from distro_traces.reading import read_run
 from distro_validation.validate import Validated, validate
-
-pytestmark = pytest.mark.spark
 
 MUTANTS = ("B02", "m-unknown-delete-fails")
 
@@ -70,21 +68,14 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
     return event.client, event.node, event.seq, tuple(str(each) for each in judged.rejection.candidates)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param(checking.REPLAY_ROWS, id="one task"),
-        pytest.param(900, id="several tasks", marks=pytest.mark.slow),  # test_deployment does it on two workers
-    ],
-)
-def test_it_agrees_with_validate(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
-    monkeypatch.setattr(checking, "REPLAY_ROWS", rows)
+@pytest.mark.spark
+def test_it_agrees_with_validate(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traces = corpus(tmp_path / "traces", tmp_path)
     alone = {run: validate(t.header, t.events, profile_named(t.header.profile)) for run, t in traces.items()}
     result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
+    monkeypatch.setattr(checking, "REPLAY_ROWS", 900)
+    in_parts = in_process(tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
+    assert in_parts.without_times() == result
     together = result.replay
     assert together is not None
     found = {run: [place(each) for each in together.rejections if each.run == run] for run in traces}
@@ -96,13 +87,12 @@ def test_it_agrees_with_validate(
     assert (result.verdict, together.rejected) == ("violates", sum(len(each) for each in found.values()))
 
 
-@pytest.mark.slow
-def test_unobserved_rows_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
+def test_unobserved_rows_leave_the_verdict_open(tmp_path: Path) -> None:
     trace = simulated(tmp_path / "strict", None)
     begun_later = {i: None for i, event in enumerate(trace.events) if event.kind is Kind.NODE_STARTED}
     part = rewritten(tmp_path / "traces", "part", trace, begun_later)
     alone = validate(part.header, part.events, profile_named("strict"))
-    result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
+    result = in_process(tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
     assert result.replay is not None
     assert alone.undecided == result.replay.undecided > 0
     assert (alone.accepted, result.replay.rejections, result.verdict) == (True, (), "inconclusive")

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import in_process, on_both
-from pyspark.sql import SparkSession
+from engines import in_process
 
 from distro_spark.responsibility import ROUNDS_MS
 from distro_spark.result import ClaimedInterval, Responsibility, Violation
@@ -256,9 +255,7 @@ def test_without_recorded_claims_no_owner_is_missing(tmp_path: Path) -> None:
         assert violations(tmp_path / str(number)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_with_the_times_comes_a_verdict_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+def test_with_the_times_comes_a_verdict(tmp_path: Path) -> None:
     run = RunRecorder(tmp_path / "run")
     registered(run, "c", OF_C)
     round_of(run, "c", OF_C, 5000, LASTS_MS)
@@ -271,6 +268,6 @@ def test_with_the_times_comes_a_verdict_on_both_engines(spark: SparkSession, tmp
     run.owns("b", 3000)
     run.row("a", Kind.NODE_STOPPED, 20_000, detail="crash")
     run.ends(LASTS_MS)
-    found = on_both(spark, tmp_path / "run", invariants=["INV-OWNER"], responsibility=True).responsibility
+    found = in_process(tmp_path / "run", invariants=["INV-OWNER"], responsibility=True).responsibility
     assert found is not None
     assert {each.run for each in found.intervals} == {"r", "two owners"}

@@ -23,8 +23,6 @@ from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 from distro_traces.query import query
 
-pytestmark = pytest.mark.spark
-
 DRIVER = "org.postgresql:postgresql:42.7.7"
 
 
@@ -58,6 +56,7 @@ def test_parquet_has_each_violation_once_and_a_query_shows_them(tmp_path: Path) 
     assert table.rows == [("c'2", 2), ("c1", 2)]
 
 
+@pytest.mark.spark
 def test_a_sink_that_cannot_be_written_is_named_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path, "r1")
     (tmp_path / "file").touch()
@@ -116,6 +115,7 @@ def with_driver(spark: SparkSession) -> SparkSession:
     return spark
 
 
+@pytest.mark.spark
 @pytest.mark.slow  # Parquet, which the same lines write, has them once too; this one starts PostgreSQL
 def test_a_database_has_each_violation_once(with_driver: SparkSession, database: str, tmp_path: Path) -> None:
     sink = JdbcSink(with_driver, database)

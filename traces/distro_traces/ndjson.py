@@ -209,9 +209,9 @@ def read_header(path: Path | str, file: BinaryIO | None = None) -> Header:
     return parse_header(_first(_lines(path, file), path), path)
 
 
-def first_too_long(path: Path | str, file: BinaryIO | None = None, bytes_max: int = LINE_BYTES_MAX) -> int | None:
-    """The number of the first line of more than `bytes_max` bytes, never more than so much in memory."""
-    return next((number for number, line in _lines(path, file, bytes_max) if len(line) > bytes_max), None)
+def first_too_long(path: Path | str) -> int | None:
+    """The number of the first line that is too long, never more than so much in memory."""
+    return next((number for number, line in _lines(path) if len(line) > LINE_BYTES_MAX), None)
 
 
 def parse_event(line: str | bytes, run: str) -> Event:
@@ -254,18 +254,16 @@ def _has_its_type(name: str, value: object) -> bool:
     return isinstance(value, bool if name in BOOLEAN_COLUMNS else str)
 
 
-def _lines(
-    path: Path | str, opened: BinaryIO | None = None, bytes_max: int = LINE_BYTES_MAX
-) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path | str, opened: BinaryIO | None = None) -> Iterator[tuple[int, bytes]]:
     """The lines with their numbers from 1; of one that is too long only the beginning. Only a line feed ends a line."""
     try:
         with nullcontext(opened) if opened else Path(path).open("rb") as file:
             number = 0
-            while line := file.readline(bytes_max + 1):
+            while line := file.readline(LINE_BYTES_MAX + 1):
                 number += 1
                 end = line
-                while len(end) > bytes_max and not end.endswith(b"\n"):
-                    end = file.readline(bytes_max + 1)
+                while len(end) > LINE_BYTES_MAX and not end.endswith(b"\n"):
+                    end = file.readline(LINE_BYTES_MAX + 1)
                 yield number, line.rstrip(b"\n")
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error

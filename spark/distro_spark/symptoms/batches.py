@@ -12,6 +12,7 @@ from distro_spark.symptoms.look import (
     CHANGES,
     Handled,
     clause,
+    clause_about,
     count_before,
     handled_requests,
     remembered,
@@ -47,17 +48,13 @@ def last_has_a_batch(found: Finding) -> bool:
     return change is not None and change.request.detail == BATCH
 
 
-@clause("it carries another content than the node holds")
-def carries_another(found: Finding) -> bool:
-    change = _last_change(found)
-    return change is None or change.request.digest not in (None, found.actual)
+@clause_about(_last_change, "it carries another content than the node holds")
+def carries_another(found: Finding, change: Handled) -> bool:
+    return change.request.digest not in (None, found.actual)
 
 
-@clause("the node has applied nothing since that CHANGE came")
-def nothing_applied_since(found: Finding) -> bool:
-    change = _last_change(found)
-    if change is None:
-        return True
+@clause_about(_last_change, "the node has applied nothing since that CHANGE came")
+def nothing_applied_since(found: Finding, change: Handled) -> bool:
     states = states_of(found.history, found.node)
     return count_before(states, change.begin) == count_before(states, found.last.seq)
 
@@ -73,10 +70,7 @@ def _end(found: Finding) -> Row | None:
     return state if state is not None and state.kind == Kind.REPLICA_REMOVED else None
 
 
-def _changes_since_it_was_applied(found: Finding) -> list[Handled]:
-    end = _end(found)
-    if end is None:
-        return []
+def _changes_since_it_was_applied(found: Finding, end: Row) -> list[Handled]:
     states = states_of(found.history, found.node)
     count = count_before(states, end.seq)
     since = states[count - 1].seq if count else 0
@@ -89,15 +83,14 @@ def ended_with_its_lease(found: Finding) -> bool:
     return end is not None and end.detail == LEASE
 
 
-@clause("since it was applied for the last time CHANGEs with a batch came")
-def batches_came(found: Finding) -> bool:
-    changes = _changes_since_it_was_applied(found)
-    return _end(found) is None or any(each.request.detail == BATCH for each in changes)
+@clause_about(_end, "since it was applied for the last time CHANGEs with a batch came")
+def batches_came(found: Finding, end: Row) -> bool:
+    return any(each.request.detail == BATCH for each in _changes_since_it_was_applied(found, end))
 
 
-@clause("no other CHANGE came since")
-def only_batches_came(found: Finding) -> bool:
-    return all(each.request.detail == BATCH for each in _changes_since_it_was_applied(found))
+@clause_about(_end, "no other CHANGE came since")
+def only_batches_came(found: Finding, end: Row) -> bool:
+    return all(each.request.detail == BATCH for each in _changes_since_it_was_applied(found, end))
 
 
 # A snapshot has one

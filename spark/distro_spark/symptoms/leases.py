@@ -6,7 +6,7 @@ import re
 
 from distro_model.defects import Symptom
 from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, life_at
+from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, clause_about, life_at
 from distro_traces.event import Kind, Outcome
 
 _ROUND_MS = 6_500
@@ -25,19 +25,23 @@ def _lease_ms(history: ClientHistory) -> int:
 
 def _end(found: Finding) -> Row:
     """The row with which the copy ended; INV-CONV names it as that since which the node differs."""
-    return found.last if found.last.kind == Kind.REPLICA_REMOVED else found.violation.first
+    return found.last if found.last.kind == Kind.REPLICA_REMOVED else found.first
 
 
-def _applied(found: Finding) -> list[Row]:
-    """How the copy was applied in its life, and it came with the first of them."""
+def _end_of_lease(found: Finding) -> Row | None:
     end = _end(found)
+    return end if (end.kind, end.detail) == (Kind.REPLICA_REMOVED, LEASE) and not end.is_native else None
+
+
+def _applied(found: Finding, end: Row) -> list[Row]:
+    """How the copy was applied in its life, and it came with the first of them."""
     life = life_at(found.history, end.node, end.seq - 1).until(end.seq - 1)
     return [row for row in life if row.kind == Kind.REPLICA_APPLIED]
 
 
-def _lasted_ms(found: Finding) -> int:
+def _lasted_ms(found: Finding, end: Row) -> int:
     """From when a verify renewed the copy for the last time, or it was created, until it ended."""
-    end, applied = _end(found), _applied(found)
+    applied = _applied(found, end)
     since = applied[0].seq if applied else end.seq
     confirmed = [
         row
@@ -50,20 +54,17 @@ def _lasted_ms(found: Finding) -> int:
 
 @clause("a copy ended with its lease")
 def a_copy_ended(found: Finding) -> bool:
-    end = _end(found)
-    return (end.kind, end.detail) == (Kind.REPLICA_REMOVED, LEASE) and not end.is_native
+    return _end_of_lease(found) is not None
 
 
-@clause("a lease had passed since a verify renewed it, or it was created")
-def its_lease_was_over(found: Finding) -> bool:
-    return not a_copy_ended.holds(found) or _lasted_ms(found) >= _lease_ms(found.history) - _TOLERANCE_MS
+@clause_about(_end_of_lease, "a lease had passed since a verify renewed it, or it was created")
+def its_lease_was_over(found: Finding, end: Row) -> bool:
+    return _lasted_ms(found, end) >= _lease_ms(found.history) - _TOLERANCE_MS
 
 
-@clause("a CHANGE or a snapshot was applied to it less than a lease ago")
-def was_applied_since(found: Finding) -> bool:
-    end = _end(found)
-    later = (row for row in _applied(found)[1:] if end.at_ms - row.at_ms < _lease_ms(found.history))
-    return not a_copy_ended.holds(found) or any(later)
+@clause_about(_end_of_lease, "a CHANGE or a snapshot was applied to it less than a lease ago")
+def was_applied_since(found: Finding, end: Row) -> bool:
+    return any(end.at_ms - row.at_ms < _lease_ms(found.history) for row in _applied(found, end)[1:])
 
 
 @clause("that was less than a round of verification before the checkpoint")
@@ -71,15 +72,16 @@ def is_between_two_rounds(found: Finding) -> bool:
     return found.last.at_ms - _end(found).at_ms <= _ROUND_MS
 
 
-@clause("30 s, and at most one check more, had passed since a verify renewed it, or it was created")
-def lasted_half_a_minute(found: Finding) -> bool:
-    most_ms = _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
-    return not a_copy_ended.holds(found) or _SHORT_LEASE_MS <= _lasted_ms(found) <= most_ms
+@clause_about(
+    _end_of_lease, "30 s, and at most one check more, had passed since a verify renewed it, or it was created"
+)
+def lasted_half_a_minute(found: Finding, end: Row) -> bool:
+    return _SHORT_LEASE_MS <= _lasted_ms(found, end) <= _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
 
 
 @clause("the node keeps that connection for as long as it is silent")
 def keeps_it_for_good(found: Finding) -> bool:
-    silent = found.violation.first
+    silent = found.first
     rows = (row for row in found.history.by_node[silent.node] if row.seq > silent.seq)
     ends = (Kind.CLIENT_DISCONNECTED, Kind.LINK_FAULT, Kind.CLIENT_CONNECTED)
     ended = next((row for row in rows if row.kind in ends), None)

@@ -29,6 +29,7 @@ CLOCK_SLACK_MS = 400
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
 _SEQ = attrgetter("seq")
 _AT_MS = attrgetter("at_ms")
 
@@ -36,6 +37,17 @@ _AT_MS = attrgetter("at_ms")
 def clause(sentence: str) -> Callable[[Callable[[Finding], bool]], Clause[Finding]]:
     """The function below as a clause with that sentence."""
     return lambda holds: Clause(sentence, holds)
+
+
+def clause_about(
+    find: Callable[[Finding], _S | None], sentence: str
+) -> Callable[[Callable[[Finding, _S], bool]], Clause[Finding]]:
+    """The same for a function that gets what `find` gives, too; where that is None, the clause holds."""
+
+    def made(holds: Callable[[Finding, _S], bool]) -> Clause[Finding]:
+        return Clause(sentence, lambda found: (subject := find(found)) is None or holds(found, subject))
+
+    return made
 
 
 def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[Concatenate[ClientHistory, _P], _R]:

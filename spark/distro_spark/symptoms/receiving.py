@@ -12,6 +12,7 @@ from distro_spark.symptoms.look import (
     CHANGES,
     brought_by_change,
     clause,
+    clause_about,
     count_before,
     due_after_ms,
     holds_something,
@@ -85,19 +86,19 @@ def _is_between(found: Finding, node: str) -> bool:
 
 @clause("they differ since a CHANGE or a snapshot replaced the client at the node that holds its connection")
 def differ_since_it_was_overwritten(found: Finding) -> bool:
-    first = found.violation.first
+    first = found.first
     return first.node == found.evidence["owner"] and first in _overwritten(found.history, first.node)
 
 
 @clause("that left its revision as it was")
 def left_its_revision(found: Finding) -> bool:
-    first = found.violation.first
+    first = found.first
     return not differ_since_it_was_overwritten.holds(found) or first.revision == first.held_revision
 
 
 @clause("a verify has confirmed the copy since")
 def confirmed_since(found: Finding) -> bool:
-    return _confirmed_since(found, found.violation.first.at_ms)
+    return _confirmed_since(found, found.first.at_ms)
 
 
 # B02: a verify tests existence only
@@ -138,7 +139,7 @@ def missed_what_it_acknowledged(found: Finding) -> bool:
 
 def _was_for_no_member(found: Finding) -> bool:
     """The owner changed the client, and its list lacked the node until that was due."""
-    changed, owner = found.violation.first, str(found.evidence["owner"])
+    changed, owner = found.first, str(found.evidence["owner"])
     is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
     until_ms = changed.at_ms + due_after_ms(found.history)[0]
     return is_own and lacked(found.history, owner, found.node, changed.at_ms, until_ms)
@@ -147,7 +148,7 @@ def _was_for_no_member(found: Finding) -> bool:
 @clause("a verify has confirmed the copy since")
 def confirmed_what_it_missed(found: Finding) -> bool:
     last = _acknowledged(found)
-    return _confirmed_since(found, found.violation.first.at_ms if last is None else last[0].at_ms)
+    return _confirmed_since(found, found.first.at_ms if last is None else last[0].at_ms)
 
 
 # B27: a snapshot brings back what has left
@@ -169,34 +170,27 @@ def came_with_a_snapshot(found: Finding) -> bool:
     return found.expected == "nothing" and _given(found) is not None
 
 
-@clause("its client had left its owner by then")
-def had_left_by_then(found: Finding) -> bool:
-    came = _came(found)
-    left = (row for row in found.history.rows if row.kind == Kind.CLIENT_DISCONNECTED)
-    return came is None or any(row.at_ms <= came.at_ms for row in left)
+@clause_about(_came, "its client had left its owner by then")
+def had_left_by_then(found: Finding, came: Row) -> bool:
+    return any(row.at_ms <= came.at_ms for row in found.history.rows if row.kind == Kind.CLIENT_DISCONNECTED)
 
 
-@clause("the giver held the client still, and had confirmed no DELETE of it")
-def giver_still_held_it(found: Finding) -> bool:
-    given = _given(found)
-    if given is None:
-        return True
+@clause_about(_given, "the giver held the client still, and had confirmed no DELETE of it")
+def giver_still_held_it(found: Finding, given: Row) -> bool:
     earlier = [row for row in found.history.by_node.get(given.peer or "", ()) if row.at_ms <= given.at_ms]
     held = [row for row in earlier if row.kind in STATE_KINDS]
     return bool(held) and holds_something(held[-1]) and not any(_confirms_delete(row) for row in earlier)
 
 
-@clause("the node has confirmed no DELETE since the copy came")
-def confirmed_no_delete_since(found: Finding) -> bool:
-    came = _came(found)
+@clause_about(_came, "the node has confirmed no DELETE since the copy came")
+def confirmed_no_delete_since(found: Finding, came: Row) -> bool:
     rows = found.history.by_node.get(found.node, ())
-    return came is None or not any(_confirms_delete(row) and came.seq < row.seq < found.last.seq for row in rows)
+    return not any(_confirms_delete(row) and came.seq < row.seq < found.last.seq for row in rows)
 
 
-@clause("its lease is not over")
-def is_leased(found: Finding) -> bool:
-    came = _came(found)
-    return came is None or found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
+@clause_about(_came, "its lease is not over")
+def is_leased(found: Finding, came: Row) -> bool:
+    return found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 
 def _confirms_delete(row: Row) -> bool:

@@ -80,18 +80,18 @@ def is_of_http(found: Finding) -> bool:
 
 @clause("it changed at a node, by a request to that")
 def changed_there(found: Finding) -> bool:
-    return found.violation.first.kind in OWN_CONNECTION
+    return found.first.kind in OWN_CONNECTION
 
 
 @clause("the hash over the members in the list of that node names another one")
 def is_of_another(found: Finding) -> bool:
-    changed = found.violation.first
+    changed = found.first
     return hash_owner(found.history, changed.node, changed.at_ms) not in (None, changed.node)
 
 
 @clause("that node has sent nothing about it since")
 def sends_nothing(found: Finding) -> bool:
-    changed = found.violation.first
+    changed = found.first
     rows = found.history.by_node.get(changed.node, ())
     return not any(row.kind == Kind.REQUEST_SENT and row.seq > changed.seq for row in rows)
 

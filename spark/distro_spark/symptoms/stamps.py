@@ -8,6 +8,7 @@ from distro_spark.symptoms.look import (
     Life,
     carried_revisions,
     clause,
+    clause_about,
     having,
     held_by_sender,
     holds_something,
@@ -43,21 +44,15 @@ def has_the_stamp_of_creation(found: Finding) -> bool:
     return _is_of_creation_or_batch(found.history, stamped, found.evidence["revision"])
 
 
-@clause("the message that brought the content does not have that revision or an earlier one")
-def brought_by_a_later_one(found: Finding) -> bool:
-    stamped = _stamped(found)
-    if stamped is None:
-        return True
+@clause_about(_stamped, "the message that brought the content does not have that revision or an earlier one")
+def brought_by_a_later_one(found: Finding, stamped: Row) -> bool:
     carried = carried_revisions(found.history, _came(found.history, stamped))
     return all(_is_later(found, revision) for revision in carried)
 
 
-@clause("its owner had that content under a later revision by then")
-def owner_had_it_later(found: Finding) -> bool:
-    stamped, history = _stamped(found), found.history
-    if stamped is None:
-        return True
-    came = _came(history, stamped)
+@clause_about(_stamped, "its owner had that content under a later revision by then")
+def owner_had_it_later(found: Finding, stamped: Row) -> bool:
+    history, came = found.history, _came(found.history, stamped)
     sender = held_by_sender(history, came)
     if sender is not None and _says_no_revision(sender) and carried_revisions(history, came):
         return sender.digest == found.actual
@@ -139,27 +134,21 @@ def came_with_a_snapshot(found: Finding) -> bool:
     return _loaded(found) is not None
 
 
-@clause("that replaced a copy which was there")
-def replaced_a_copy(found: Finding) -> bool:
-    loaded = _loaded(found)
-    return loaded is None or loaded.held is not None
+@clause_about(_loaded, "that replaced a copy which was there")
+def replaced_a_copy(_: Finding, loaded: Row) -> bool:
+    return loaded.held is not None
 
 
-@clause("which has its revision since it was created, or since a batch came")
-def keeps_its_stamp(found: Finding) -> bool:
-    loaded = _loaded(found)
-    return loaded is None or _is_of_creation_or_batch(found.history, loaded, loaded.revision)
+@clause_about(_loaded, "which has its revision since it was created, or since a batch came")
+def keeps_its_stamp(found: Finding, loaded: Row) -> bool:
+    return _is_of_creation_or_batch(found.history, loaded, loaded.revision)
 
 
-@clause("its owner had the content of the snapshot under an earlier revision")
-def is_of_an_earlier_revision(found: Finding) -> bool:
-    loaded = _loaded(found)
-    if loaded is None or loaded.revision is None:
-        return loaded is None
-    return any(
-        row.kind in OWN_CONNECTION and row.revision is not None and row.revision < loaded.revision
-        for row in having(found.history, loaded.digest)
-    )
+@clause_about(_loaded, "its owner had the content of the snapshot under an earlier revision")
+def is_of_an_earlier_revision(found: Finding, loaded: Row) -> bool:
+    owned = (row for row in having(found.history, loaded.digest) if row.kind in OWN_CONNECTION)
+    revisions = [row.revision for row in owned if row.revision is not None]
+    return loaded.revision is not None and min(revisions, default=loaded.revision) < loaded.revision
 
 
 CREATION_STAMP = Symptom(

@@ -12,6 +12,7 @@ from distro_spark.symptoms.look import (
     CLOCK_SLACK_MS,
     Handled,
     clause,
+    clause_about,
     count_before,
     handled_requests,
     having,
@@ -40,9 +41,14 @@ def _handled_as(history: ClientHistory, node: str, message: str | None) -> Handl
     return next(found, None)
 
 
+def _own(found: Finding) -> Handled | None:
+    """The request that the violation goes by."""
+    return _handled_as(found.history, found.node, found.message)
+
+
 def _meanwhile(found: Finding, operations: tuple[str, ...]) -> list[Handled]:
-    """The other requests that the node was handling while it handled the one that the violation goes by."""
-    own = _handled_as(found.history, found.node, found.message)
+    """The other requests that the node was handling while it handled that one."""
+    own = _own(found)
     if own is None:
         return []
     return [
@@ -60,16 +66,15 @@ def two_at_once(found: Finding) -> bool:
     return bool(_meanwhile(found, CHANGES))
 
 
-@clause("the content is not what that sync carried")
-def not_what_it_carried(found: Finding) -> bool:
-    own = _handled_as(found.history, found.node, found.message)
-    return own is None or own.request.digest not in (None, found.actual)
+@clause_about(_own, "the content is not what that sync carried")
+def not_what_it_carried(found: Finding, own: Handled) -> bool:
+    return own.request.digest not in (None, found.actual)
 
 
-@clause("the node has held that content since it had handled both")
-def came_of_both(found: Finding) -> bool:
-    both = [_handled_as(found.history, found.node, found.message), *_meanwhile(found, CHANGES)]
-    until = min(max((each.end for each in both if each), default=0), found.last.seq)
+@clause_about(_own, "the node has held that content since it had handled both")
+def came_of_both(found: Finding, own: Handled) -> bool:
+    both = [own, *_meanwhile(found, CHANGES)]
+    until = min(max(each.end for each in both), found.last.seq)
     states = states_of(found.history, found.node)
     count = count_before(states, until + 1)
     later = states[count : count_before(states, found.last.seq + 1)]
@@ -86,11 +91,9 @@ def _answer_of_giver(found: Finding) -> Row | None:
     return next((row for row in rows if (row.kind, row.peer, row.message) == wanted), None)
 
 
-def _applied_by_giver(found: Finding) -> list[Row]:
-    given = _answer_of_giver(found)
-    handled = _handled(found.history, given.node) if given else ()
-    seq = given.seq if given else 0
-    return [each.request for each in handled if each.request.operation in CHANGES and each.begin < seq < each.end]
+def _applied_by_giver(found: Finding, given: Row) -> list[Row]:
+    handled = (each for each in _handled(found.history, given.node) if each.begin < given.seq < each.end)
+    return [each.request for each in handled if each.request.operation in CHANGES]
 
 
 @clause("the content came with a snapshot")
@@ -98,15 +101,14 @@ def came_with_a_snapshot(found: Finding) -> bool:
     return _answer_of_giver(found) is not None
 
 
-@clause("its giver was handling a CHANGE to that revision when it gave it")
-def giver_was_applying(found: Finding) -> bool:
-    revisions = [row.revision for row in _applied_by_giver(found)]
-    return _answer_of_giver(found) is None or found.evidence["revision"] in revisions
+@clause_about(_answer_of_giver, "its giver was handling a CHANGE to that revision when it gave it")
+def giver_was_applying(found: Finding, given: Row) -> bool:
+    return found.evidence["revision"] in [row.revision for row in _applied_by_giver(found, given)]
 
 
-@clause("that CHANGE carried another content")
-def change_carried_another(found: Finding) -> bool:
-    applied = [row for row in _applied_by_giver(found) if row.revision == found.evidence["revision"]]
+@clause_about(_answer_of_giver, "that CHANGE carried another content")
+def change_carried_another(found: Finding, given: Row) -> bool:
+    applied = [row for row in _applied_by_giver(found, given) if row.revision == found.evidence["revision"]]
     return all(row.digest != found.actual for row in applied)
 
 
@@ -130,20 +132,18 @@ def left_with_that_content(found: Finding) -> bool:
     return sent is not None and sent.digest == found.actual
 
 
-@clause("it has the content of before the owner's last change, under the revision of after")
-def content_of_before(found: Finding) -> bool:
-    sent = _sent(found)
-    if sent is None or sent.digest != found.actual:
+@clause_about(_sent, "it has the content of before the owner's last change, under the revision of after")
+def content_of_before(found: Finding, sent: Row) -> bool:
+    if sent.digest != found.actual:
         return True
     change = _last_change(found.history, sent)
     return change is not None and (change[0].digest, change[1].revision) == (sent.digest, sent.revision)
 
 
-@clause("it left in the moment of that change")
-def left_in_the_moment(found: Finding) -> bool:
-    sent = _sent(found)
-    change = None if sent is None else _last_change(found.history, sent)
-    return sent is None or change is None or sent.at_ms - change[1].at_ms <= CLOCK_SLACK_MS
+@clause_about(_sent, "it left in the moment of that change")
+def left_in_the_moment(found: Finding, sent: Row) -> bool:
+    change = _last_change(found.history, sent)
+    return change is None or sent.at_ms - change[1].at_ms <= CLOCK_SLACK_MS
 
 
 # A message leaves between the two steps of a change
@@ -160,11 +160,10 @@ def _early(found: Finding) -> Row | None:
     return min(by_then, key=lambda row: row.at_ms, default=None)
 
 
-def _around(found: Finding) -> tuple[Row | None, Row | None]:
+def _around(found: Finding, early: Row) -> tuple[Row | None, Row | None]:
     """What the owner had published when it sent that, and what it published next."""
-    early = _early(found)
-    own = own_of(found.history, early.node) if early else ()
-    count = count_before(own, early.seq) if early else 0
+    own = own_of(found.history, early.node)
+    count = count_before(own, early.seq)
     return own[count - 1] if count else None, own[count] if count < len(own) else None
 
 
@@ -173,20 +172,18 @@ def had_sent_it(found: Finding) -> bool:
     return _early(found) is not None
 
 
-@clause("it had published another content under that revision when it sent it")
-def published_another_before(found: Finding) -> bool:
-    early, (before, _) = _early(found), _around(found)
-    if early is None:
-        return True
+@clause_about(_early, "it had published another content under that revision when it sent it")
+def published_another_before(found: Finding, early: Row) -> bool:
+    before, _ = _around(found, early)
     return before is not None and before.revision == early.revision and before.digest != early.digest
 
 
-@clause("that content is what it published next, in that moment")
-def published_it_next(found: Finding) -> bool:
-    early, (_, following) = _early(found), _around(found)
-    if early is None or following is None:
-        return early is None
-    return following.digest == early.digest and following.at_ms - early.at_ms <= _NEXT_WITHIN_MS
+@clause_about(_early, "that content is what it published next, in that moment")
+def published_it_next(found: Finding, early: Row) -> bool:
+    _, following = _around(found, early)
+    if following is None or following.digest != early.digest:
+        return False
+    return following.at_ms - early.at_ms <= _NEXT_WITHIN_MS
 
 
 # A call comes while one is applied
