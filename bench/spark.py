@@ -6,7 +6,8 @@ The floor is `repartition(run, client)` with a sort by node and sequence number,
 program that needs each client's rows together. The check is run once for the first time (`first_s`), then both in turn;
 a ratio is of the two medians. The last run of each also has figures that other processes do not change: processor
 seconds in the JVM and in Python, the number of stages that wrote a shuffle, and the bytes of these. `peak_mib` is the
-memory of this program, the JVM and the Python workers together.
+memory of this program, the JVM and the Python workers together. The check in this process (`local`) comes last, of as
+many events as `distrocheck check` takes there by default.
 
 Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
 carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows, one
@@ -39,6 +40,7 @@ from pyspark.sql import SparkSession
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import FAULTS
 from distro_spark.check import check
+from distro_spark.local import Local
 from distro_spark.on_spark import OnSpark
 from distro_spark.result import CheckResult
 from distro_spark.session import local_session
@@ -59,6 +61,7 @@ PART_CHANGES = 50_000
 """This many rows are in memory while they are written."""
 
 FLOOR_PARTITIONS = 8
+LOCAL_EVENTS_MAX = 15_000_000
 LOOK_S = 0.5
 T = TypeVar("T")
 Columns = Mapping[str, Sequence[object] | npt.NDArray[Any]]
@@ -197,6 +200,10 @@ def checked(session: SparkSession, place: Path | str) -> CheckResult:
         return check(engine)
 
 
+def checked_here(place: Path) -> CheckResult:
+    return check(Local(place))
+
+
 def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
     rows = session.read.option("recursiveFileLookup", "true").parquet(str(place))
     together = rows.repartition(FLOOR_PARTITIONS, "run", "client").sortWithinPartitions("run", "client", "node", "seq")
@@ -316,6 +323,12 @@ def main() -> None:
             cpu_s = [each.jvm_cpu_s + each.python_cpu_s for each in (of_check, of_floor)]
             ratios[f"{name}_check_per_floor_cpu"] = round(cpu_s[0] / cpu_s[1], 2)
             ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
+            if events <= LOCAL_EVENTS_MAX:
+                cpu_before_s = time.process_time()
+                local_s, _ = timed(partial(checked_here, out))
+                local_cpu_s = time.process_time() - cpu_before_s
+                figures |= {f"{name}_local_s": round(local_s, 2), f"{name}_local_cpu_s": round(local_cpu_s, 2)}
+                ratios[f"{name}_local_per_floor_cpu"] = round(local_cpu_s / cpu_s[1], 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
     figures["peak_mib"] = round(processes().peak_bytes / 2**20)

@@ -22,7 +22,7 @@ from distro_conformance.verdict import Verdict
 from distro_impl.naming.client import SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_model.defects import DEFECTS
-from distro_spark.known import KNOWN as KNOWN_OF_TRACES
+from distro_spark.symptoms import KNOWN as KNOWN_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
 EARLIER: dict[str, str] = {"DISTRO-PUSH-008": "nacos-2.1.1"}

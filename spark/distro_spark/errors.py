@@ -1,6 +1,8 @@
-"""User errors of a check, in a module of their own, so that a command can name them without loading Spark."""
+"""User errors of a check, and what a session raises in one line, without loading Spark: a command can name them."""
 
 from __future__ import annotations
+
+import sys
 
 from distro_spark.java import JavaMissingError
 
@@ -18,3 +20,17 @@ class SessionError(ValueError):
 
 class SinkError(ValueError):
     """Violations cannot be written to the given place. The message is one line."""
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """For `except`: of any session one family, and of a classic one what its gateway passes on as it is."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    gateway = sys.modules.get("py4j.protocol")
+    return (PySparkException,) if gateway is None else (PySparkException, gateway.Py4JJavaError)
+
+
+def first_line(error: BaseException) -> str:
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

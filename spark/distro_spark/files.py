@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.raised import first_line, spark_errors
+from distro_spark.errors import first_line, spark_errors
 from distro_traces.errors import EmptyTraceError, UnreadableTraceError
 from distro_traces.ndjson import SUFFIX
 from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below, traces_at

@@ -1,4 +1,4 @@
-"""From files to rows: every line becomes an event or is set aside with the reason why not; none disappears.
+"""From paths to rows: every line becomes an event or is set aside with the reason why not; none disappears.
 
 Spark reads the files, nothing passes through the driver. A line that is, byte for byte, what its event is written as
 was read without loss; so are all that a recorder writes. Any other is parsed again as a variant, at ten times the cost,
@@ -13,6 +13,7 @@ conforming anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -24,15 +25,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
-from distro_spark.files import literal
-from distro_spark.frames import Source
-from distro_spark.sources import discover
-from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, is_table, rows_of
+from distro_spark.files import beginnings, is_local, literal, named, traces_below
+from distro_spark.frames import Source, distinct, headed
+from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.header import Header
 from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, TOO_LONG
 
 CUT = "cut in mid-line"
+_AT_ONCE = 16
 _WITHOUT_NULLS = {"ignoreNullFields": "true"}
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
@@ -80,6 +81,23 @@ class Loaded:
     @property
     def headers(self) -> int:
         return sum(source.is_ndjson for source in self.sources)
+
+
+def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source, ...]:
+    """The traces at `paths`: files, directories with NDJSON or Parquet anywhere below, or `table:NAME`. Raises the
+    TraceError family, since each header is read: of this machine's files several at once, of others on the executors.
+
+    A path is whatever Spark can read. Hidden files are skipped.
+    """
+    paths = list(dict.fromkeys(paths))
+    tables = [str(path) for path in paths if is_table(path)]
+    found = (name for path in paths if not is_table(path) for name in traces_below(session, named(path)))
+    names = list(dict.fromkeys(found))
+    elsewhere = beginnings(session, [name for name in names if not is_local(name)])
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
+        sources = list(pool.map(lambda name: headed(name, elsewhere.get(name)), names))
+    sources += [Source(table, header) for table in tables for header in headers_of(session, table)]
+    return distinct(sources)
 
 
 def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:

@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, MEASURES, Cluster
 from distro_spark.engine import RESULTS_AT_ONCE, Columns, Judge, Set
+from distro_spark.errors import spark_errors
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.raised import spark_errors
 from distro_spark.result import CutFile, Misfit
 from distro_spark.timeline import COLUMNS, SORTED
 from distro_traces import event

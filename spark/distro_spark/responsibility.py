@@ -21,7 +21,7 @@ from distro_spark.cluster import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import Timeline, after, c, is_change, is_gone, is_verify, sent
+from distro_spark.timeline import Timeline, after, c, first_of, is_change, is_gone, is_verify, sent
 from distro_traces.content import NOTHING_PUBLISHED
 
 ROUNDS_MS = 11_000
@@ -77,15 +77,11 @@ def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     )
     held = t.of(held, "stop", stop_ms="at_ms").join(t.lives.select("life", "loaded_by_ms"), "life")
     views = _with_owner(t, held.select("client_no", "run", "g").unique())
-    return (
-        held.join(views, ["client_no", "g"])
-        .with_columns(
-            since_ms=pl.max_horizontal("from_ms", "at_ms", c("loaded_by_ms") + ROUNDS_MS),
-            until_ms=pl.min_horizontal("until_ms", pl.coalesce("stop_ms", "life_end_ms")),
-        )
-        .sort("row")
-        .unique(["client_no", "g", "from_ms", "stop_ms"], keep="first", maintain_order=True)
+    held = held.join(views, ["client_no", "g"]).with_columns(
+        since_ms=pl.max_horizontal("from_ms", "at_ms", c("loaded_by_ms") + ROUNDS_MS),
+        until_ms=pl.min_horizontal("until_ms", pl.coalesce("stop_ms", "life_end_ms")),
     )
+    return first_of(held, ["client_no", "g", "from_ms", "stop_ms"], "row")
 
 
 def _with_owner(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:

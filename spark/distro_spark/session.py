@@ -17,9 +17,8 @@ from threading import current_thread, main_thread
 
 from pyspark.sql import SparkSession
 
-from distro_spark.errors import SessionError
+from distro_spark.errors import SessionError, first_line, spark_errors
 from distro_spark.java import JavaMissingError, require_java
-from distro_spark.raised import first_line, spark_errors
 
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit has started."""

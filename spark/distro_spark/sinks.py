@@ -107,7 +107,7 @@ class JdbcSink:
 
 @contextmanager
 def _errors(place: str) -> Iterator[None]:
-    from distro_spark.raised import first_line, spark_errors  # noqa: PLC0415 - loads Spark
+    from distro_spark.errors import first_line, spark_errors  # noqa: PLC0415 - loads Spark
 
     try:
         yield

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from distro_spark.raised import first_line, spark_errors
+from distro_spark.errors import first_line, spark_errors
 from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
 from distro_traces.header import Header, parse_header

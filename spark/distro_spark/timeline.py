@@ -243,6 +243,11 @@ class Timeline:
         return pl.lit(self.cluster.nodes["node"]).gather(c(node))
 
 
+def first_of(frame: pl.DataFrame, by: str | Sequence[str], *order: str) -> pl.DataFrame:
+    """Of the rows with the same values in `by` the first in that order."""
+    return frame.sort(order).unique(by, keep="first", maintain_order=True)
+
+
 def where(frame: pl.DataFrame, holds: Callable[..., bool], *columns: str, but_not: bool = False) -> pl.DataFrame:
     """The rows for whose values that question holds; `but_not`: the others. For few candidates."""
     found = [holds(*values) != but_not for values in frame.select(columns).iter_rows()]

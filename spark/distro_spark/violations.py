@@ -17,7 +17,7 @@ import polars as pl
 from distro_spark.cluster import Cluster
 from distro_spark.history import CALLS, ClientHistory, Finding, Row
 from distro_spark.invariants import INVARIANTS, Invariant
-from distro_spark.known import known_bug, symptoms_of
+from distro_spark.symptoms import known_bug, symptoms_of
 from distro_spark.timeline import COLUMNS, Timeline, c, timeline
 from distro_traces.content import shortened
 from distro_traces.event import RESET_KINDS, Kind

@@ -85,7 +85,7 @@ def test_the_library_needs_no_local_jvm() -> None:
         for line in path.read_text().splitlines()
         for found in OF_A_JVM.finditer(line)
     }
-    assert named == {("raised.py", "py4j")}
+    assert named == {("errors.py", "py4j")}
 
 
 @pytest.mark.spark

@@ -1,4 +1,6 @@
-"""A cluster of Spark: spark-submit with distrocheck installed and with it as one file, and a worker that dies.
+"""A cluster of Spark: spark-submit with distrocheck as one file, and a worker that dies.
+
+Jobs with distrocheck installed are those of docs/how-to/operate.md.
 
 Master, workers and driver are real processes on loopback. The traces are the same, so the answer is, too.
 """
@@ -20,8 +22,7 @@ from typing import Any
 import numpy as np
 import pyspark
 import pytest
-from engines import on_spark
-from pyspark.sql import SparkSession
+from engines import in_process
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
@@ -179,16 +180,10 @@ def without_times(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_worker_that_dies_in_the_middle_changes_no_answer(
-    spark: SparkSession, cluster: Cluster, traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = without_times(json.loads(json.dumps(on_spark(spark, traces, replay=True).to_json())))
+    here = without_times(json.loads(json.dumps(in_process(traces, replay=True).to_json())))
     assert here["verdict"] == "violates"
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    with submitted(cluster, tmp_path, JOB, str(traces)) as driver:
-        installed = answer(driver)
-    assert without_times(installed) == here
-    assert installed["found_in"].startswith(str(REPOSITORY))
-
     # Another Python, which has the libraries and no distrocheck but in the one file that is sent along.
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],

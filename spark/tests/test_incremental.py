@@ -118,7 +118,7 @@ def test_segments_are_of_a_run_by_their_names(tmp_path: Path, recorded: dict[str
 
 KILLED = """
 import json, os, runpy, signal, sys
-from distro_spark import incremental, session
+from distro_spark import check, incremental, load, on_spark, session, tables
 
 settings, when, kept, example = sys.argv[1:5]
 merge, start = incremental.merge, session.local_session
@@ -133,7 +133,13 @@ if when != "never":
 session.local_session = lambda: start("local[1]", small=True, settings=json.loads(settings))
 sys.argv = sys.argv[4:]
 runpy.run_path(example)
-session.SparkSession.active().table(sys.argv[2]).write.format("parquet").save(kept)
+spark = session.SparkSession.active()
+spark.table(sys.argv[2]).write.format("parquet").save(kept)
+loaded = load.load(spark, [sys.argv[1]])
+tables.add(spark, "table:traces", loaded.events, [source.header for source in loaded.sources])
+with on_spark.OnSpark(spark, "table:traces") as engine:
+    found = check.check(engine)
+print(spark.sql("DESCRIBE DETAIL traces").collect()[0]["format"], found.events, len(found.violations))
 """
 
 
@@ -142,7 +148,8 @@ session.SparkSession.active().table(sys.argv[2]).write.format("parquet").save(ke
 def test_killed_at_any_time_each_violation_is_in_the_table_once(
     tmp_path: Path, recorded: dict[str, list[Path]]
 ) -> None:
-    """The example of the page on Delta; killed when a batch is judged, and when it is merged and not yet committed."""
+    """The example of the page on Delta; killed when a batch is judged, and when it is merged and not yet committed.
+    Delta's reader also reads a table of traces."""
     place, kept = tmp_path / "arrived", tmp_path / "kept"
     settings = json.dumps(settings_of_delta(tmp_path / "warehouse"))
 
@@ -155,9 +162,10 @@ def test_killed_at_any_time_each_violation_is_in_the_table_once(
     for when in ("judged", "merged"):
         assert judge(when).returncode == -signal.SIGKILL
     arrive([segment for segments in recorded.values() for segment in segments[1:]], place)
-    assert judge("merged").returncode == -signal.SIGKILL
     done = judge("never")
     assert done.returncode == 0, done.stderr[-3000:]
+    whole = in_process(place)
+    assert done.stdout.splitlines()[-1] == f"delta {whole.events} {len(whole.violations)}"
     found = pl.read_parquet(f"{kept}/*.parquet").sort("id")
     assert found.equals(of_the_whole(place, tmp_path / "expected"))
     assert found["id"].n_unique() == found.height > 10

@@ -23,10 +23,10 @@ from distro_spark.check import CHECKPOINT
 from distro_spark.cluster import cluster_of
 from distro_spark.history import Finding
 from distro_spark.invariants import INVARIANTS, NEEDS
-from distro_spark.known import KNOWN
 from distro_spark.local import measured
 from distro_spark.responsibility import MEASURED
 from distro_spark.result import CheckResult
+from distro_spark.symptoms import KNOWN
 from distro_spark.timeline import SORTED, timeline
 from distro_spark.violations import findings_of_clients, findings_of_nodes
 from distro_traces.ndjson import Recorder

@@ -6,7 +6,7 @@ import pytest
 from engines import on_spark
 from pyspark.sql import SparkSession
 
-from distro_spark.sources import discover
+from distro_spark.load import discover
 from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError, UnreadableTraceError
 from distro_traces.event import Kind

@@ -20,8 +20,8 @@ from distro_traces.query import query
 
 PAGE = "docs/explanation/invariants-in-sql.md"
 CONV = block(PAGE, "/* INV-CONV")
-OWNER = block(PAGE, "/* By each member's own list") + block(PAGE, "/* INV-OWNER")
-LINES_MAX = 40
+OWNER = block(PAGE, "/* INV-OWNER")
+LINES_MAX = 48
 
 
 def of_the_tests(place: Path) -> None:
@@ -100,6 +100,6 @@ def test_responsibility_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.Mon
     assert query(OWNER, corpus).rows == sorted(rows)
 
 
-@pytest.mark.parametrize("begins", ["/* INV-CONV", "/* By each member's own list", "/* INV-OWNER"])
-def test_a_statement_fits_on_a_screen(begins: str) -> None:
-    assert len(block(PAGE, begins).splitlines()) <= LINES_MAX
+@pytest.mark.parametrize("statement", [CONV, OWNER])
+def test_a_statement_fits_on_a_screen(statement: str) -> None:
+    assert len(statement.splitlines()) <= LINES_MAX

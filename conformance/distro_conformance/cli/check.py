@@ -356,7 +356,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
 
 
 def _known_text(invariant: str, bug: str) -> str:
-    from distro_spark.known import KNOWN
+    from distro_spark.symptoms import KNOWN
 
     return next(each.text for each in KNOWN if invariant in each.about and each.bug == bug)
 

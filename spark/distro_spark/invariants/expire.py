@@ -12,7 +12,19 @@ import polars as pl
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, is_gone, is_own, is_verify, renews, replied, succeeded, where
+from distro_spark.timeline import (
+    Timeline,
+    before,
+    c,
+    first_of,
+    is_gone,
+    is_own,
+    is_verify,
+    renews,
+    replied,
+    succeeded,
+    where,
+)
 
 CHECK_MS = 5_000 + 3_000
 """Period of the lease check, and tolerance."""
@@ -43,11 +55,7 @@ def overdue(t: Timeline) -> pl.DataFrame:
     ends = t.of(ends, "renewed", renewed_ms="at_ms")
     columns = ("g", "row", "renewed", "renewed_ms", "refused", "now_ms", "copy", "message")
     found = pl.concat([each.select(columns), ends.select(columns)]).with_columns(due_ms=c("renewed_ms") + LASTS_MS)
-    found = (
-        found.filter(c("now_ms") > c("due_ms"))
-        .sort("row", "now_ms")
-        .unique("renewed", keep="first", maintain_order=True)
-    )
+    found = first_of(found.filter(c("now_ms") > c("due_ms")), "renewed", "row", "now_ms")
     found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
     return found.with_columns(is_refused=(c("refused") > c("renewed")).fill_null(value=False))
 

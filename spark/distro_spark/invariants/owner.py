@@ -19,7 +19,7 @@ import polars as pl
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION, BY_HASH, ROUNDS_MS, claims_by_hash, holdings_by_hash
-from distro_spark.timeline import Timeline, c
+from distro_spark.timeline import Timeline, c, first_of
 
 COLUMNS = {
     **{name: pl.Int64() for name in ("client_no", "g", "first", "last", "claims")},
@@ -52,8 +52,8 @@ def unclaimed(t: Timeline) -> pl.DataFrame:
     judged = {*t.cluster.judged[BY_CONNECTION]}
     seen = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
     held = t.rows.filter(c("is_connection") & c("content").is_not_null() & c("run").is_in(seen))
-    found = held.join(t.owners, "client_no", how="anti").sort("at_ms", "row")
-    found = found.unique("client_no", keep="first", maintain_order=True).with_columns(first="row", last="row")
+    found = first_of(held.join(t.owners, "client_no", how="anti"), "client_no", "at_ms", "row")
+    found = found.with_columns(first="row", last="row")
     does = pl.format("holds {} since {}, which no member ever claimed", t.client(), t.words(found, "row"))
     nothing = pl.lit(None, pl.String)
     expected = pl.format("holds only clients that a member owns, and not {}", t.client())
@@ -63,13 +63,11 @@ def unclaimed(t: Timeline) -> pl.DataFrame:
 def misclaimed(t: Timeline) -> pl.DataFrame:
     """Members that verify a client which is another's by their own list, or which another owner claimed before."""
     claims = claims_by_hash(t)
-    rightful = claims.filter(c("owner") == c("g")).sort("claimed_ms", "g")
-    rightful = rightful.unique(["client_no", "from_ms"], keep="first")
+    rightful = first_of(claims.filter(c("owner") == c("g")), ["client_no", "from_ms"], "claimed_ms", "g")
     rightful = rightful.select("client_no", "from_ms", first="row", other="g")
     found = claims.join(rightful, ["client_no", "from_ms"], how="left")
-    found = found.filter((c("owner") != c("g")) | (c("other") != c("g"))).sort("from_ms", "row")
-    found = found.unique(["client_no", "g"], keep="first", maintain_order=True).rename({"row": "last"})
-    found = t.of(found, "last", after="message")
+    found = found.filter((c("owner") != c("g")) | (c("other") != c("g")))
+    found = t.of(first_of(found, ["client_no", "g"], "from_ms", "row").rename({"row": "last"}), "last", after="message")
     owner = pl.coalesce(t.name("other"), t.name("owner"))
     by_list = pl.format("by its member list ({}) {} is responsible", "members", t.name("owner"))
     too = pl.format("{} claims it since {}", t.name("other"), t.words(found, "first"))
@@ -83,8 +81,7 @@ def unverified(t: Timeline) -> pl.DataFrame:
     held = holdings_by_hash(t).filter(c("owner") == c("g"), c("alive") > 1)
     claims = claims_by_hash(t).select("client_no", "g", "from_ms")
     found = held.join(claims, ["client_no", "g", "from_ms"], how="anti")
-    found = found.filter(c("until_ms") - c("since_ms") > ROUNDS_MS).sort("row", "from_ms")
-    found = found.unique(["client_no", "g"], keep="first", maintain_order=True)
+    found = first_of(found.filter(c("until_ms") - c("since_ms") > ROUNDS_MS), ["client_no", "g"], "row", "from_ms")
     found = t.of(found.with_columns(first="row", last="row", claims=0), "row", after="message")
     does = pl.format(
         "is responsible for {} by its member list ({}) and holds it since {}, but never verified it from {} to {} ms",

@@ -13,7 +13,7 @@ import polars as pl
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, after, c, is_applied, is_left, is_own
+from distro_spark.timeline import Timeline, after, c, first_of, is_applied, is_left, is_own
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
@@ -37,11 +37,7 @@ def lingers(t: Timeline) -> pl.DataFrame:
     may_be_loaded = (is_applied & c("is_restart") & loaded_late).fill_null(value=False)
     since_ms = pl.when(may_be_loaded).then(pl.max_horizontal("left_ms", "at_ms")).otherwise("left_ms")
     until_ms = pl.when(t.reports).then(pl.coalesce("next_ms", "life_end_ms")).otherwise("at_ms")
-    found = (
-        held.filter(until_ms - since_ms > WITHIN_MS)
-        .sort("row")
-        .unique(["client_no", "g", "life"], keep="first", maintain_order=True)
-    )
+    found = first_of(held.filter(until_ms - since_ms > WITHIN_MS), ["client_no", "g", "life"], "row")
     return found.select(
         "g", first="left", last="row", after="message", owner=t.name("owner"), left="left_ms", held_since="at_ms"
     )

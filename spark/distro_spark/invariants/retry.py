@@ -13,7 +13,7 @@ import polars as pl
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_change, is_left, is_own, is_sync, until, where
+from distro_spark.timeline import Timeline, c, first_of, is_change, is_left, is_own, is_sync, until, where
 
 
 def given_up(t: Timeline) -> pl.DataFrame:
@@ -41,8 +41,7 @@ def given_up(t: Timeline) -> pl.DataFrame:
     holds = c("held_now").is_not_null() & c("gone").is_null()
     failed = failed.filter(~is_change | holds)
     failed = where(failed, t.cluster.has_left, "g", "to", "asked_ms", "check_ms", but_not=True)
-    failed = failed.sort("row", "check").unique("row", keep="first", maintain_order=True)
-    failed = t.of(failed, "row", "operation")
+    failed = t.of(first_of(failed, "row", "row", "check"), "row", "operation")
     return failed.select(
         "g", "last", "operation", "outcome", first="row", after="message", peer=t.name("to"), _number="number"
     )

@@ -11,7 +11,7 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, is_gone, until
+from distro_spark.timeline import Timeline, before, c, first_of, is_gone, until
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 """The idle time, then two checks: one sends the probe, one reads the answer."""
@@ -29,8 +29,8 @@ def kept(t: Timeline) -> pl.DataFrame:
     at_end = at_end.filter(c("native_from") <= c("last_fault"))
     ends = at_end.select(*columns, fault="last_fault", now_ms="life_end_ms")
     found = pl.concat([at_row, ends]).join(silences, left_on="fault", right_on="row")
-    found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS).sort("row", "now_ms")
-    found = found.unique("fault", keep="first", maintain_order=True)
+    found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS)
+    found = first_of(found, "fault", "row", "now_ms")
     return found.select("g", first="fault", last="row", after="message", silent_ms=c("at_ms") - c("silent_ms"))
 
 
