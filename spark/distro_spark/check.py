@@ -13,18 +13,16 @@ requested by name.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import polars as pl
 
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.convergence import COLUMNS as LAGS
 from distro_spark.convergence import distribution, lags
-from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge
+from distro_spark.engine import PART_ROWS, Columns, Engine
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
 from distro_spark.replay import REPLAY_ROWS, replayed, replaying
@@ -42,16 +40,13 @@ from distro_spark.result import (
     Violation,
     violation,
 )
-from distro_spark.sinks import Sink, add_to_all
+from distro_spark.sinks import Sink
+from distro_spark.tally import Tally, tallied, violations
 from distro_spark.timeline import Timeline, timeline
-from distro_spark.violations import VIOLATION_COLUMNS, violations_in, violations_of_nodes
 from distro_traces.header import UNKNOWN_RELEASE, Header
 from distro_traces.invalid import InvalidRecording, started_while_up
 from distro_traces.invalid import doubled as doubled_rows
 from distro_traces.invalid import missing as missing_rows
-
-LISTED_MAX = 200
-"""Violations listed per invariant; further ones are counted."""
 
 CHECKPOINT = (
     "a moment of rest at which all nodes should agree: simulate, test and gate record it, logs have none; "
@@ -134,57 +129,6 @@ def check(
     )
 
 
-def violations(
-    engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]
-) -> Iterator[pl.DataFrame]:
-    """In `VIOLATION_COLUMNS`, so many at a time as are in memory at once. `seconds` by invariant are added up; where
-    tasks do not report seconds, all are equal."""
-    began = time.perf_counter()
-    judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
-    waiting = [violations_of_nodes(cluster, chosen)]
-    for part in engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS):
-        waiting.append(part)
-        if sum(each.height for each in waiting) >= RESULTS_AT_ONCE:
-            yield pl.concat(waiting)
-            waiting.clear()
-    if waiting:
-        yield pl.concat(waiting)
-    if not any(seconds.values()):
-        seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
-
-
-@dataclass
-class Tally:
-    """What the result takes of the violations. `counts`: by invariant `all`, `known` and `unexplained` violations, and
-    their `clients`; `listed`: the new ones first, and of these the first of each client and node; `uncovered`: those
-    that are not judged (`covered`)."""
-
-    counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    listed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VIOLATION_COLUMNS))
-    uncovered: Counter[str] = field(default_factory=Counter)
-
-
-def tallied(parts: Iterable[pl.DataFrame], cluster: Cluster, sinks: Sequence[Sink]) -> Tally:
-    """The violations of whole clients, which are added to the sinks too."""
-    tally = Tally()
-    order = (pl.col("known").fill_null(""), "run", "first_at_ms", "client", "node", "last_at_ms", "message")
-    for part in parts:
-        found, uncovered = covered(part, cluster)
-        tally.uncovered.update(uncovered)
-        add_to_all(sinks, found)
-        counts = found.group_by("invariant").agg(
-            all=pl.len(),
-            known=pl.col("known").count(),
-            unexplained=(~pl.col("explained")).sum(),
-            clients=pl.struct("run", "client").filter(pl.col("client") != "").n_unique(),
-        )
-        for row in counts.iter_rows(named=True):
-            tally.counts[row.pop("invariant")].update(row)
-        both = pl.concat([tally.listed, found.filter("explained")]).sort(order)
-        tally.listed = both.group_by("invariant", maintain_order=True).head(LISTED_MAX)
-    return tally
-
-
 def _measured(
     engine: Engine, cluster: Cluster, measure: Callable[[Timeline], pl.DataFrame], columns: Columns
 ) -> Iterable[pl.DataFrame]:
@@ -232,23 +176,6 @@ def _starts(cluster: Cluster) -> Iterator[tuple[str, InvalidRecording]]:
 
 def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime | ClaimedInterval]) -> dict[str, str]:
     return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
-
-
-def covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
-    """The violations during which all facts that the invariant needs were covered, and by invariant the others."""
-
-    def is_covered(row: Mapping[str, Any]) -> bool:
-        observed, needs = cluster.headers[row["run"]].observed, NEEDS[row["invariant"]]
-        if not observed.covered:
-            return True
-        members = [cluster.names[g] for g in cluster.of_run[row["run"]]] if needs.everywhere else [row["node"]]
-        return needs.covered(observed, members, row["first_at_ms"], row["last_at_ms"])
-
-    if not any(cluster.headers[run].observed.covered for run in cluster.of_run):
-        return found, Counter()
-    rows = found.iter_rows(named=True)
-    kept = pl.Series([is_covered(row) for row in rows], dtype=pl.Boolean)
-    return found.filter(kept), Counter(found.filter(~kept)["invariant"].to_list())
 
 
 def _result(invariant: Invariant, found: Tally, cluster: Cluster, seconds: float) -> InvariantResult:

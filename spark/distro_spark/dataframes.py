@@ -15,12 +15,13 @@ from collections.abc import Sequence
 import polars as pl
 from pyspark.sql import DataFrame
 
-from distro_spark.check import chosen_invariants, covered, surveyed
+from distro_spark.check import chosen_invariants, surveyed
 from distro_spark.engine import PART_ROWS
 from distro_spark.load import Loaded, loaded_of
 from distro_spark.on_spark import OnSpark, client_by_client, table_of
 from distro_spark.sinks import COLUMNS, with_ids
 from distro_spark.tables import headers_in
+from distro_spark.tally import covered
 from distro_spark.violations import violations_in, violations_of_nodes
 
 

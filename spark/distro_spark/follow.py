@@ -26,10 +26,11 @@ from pathlib import Path
 
 import polars as pl
 
-from distro_spark.check import chosen_invariants, covered, surveyed, violations
+from distro_spark.check import chosen_invariants, surveyed
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
+from distro_spark.tally import covered, violations
 from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.ndjson import SUFFIX, read_header
 

@@ -54,7 +54,7 @@ import sys
 import time
 from pathlib import Path
 from pyspark import TaskContext
-from distro_spark import check as checking
+from distro_spark import tally as checking
 
 checking.PART_ROWS = 1000
 find, place = checking.violations_in, Path(sys.argv[2])

@@ -16,8 +16,8 @@ from engines import in_process, on_spark
 from partly import WITHOUT, as_observed
 from pyspark.sql import SparkSession
 
-from distro_spark import check
 from distro_spark import on_spark as on_spark_engine
+from distro_spark import tally
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CheckResult, EventReference, Violation
 from distro_spark.sinks import ParquetSink
@@ -1585,8 +1585,8 @@ def test_spark_finds_the_same(library: Library, spark: SparkSession, monkeypatch
 
 def test_in_parts_the_same_is_found(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of clients, and of violations that are in memory at once."""
-    monkeypatch.setattr(check, "PART_ROWS", 100)
-    monkeypatch.setattr(check, "RESULTS_AT_ONCE", 20)
+    monkeypatch.setattr(tally, "PART_ROWS", 100)
+    monkeypatch.setattr(tally, "RESULTS_AT_ONCE", 20)
     measured = {"convergence": True, "responsibility": True}
     found = in_process(library.directory, sinks=[ParquetSink(tmp_path / "parts")], **measured)
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from engines import in_process
 
-from distro_spark.check import LISTED_MAX
+from distro_spark.tally import LISTED_MAX
 from distro_traces.content import digest
 from distro_traces.event import STATE_KINDS, Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson

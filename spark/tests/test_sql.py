@@ -13,7 +13,7 @@ from test_responsibility import LASTS_MS, OF_C, RunRecorder, registered, round_o
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
-from distro_spark import check
+from distro_spark import tally
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 from distro_traces.query import query
@@ -79,7 +79,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, simulate: Callable[[Recorde
 
 
 def test_convergence_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "LISTED_MAX", 10**6)
+    monkeypatch.setattr(tally, "LISTED_MAX", 10**6)
     found = in_process(corpus, invariants=["INV-CONV"])
     rows = sorted(
         (each.run, each.client, each.node, number)
@@ -91,7 +91,7 @@ def test_convergence_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.Monkey
 
 
 def test_responsibility_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "LISTED_MAX", 10**6)
+    monkeypatch.setattr(tally, "LISTED_MAX", 10**6)
     found = in_process(corpus, invariants=["INV-OWNER"])
     rows = {(each.run, each.client, each.node) for each in found.violations}
     hashed = {(run.partition(" of ")[0], node) for run, client, node in rows if client == OF_C}
