@@ -191,6 +191,7 @@ def test_an_unknown_invariant_is_refused_with_the_known_ones(tmp_path: Path) -> 
         in_process(record(tmp_path), invariants=["INV-NONE"])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_client_that_needs_much_memory_is_announced(
     spark: SparkSession,

@@ -79,6 +79,7 @@ class Table:
         return pl.concat(self.rows.values()).sort("id")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_only_the_runs_of_new_segments_are_read_and_judged(
     spark: SparkSession, tmp_path: Path, recorded: dict[str, list[Path]]

@@ -107,6 +107,7 @@ def test_lines_are_parsed_once_for_several_jobs(spark: SparkSession, tmp_path: P
     assert not loaded.parsed.storageLevel.useDisk
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_lines_are_numbered_through_all_blocks_of_a_long_file(spark: SparkSession, tmp_path: Path) -> None:
     recording = record(tmp_path, rows=5000)

@@ -45,6 +45,7 @@ def copied(to: Path, removed: set[tuple[str, str]], level: re.Pattern[str] | Non
         target.write_text(text)
 
 
+@pytest.mark.slow
 def test_no_subset_of_files_and_levels_raises_an_alarm(tmp_path: Path) -> None:
     runs = 0
     for name, removed in files_removed():
@@ -92,6 +93,7 @@ MEANWHILE = "2026-11-21 02:52:03"
 """A time in the middle of the logs, at which a clock is set."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", ["n0", "n1"])
 def test_no_clock_that_differs_raises_an_alarm(tmp_path: Path, node: str) -> None:
     """Before clocks were compared, 7 s were enough to take B10 for an unknown failure."""

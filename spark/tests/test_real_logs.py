@@ -15,6 +15,7 @@ WHOLE = Path(__file__).parents[3] / "shared" / "real-logs"
 H1, H2 = "10.0.1.1:80#true", "10.0.1.2:81#true"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="the whole logs of real servers are not beside this checkout")
 def test_each_failure_of_real_servers_is_known_by_its_symptom_in_their_logs(tmp_path: Path) -> None:
     """h1 is deregistered and its copies keep their revision, in 2.2.4; h2 expires, and travels under the one it had."""

@@ -68,6 +68,7 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
     return event.client, event.node, event.seq, tuple(str(each) for each in judged.rejection.candidates)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_it_agrees_with_validate(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traces = corpus(tmp_path / "traces", tmp_path)

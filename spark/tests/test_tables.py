@@ -51,6 +51,7 @@ def name(spark: SparkSession, recorded: Path, tmp_path_factory: pytest.TempPathF
         spark.conf.unset("spark.sql.catalog.lake")
 
 
+@pytest.mark.slow
 def test_a_table_is_judged_like_a_recording(spark: SparkSession, tmp_path: Path, recorded: Path, name: str) -> None:
     alone = in_process(recorded, invariants=["INV-OWNER"])
     found = on_spark(spark, [name, record(tmp_path, "r3")], invariants=["INV-OWNER"])
@@ -60,6 +61,7 @@ def test_a_table_is_judged_like_a_recording(spark: SparkSession, tmp_path: Path,
     assert [(each.reason, each.file, each.line) for each in found.quarantine] == [("run r9 has no header", name, None)]
 
 
+@pytest.mark.slow
 def test_another_table_is_refused_in_one_line(spark: SparkSession, name: str) -> None:
     spark.sql("CREATE VIEW ops.narrow AS SELECT run, node FROM ops.traces")
     spark.sql("CREATE VIEW ops.odd AS SELECT * EXCEPT (seq), string(seq) seq FROM ops.traces")
