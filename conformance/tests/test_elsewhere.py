@@ -25,7 +25,7 @@ from distro_conformance.walks import stage
 from distro_conformance.walks.comparable import left_out_after
 from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
-from distro_conformance.walks.machine import LockstepMachine
+from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.stage import Stage, expected_after
 from distro_conformance.walks.tally import Tally
@@ -116,7 +116,7 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(nodes(real_time=True), profile))
     monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(stage, "WAIT_MAX_MS", 3_000)
-    monkeypatch.setattr(walks, "MACHINES", {(False, False): LosesAChange})
+    monkeypatch.setattr(walks, "Machine", LosesAChange)
     options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
     result = hunt(options, check=checker())
     assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
@@ -271,7 +271,7 @@ def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.Monk
 def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
     monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
-    monkeypatch.setattr(LockstepMachine, "begin", None)
+    monkeypatch.setattr(Machine, "begin", None)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     assert (result.runs, result.verdict) == (1, Verdict.INCONCLUSIVE)
     assert finding_of(result).judgement is Judgement.NOT_JUDGED

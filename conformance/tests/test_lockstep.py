@@ -17,8 +17,8 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
-from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
+from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep, Stage
@@ -150,7 +150,7 @@ def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own
     """One lease for the keeper, to which the client does not belong (D7), and one for whom it verified."""
     stage = NeverAtRest() if leases else Stage()
     members = {"start": staticmethod(lambda: stage), "on_end": staticmethod(lambda *_: None)}
-    machine = type("Walk", (HttpMachine,), members)()
+    machine = type("Walk", (Machine,), members)()
     machine.perform(HttpRegister("web", "10.0.1.1:80", "b", by_v2=True))
     machine.come_to_rest(stage)
     waited_ms = sum(action.ms for action in machine.done if isinstance(action, Advance))

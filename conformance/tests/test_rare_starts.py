@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distro_conformance.walks.client_rules import NODES
+from distro_conformance.walks import NODES
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.rare_starts import BOUNDS, HTTP_BOUNDS, STARTS, on_a_clock, rare_starts
 from distro_conformance.walks.result import HuntOptions

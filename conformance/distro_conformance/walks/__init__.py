@@ -2,3 +2,8 @@
 
 STEPS_PER_RUN = 100
 """The steps of a run of a search, by default."""
+
+NODES = ("a", "b", "c")
+"""The nodes of a walk."""
+PEERS = ("b", "c", "d")
+"""The played members, where the only node is the first of NODES."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -23,18 +23,15 @@ from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.running import Step
 from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
-from distro_conformance.walks.among_machine import AmongMachine
-from distro_conformance.walks.client_rules import NODES
-from distro_conformance.walks.http_among_machine import HttpAmongMachine
-from distro_conformance.walks.http_machine import HttpMachine
+from distro_conformance.walks import NODES
 from distro_conformance.walks.kept import broken_again, keep
-from distro_conformance.walks.machine import LockstepMachine
+from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import Lockstep, RealTime, Stage, expected_after
 from distro_conformance.walks.tally import ACTIONS, Check, Tally, beside_nodes
-from distro_conformance.walks.walk import Walk, draw
+from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
@@ -42,14 +39,6 @@ from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
 """Hypothesis takes a number of runs, not seconds; the budget is checked between rounds."""
-
-MACHINES: Mapping[tuple[bool, bool], type[Walk]] = {
-    (False, False): LockstepMachine,
-    (False, True): HttpMachine,
-    (True, False): AmongMachine,
-    (True, True): HttpAmongMachine,
-}
-"""(one node among played members, with clients of the HTTP API) -> the machine."""
 
 
 def hunt(
@@ -154,18 +143,17 @@ def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # a failing run keeps its wire
         tally.http = options.has_http(round_number)
-        machine = MACHINES[options.among_played, tally.http]
         runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.hunt.runs)
-        reports = {"start": staticmethod(start), "on_end": staticmethod(tally.ended)}
+        members = {
+            "start": staticmethod(start),
+            "on_end": staticmethod(tally.ended),
+            "nodes": [each for each in options.nodes if each not in options.played],
+            "played": options.played,
+            "http": tally.http,
+            "beginnings": _beginnings(options, http=tally.http),
+        }
         try:
-            draw(
-                machine,
-                seed,
-                max(1, runs),
-                options.steps_per_run,
-                beginnings=_beginnings(options, http=tally.http),
-                **reports,
-            )
+            draw(Machine, seed, max(1, runs), options.steps_per_run, members)
         except (DivergedError, Flaky):  # Flaky: `start` returned None when Hypothesis repeated the run
             if tally.failing is None:
                 raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None

@@ -13,9 +13,7 @@ from distro_conformance.findings.finding import Finding
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks import STEPS_PER_RUN
-from distro_conformance.walks.among_machine import NODE, PEERS
-from distro_conformance.walks.client_rules import NODES
+from distro_conformance.walks import NODES, PEERS, STEPS_PER_RUN
 from distro_conformance.wire.transports import Carrier, steps_over
 from distro_model.bounded.bounds import Bounds
 
@@ -62,7 +60,11 @@ class HuntOptions:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return (NODE, *PEERS) if self.among_played else NODES
+        return (NODES[0], *self.played) if self.among_played else NODES
+
+    @property
+    def played(self) -> tuple[str, ...]:
+        return PEERS if self.among_played else ()
 
     def has_http(self, round_number: int) -> bool:
         """Whether the runs of that round, from 0, have clients of the HTTP API."""

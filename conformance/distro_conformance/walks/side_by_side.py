@@ -24,19 +24,20 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
-from distro_conformance.walks.among_machine import PEERS, AmongMachine
-from distro_conformance.walks.http_among_machine import HttpAmongMachine
+from distro_conformance.walks import NODES, PEERS
+from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
 from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
 from distro_conformance.walks.tally import beside_nodes
-from distro_conformance.walks.walk import Walk, draw
+from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
 from distro_model.rules.owners import is_ip_client, place
 from distro_model.rules.watching import Taken, counting
 
 STEPS = 60
-RUNS: Mapping[type[Walk], int] = {AmongMachine: 16, HttpAmongMachine: 8}
+RUNS: Mapping[bool, int] = {False: 16, True: 8}
+"""The runs without and with clients of the HTTP API."""
 MISSED_MAX = 50
 """Actions that a stopped member could not do; more of them mean that the node does not answer."""
 AGAIN = 2
@@ -55,11 +56,12 @@ class _Draft(Stage):
 
 
 def drawn(seed: int) -> list[tuple[Action, ...]]:
-    """Runs of both machines, the same for the same seed; none ends with the wait for leases."""
+    """Runs with and without clients of the HTTP API, the same for the same seed; none ends with the wait for leases."""
     found: list[tuple[Action, ...]] = []
-    for machine, runs in RUNS.items():
+    for http, runs in RUNS.items():
         ended: list[tuple[Action, ...]] = []
-        draw(machine, seed, runs, STEPS, start=staticmethod(_Draft), on_end=staticmethod(partial(_note, ended)))
+        members = {"start": staticmethod(_Draft), "on_end": staticmethod(partial(_note, ended)), "http": http}
+        draw(Machine, seed, runs, STEPS, {**members, "nodes": NODES[:1], "played": PEERS})
         found += ended[:runs]
     return found
 

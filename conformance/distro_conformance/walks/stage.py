@@ -204,9 +204,6 @@ class RealTime(_OnCluster):
         event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
 
     def suited(self, action: Action) -> Action | None:
-        """None for actions that end by a server's own clock: the state until then is not known."""
-        if isinstance(action, FallSilent | AnswerAgain | ListMembers):
-            return None
         return in_real_time(super().suited(action))
 
     @property
@@ -250,5 +247,8 @@ def expected_after(actions: Iterable[Action], profile: str) -> Expect:
 
 
 def in_real_time(action: Action | None) -> Action | None:
-    """The same action, without a long wait."""
+    """The same action, without a long wait; None if it ends by a server's own clock: the state until then is not
+    known."""
+    if isinstance(action, FallSilent | AnswerAgain | ListMembers):
+        return None
     return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action

@@ -1,8 +1,13 @@
-"""A random walk run by Hypothesis, with any rules: actions are done one by one, and the end is reported."""
+"""A random walk run by Hypothesis: actions are done one by one, and the end is reported.
+
+A walk knows what exists at each moment, so that a rule draws among what is possible. What the cluster is decides which
+rules apply: nodes only, or one node among played members; with clients of the HTTP API or without; and what its driver
+can do. The rules are in `machine.py` and `messages.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import hypothesis
@@ -11,11 +16,40 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import LostError
+from distro_conformance.walks import NODES
 from distro_conformance.walks.stage import Stage
-from distro_model.actions import Action, Advance, Disconnect
+from distro_model.actions import (
+    Action,
+    Advance,
+    AnswerAgain,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    FallSilent,
+    Heal,
+    Hold,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
+    ListMembers,
+    OverHttp,
+    Refuse,
+    Register,
+    RegisterBatch,
+    Release,
+    Restart,
+    Swallow,
+)
+from distro_model.rules.owners import place
 
 T = TypeVar("T", bound=Any)
+Link = tuple[str, str]
 
+SERVICES = ("web", "api")
+ADDRESSES = tuple(f"10.0.1.{number}:80" for number in (4, 8, 3, 2, 1))
+"""Of clients of the HTTP API. The hash gives each member at least one of them, while all are UP."""
 
 SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
 """Around the tick of 100 ms and the sync delay of a second."""
@@ -23,18 +57,47 @@ SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
 PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
 """Around report, retry and verify; sometimes past the retry of a failed load."""
 
-SYNC_MS = 1_100
-"""The sync delay and a tick: changes have been sent by then."""
+LEASES_MS = (177_000, 181_000, 186_000)
+"""Around the lease of 180 s and the cleaner's period."""
+
+LEASES_OF_KEPT = 2
+"""A node that keeps a client which the hash gives to another node (D7) drops it when a lease has ended, and sends no
+DELETE; copies that it verified until then expire a lease later."""
+
+FORGOTTEN_MS = 75_000
+"""The stages after the last beat: unhealthy, expired, empty for half a minute, and removed on every node."""
+
+CALM_MS = 15_000
+"""The time that a healed cluster gets before its nodes must agree: sync retry, report and verify."""
+
+CALMS_MAX = 3
+"""The largest number of calm periods while a repair is pending."""
+
+LOADS_CALMS_MAX = 12
+"""The largest number while a node is not loaded: a request may time out after 30 s, and the next round is a minute
+later."""
+
+INDEX = st.integers(0, 59)
+"""Of anything that exists at the moment: 60 is a multiple of most numbers of such things."""
+
+
+def pick(choices: Collection[T], index: int) -> T:
+    return sorted(choices)[index % len(choices)]
 
 
 class Walk(RuleBasedStateMachine):
     """A run begins with `start` and ends with `on_end`, which receives the actions and the error that ended the run.
 
     When `start` returns None the run does nothing and passes: so Hypothesis ends when no more runs are wanted.
+    `nodes` take clients, `played` members send and answer as the rules say, and `http`: some clients use the HTTP API.
+    A run may continue from one of `beginnings`.
     """
 
     start: Callable[[], Stage | None]
     on_end: Callable[[list[Action], BaseException | None], None]
+    nodes: Sequence[str] = NODES
+    played: Sequence[str] = ()
+    http = False
     beginnings: Sequence[Sequence[Action]] = ()
 
     def __init__(self) -> None:
@@ -46,35 +109,47 @@ class Walk(RuleBasedStateMachine):
         except BaseException as error:  # the nodes do not start, or differ from the model at the start
             type(self).on_end(self.done, error)
             raise
+        self.must_agree = self.stage is not None and self.stage.must_agree
+        self.can_batch = self.suits(RegisterBatch("c1", SERVICES[0], ()))
+        self.can_fall_silent = self.suits(FallSilent("c1"))
+        self.can_change_lists = self.suits(ListMembers(NODES[0], NODES))
+        self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
+        self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
+        self.members = (*self.nodes, *self.played)
+        self.links = tuple((source, target) for source in self.nodes for target in self.members if source != target)
+        self.up = list(self.members)
+        self.clients: dict[str, str] = {}  # connected clients that act, with their node
+        self.silent: dict[str, str] = {}  # connected, or were when they fell silent
+        self.homes: dict[str, str] = {}  # of every client that ever connected
+        self.changes: dict[str, int] = {}  # of every client that ever was there
+        self.published: set[tuple[str, str]] = set()  # (client, service)
+        self.single_ever: set[tuple[str, str]] = set()  # (client, service)
+        self.registered: dict[tuple[str, str], str] = {}  # (service, address) -> the instance as last registered
+        self.ever_over_http = False
+        self.cut: list[Link] = []
+        self.refusing: list[Link] = []
+        self.held: list[Link] = []
+        self.left_out: set[tuple[str, str]] = set()  # (node, member that its list lacks)
+        self.orphans = False  # copies that only the end of their lease removes
 
-    def note(self, action: Action) -> None:
-        """Update the state of the rules: the action is about to be done."""
-
-    def perform(self, action: Action) -> None:
-        self.note(action)
-        suited = self.stage.suited(action) if self.stage is not None else None
-        if self.stage is None or suited is None or self.failure is not None:
-            return
-        self.done.append(suited)
-        try:
-            self.stage.perform(suited)
-        except LostError as error:  # no later action is done
-            self.failure = error
-        except BaseException as error:
-            self.failure = error
-            raise
+    def perform(self, *actions: Action) -> None:
+        for action in actions:
+            self.note(action)
+            suited = self.stage.suited(action) if self.stage is not None else None
+            if self.stage is None or suited is None or self.failure is not None:
+                continue
+            self.done.append(suited)
+            try:
+                self.stage.perform(suited)
+            except LostError as error:  # no later action is done
+                self.failure = error
+            except BaseException as error:
+                self.failure = error
+                raise
 
     def suits(self, action: Action) -> bool:
         """Whether the stage can do such actions."""
         return self.stage is not None and self.stage.suited(action) is not None
-
-    def leave_after_sync(self, client: str, after_ms: int | None) -> None:
-        """A change of the client has been sent; with `after_ms` the client leaves that much later."""
-        self.perform(Advance(SYNC_MS))
-        if after_ms:
-            self.perform(Advance(after_ms))
-        if after_ms is not None:
-            self.perform(Disconnect(client))
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
@@ -84,9 +159,109 @@ class Walk(RuleBasedStateMachine):
     def advance_more(self, ms: int) -> None:
         self.perform(Advance(ms))
 
+    # What exists
+
+    @property
+    def nodes_up(self) -> list[str]:
+        return [node for node in self.nodes if node in self.up]
+
+    @property
+    def down(self) -> list[str]:
+        return [member for member in self.members if member not in self.up]
+
+    def link_of(self, client: str, peer: int) -> Link:
+        """Only the owner sends messages about a client, so a fault on any other link would never apply."""
+        owner = self.homes.get(client) or self.nodes[place(client.partition("#")[0], len(self.nodes))]
+        return owner, pick([member for member in self.members if member != owner], peer)
+
+    def note(self, action: Action) -> None:
+        """The action is about to be done."""
+        match action:
+            case Connect(client, node):
+                self.clients[client] = self.homes[client] = node
+                self.changes[client] = 0
+            case Register(client, service) | RegisterBatch(client, service):
+                self.published.add((client, service))
+                self.changes[client] += 1
+                if isinstance(action, Register):
+                    self.single_ever.add((client, service))
+            case Deregister(client, service):
+                self.published.discard((client, service))
+                self.changes[client] += 1
+            case Disconnect(client):
+                self._forget({client})
+            case FallSilent(client):
+                self.silent[client] = self.clients[client]
+                self._forget({client})
+            case AnswerAgain(client):
+                self.clients[client] = self.silent.pop(client)
+            case OverHttp(service, instance):
+                self.ever_over_http = True
+                self.changes.setdefault(action.client, 1)
+                address = instance.split(maxsplit=1)[0]
+                self.registered[service, address] = instance
+                if isinstance(action, HttpDeregister):
+                    del self.registered[service, address]
+            case _:
+                self._note_fault(action)
+
+    def _note_fault(self, action: Action) -> None:
+        match action:
+            case Swallow(operation="DELETE"):  # it is not retried: only the lease ends that copy
+                self.orphans = True
+            case Cut(source, target):
+                self.cut.append((source, target))
+            case Refuse(source, target):
+                self.refusing.append((source, target))
+            case Heal(source, target):
+                self.cut = [each for each in self.cut if each != (source, target)]
+                self.refusing = [each for each in self.refusing if each != (source, target)]
+            case Hold(source, target):
+                self.held.append((source, target))
+            case Release(source, target):
+                self.held.remove((source, target))
+            case Crash(node):
+                self.up.remove(node)
+                self.orphans = True
+                self._forget({client for client, at in self.clients.items() if at == node})
+                self.silent = {client: at for client, at in self.silent.items() if at != node}
+            case Restart(node):
+                self.up = sorted([*self.up, node])
+
+    def _forget(self, clients: set[str]) -> None:
+        self.clients = {client: node for client, node in self.clients.items() if client not in clients}
+        self.published = {(client, service) for client, service in self.published if client not in clients}
+
+    # The end of a run
+
     def come_to_rest(self, stage: Stage) -> None:
         """After the last rule: repair all faults, and wait for their effects."""
-        raise NotImplementedError
+        self.repair()  # while a link is cut the waits have hundreds of indistinguishable outcomes
+        if self.ever_over_http:
+            self.perform(Advance(FORGOTTEN_MS))
+        for calms in range(1, LOADS_CALMS_MAX + 1):
+            self.perform(Advance(CALM_MS))
+            if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):
+                break
+        kept = LEASES_OF_KEPT if self.ever_over_http and not self.played else 0
+        for _ in range(self.orphans + kept):
+            if self.played or not stage.is_at_rest:  # nodes differ about clients without an owner
+                self.perform(Advance(LEASES_MS[-1]))
+
+    def repair(self) -> None:
+        """Repair every fault."""
+        while self.held:
+            self.perform(Release(*self.held[-1]))
+        self.perform(*(Heal(*link) for link in self.links if link in (*self.cut, *self.refusing)))
+        self.perform(*map(Restart, self.down))
+        readers = sorted({node for node, _ in self.left_out})
+        self.left_out.clear()
+        for name in readers:
+            self.read_list(name)
+
+    def read_list(self, node: str, *, names_reader: bool = True) -> None:
+        left_out = {name for reader, name in self.left_out if reader == node} | (set() if names_reader else {node})
+        self.perform(ListMembers(node, tuple(name for name in NODES if name not in left_out)))
 
     def teardown(self) -> None:
         """Check safety first, then heal and require progress: views are compared only after the run is calm."""
@@ -114,8 +289,8 @@ class Walk(RuleBasedStateMachine):
             type(self).on_end(self.done, self.failure)
 
 
-def draw(machine: type[Walk], seed: int, runs: int, steps: int, **members: Any) -> None:
-    """Let Hypothesis draw this many walks, or some more; `members` of the class set their stage and their report."""
+def draw(machine: type[Walk], seed: int, runs: int, steps: int, members: Mapping[str, Any]) -> None:
+    """Let Hypothesis draw this many walks, or some more; `members` of the class say what they run on."""
     profile = settings(
         max_examples=runs,
         stateful_step_count=steps,
@@ -127,8 +302,4 @@ def draw(machine: type[Walk], seed: int, runs: int, steps: int, **members: Any) 
         print_blob=False,
         verbosity=Verbosity.quiet,
     )
-    run_state_machine_as_test(hypothesis.seed(seed)(type("Walk", (machine,), members)), settings=profile)
-
-
-def pick(choices: Collection[T], index: int) -> T:
-    return sorted(choices)[index % len(choices)]
+    run_state_machine_as_test(hypothesis.seed(seed)(type("Walk", (machine,), dict(members))), settings=profile)

@@ -1,0 +1,231 @@
+"""The rules about members that the kit plays: they send false messages, answer with failures, are slow, and vouch.
+
+A played member sends messages about its own clients, clients of other members and clients of the node. Most of them fit
+the state, since a node that refuses everything exercises little code.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from distro_conformance.walks.walk import ADDRESSES, INDEX, SERVICES, Walk, pick
+from distro_model.actions import (
+    ACKNOWLEDGED,
+    MALFORMED,
+    RESULTS,
+    Advance,
+    Answers,
+    Connect,
+    Crash,
+    Drop,
+    Duplicate,
+    Hold,
+    HttpBeat,
+    LoseReply,
+    Register,
+    Release,
+    Says,
+)
+
+FOREIGN = ("f1", "f2", "f3")
+"""Clients of played members."""
+LOST = "nothing"
+"""The result of a request that is dropped."""
+
+SYNC_MS = 1_100
+"""The sync delay and a tick: changes have been sent by then."""
+VERIFY_MS = 5_100
+"""A verify round, and the tick in which its results are repaired."""
+LATE_MS = 100_000
+"""More than half a lease."""
+LATE_MAX = 2
+SLOW_MS = (1_000, 2_900, 3_100)
+"""How long a reply takes: within the time-out of a call, just within it, and just too long."""
+
+SILENCES_MS = ((4_000,) * 3, (4_000,) * 4, (4_000,) * 8)
+"""Without a beat: shorter than detection, until unhealthy, until removed; in real time a single wait is at most five
+seconds."""
+UNTIL_DOWN_MS = (4_000,) * 8
+"""Four reports to a member, of three in turn."""
+
+_OPERATION = st.sampled_from(ACKNOWLEDGED)
+_FOREIGN, _CONTENT = st.sampled_from(FOREIGN), st.integers(0, 7)
+
+
+class Messages(Walk):
+    renewed_late = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.revisions: dict[str, int] = {}  # foreign client -> revision that was sent last
+
+    @property
+    def speakers(self) -> list[str]:
+        return [member for member in self.played if member in self.up]
+
+    def fail(self, operation: str, client: str, peer: int, result: str) -> None:
+        """The next such request gets this result where the member is played; else, or if it is LOST, it is dropped."""
+        source, target = self.link_of(client, peer)
+        is_lost = result == LOST or target not in self.played
+        self.perform(Drop(source, target, operation, client) if is_lost else Answers(target, operation, result, client))
+
+    def connect_one(self, node: str) -> str:
+        client = f"c{len(self.homes) + 1}"
+        self.perform(Connect(client, node))
+        return client
+
+    def register_one(self, client: str, service: str, version: int) -> None:
+        """Versions 1 and 2 differ in the port only, versions 2 and 3 in the metadata only."""
+        instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
+        self.perform(Register(client, service, instance))
+
+    def registered_one(self, index: int) -> tuple[str, str]:
+        """A service, and an instance that was registered there over HTTP."""
+        (service, _), instance = pick(self.registered.items(), index)
+        return service, instance
+
+    def _send_change(self, peer: int, client: str, revision: int, content: tuple[tuple[str, str], ...]) -> None:
+        self.orphans = True
+        self.revisions[client] = revision
+        self.perform(Says(pick(self.speakers, peer), "CHANGE", client, revision, content))
+
+    @precondition(lambda self: self.speakers)
+    @rule(peer=INDEX, client=_FOREIGN, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=_CONTENT)
+    def say_change(self, peer: int, client: str, step: int, content: int) -> None:
+        self._send_change(peer, client, max(0, self.revisions.get(client, 0) + step), _content(client, content))
+
+    @precondition(lambda self: self.speakers)
+    @rule(peer=INDEX, client=_FOREIGN, step=st.integers(-1, 1), content=_CONTENT)
+    def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
+        """The second CHANGE may be older than the first, or have the same revision."""
+        first = self.revisions.get(client, 0) + 1
+        self._send_change(peer, client, first, _content(client, content ^ 3))
+        self._send_change(peer, client, first + step, _content(client, content))
+
+    @precondition(lambda self: self.speakers and self.revisions)
+    @rule(peer=INDEX, client=INDEX, off=st.sampled_from((0, 0, 0, 1, -1)))
+    def say_verify(self, peer: int, client: int, off: int) -> None:
+        name = pick(self.revisions, client)
+        self.perform(Says(pick(self.speakers, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
+
+    @precondition(lambda self: self.speakers and self.revisions)
+    @rule(peer=INDEX, client=INDEX)
+    def say_delete(self, peer: int, client: int) -> None:
+        self.perform(Says(pick(self.speakers, peer), "DELETE", pick(self.revisions, client)))
+
+    @precondition(lambda self: self.speakers and (self.changes or self.http))
+    @rule(
+        peer=INDEX,
+        client=INDEX,
+        operation=st.sampled_from((*ACKNOWLEDGED, "QUERY")),
+        off=st.integers(-1, 1),
+        content=_CONTENT,
+    )
+    def say_of_its_own(self, peer: int, client: int, operation: str, off: int, content: int) -> None:
+        """Send a message about a client that is, or was, connected to the node, or that uses the HTTP API."""
+        name = pick({*self.changes, *(f"{address}#true" for address in ADDRESSES if self.http)}, client)
+        revision = max(0, self.changes.get(name, 1) + off) if operation in ("CHANGE", "VERIFY") else 0
+        published = _content(name, content) if operation == "CHANGE" else ()
+        self.orphans = True
+        self.ever_over_http |= "#" in name
+        self.perform(Says(pick(self.speakers, peer), operation, name, revision, published))
+
+    @precondition(lambda self: self.speakers)
+    @rule(peer=INDEX, operation=st.sampled_from(("SNAPSHOT", "REPORT")))
+    def say_of_all(self, peer: int, operation: str) -> None:
+        self.perform(Says(pick(self.speakers, peer), operation))
+
+    @precondition(lambda self: self.speakers)
+    @rule(peer=INDEX, client=_FOREIGN, kind=st.sampled_from(MALFORMED))
+    def say_malformed(self, peer: int, client: str, kind: str) -> None:
+        self.perform(Says(pick(self.speakers, peer), kind, client))
+
+    @precondition(lambda self: self.speakers and self.renewed_late < LATE_MAX)
+    @rule(
+        patience=st.integers(0, 3),
+        peer=INDEX,
+        client=_FOREIGN,
+        content=_CONTENT,
+        operation=st.sampled_from(("CHANGE", "VERIFY")),
+    )
+    def renew_late(self, patience: int, peer: int, client: str, content: int, operation: str) -> None:
+        """Renew a lease by a last message just before the lease expires."""
+        if patience:
+            return
+        self.renewed_late += 1
+        revision, published = self.revisions.get(client, 0) + 1, _content(client, content)
+        self._send_change(peer, client, revision, published)
+        again = Says(pick(self.speakers, peer), operation, client, revision, published if operation == "CHANGE" else ())
+        self.perform(Advance(LATE_MS), again, Advance(LATE_MS))
+
+    @precondition(lambda self: self.http and self.speakers)
+    @rule(peer=INDEX, address=st.sampled_from(ADDRESSES), silence=st.sampled_from(SILENCES_MS))
+    def vouch(self, peer: int, address: str, silence: tuple[int, ...]) -> None:
+        """A member sends a CHANGE and later VERIFYs of it: these count as a beat where the node is not the owner."""
+        speaker, client = pick(self.speakers, peer), f"{address}#true"
+        self.orphans = self.ever_over_http = True
+        self.perform(Says(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))
+        self.perform(*map(Advance, silence), Says(speaker, "VERIFY", client, 1))
+
+    @precondition(lambda self: self.registered and self.speakers)
+    @rule(patience=st.integers(0, 2), peer=INDEX)
+    def inherit(self, patience: int, peer: int) -> None:
+        """A member is gone until the node marks it DOWN; the clients that exist send beats meanwhile."""
+        if patience:
+            return
+        self.perform(Crash(pick(self.speakers, peer)))
+        for ms in UNTIL_DOWN_MS:
+            beats = [HttpBeat(service, each, self.nodes[0]) for (service, _), each in sorted(self.registered.items())]
+            self.perform(Advance(ms), *beats)
+
+    @precondition(lambda self: self.registered and self.played)
+    @rule(silence=st.sampled_from(SILENCES_MS))
+    def miss_beats(self, silence: tuple[int, ...]) -> None:
+        self.perform(*map(Advance, silence))
+
+    # Replies of members
+
+    @precondition(lambda self: self.played and self.clients)
+    @rule(client=INDEX, peer=INDEX, result=st.sampled_from(("fail", *RESULTS)))
+    def fail_a_verify(self, client: int, peer: int, result: str) -> None:
+        self.fail("VERIFY", pick(self.clients, client), peer, result)
+        self.perform(Advance(VERIFY_MS))
+
+    @precondition(lambda self: self.played)
+    @rule(peer=INDEX, operation=st.sampled_from((*ACKNOWLEDGED, "REPORT")), result=st.sampled_from(RESULTS))
+    def answer(self, peer: int, operation: str, result: str) -> None:
+        self.perform(Answers(pick(self.played, peer), operation, result))
+
+    @precondition(lambda self: self.played and self.changes)
+    @rule(client=INDEX, peer=INDEX, operation=_OPERATION, result=st.sampled_from(("fail", *RESULTS)))
+    def fail_at_it(self, client: int, peer: int, operation: str, result: str) -> None:
+        self.fail(operation, pick(self.changes, client), peer, result)
+
+    @precondition(lambda self: self.played and self.changes)
+    @rule(kind=st.sampled_from((LoseReply, Duplicate)), operation=_OPERATION, client=INDEX, peer=INDEX)
+    def take_effect_unheard(self, kind: type[LoseReply | Duplicate], operation: str, client: int, peer: int) -> None:
+        name = pick(self.changes, client)
+        self.perform(kind(*self.link_of(name, peer), operation, name))
+
+    @precondition(lambda self: self.played and not self.held)
+    @rule(peer=INDEX, ms=st.sampled_from(SLOW_MS))
+    def answer_slowly(self, peer: int, ms: int) -> None:
+        link = pick(self.links, peer)
+        self.perform(Hold(*link), Advance(ms), Release(*link))
+
+    @precondition(lambda self: self.played and len(self.held) < len(self.links))
+    @rule(link=INDEX)
+    def hold_link(self, link: int) -> None:
+        self.perform(Hold(*pick([each for each in self.links if each not in self.held], link)))
+
+
+def _content(client: str, number: int) -> tuple[tuple[str, str], ...]:
+    """The bits of `number` choose the services, and the port of the first. A client of the HTTP API is its address."""
+    chosen = ((SERVICES[1], 0, number & 1), (SERVICES[0], number >> 2, number & 2))
+    address, hash_sign, _ = client.partition("#")
+    return tuple(
+        (service, address if hash_sign else f"10.1.0.{client[1:]}:{80 + port}")
+        for service, port, is_there in chosen
+        if is_there
+    )
