@@ -24,11 +24,10 @@ from distro_conformance.walks import hunt as walks
 from distro_conformance.walks import stage
 from distro_conformance.walks.comparable import left_out_after
 from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
+from distro_conformance.walks.hunt import hunt, save_failure
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import Hunt, HuntOptions
-from distro_conformance.walks.stage import Stage, expected_after
-from distro_conformance.walks.tally import Tally
+from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.stage import Stage, expected_after, is_explained
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
 from distro_model.actions import Action, Advance
@@ -125,23 +124,17 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     assert len(list(tmp_path.rglob("*.ndjson"))) == result.runs, "the recordings of findings are kept"
 
 
-def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs(tmp_path: Path) -> None:
-    def check(_: Path) -> list[Finding]:
-        shared = {"about": "INV-CONV", "by": "trace", "run": "r", "again": "distrocheck check x"}
-        found = (("c1", Judgement.KNOWN), ("c2", Judgement.NOT_JUDGED), ("c3", Judgement.VIOLATES))
-        return [Finding(client=who, judgement=what, message="differ", **shared) for who, what in found]  # type: ignore[arg-type]
-
-    def is_known(clients: set[str], left_out: set[str], target: str = "nacos:2.2.4") -> bool:
-        tally = Tally(
-            Hunt(HuntOptions(target=target)), 0, lambda _: None, lambda: False, check, recording=tmp_path / "r.ndjson"
-        )
-        return tally.is_known(clients, left_out)
-
-    assert is_known({"c1"}, {"c3"})
-    assert not is_known({"c1"}, set()), "and nothing else is news"
-    assert not is_known({"c1", "c2"}, {"c3"})
-    assert not is_known({"c1"}, {"c3"}, "process:x.toml"), "the release that it speaks excuses nothing"
-    assert not is_known({"c1"}, {"c3"}, "attach:127.0.0.1:8848")
+def test_a_run_is_known_only_if_the_invariants_know_every_client_that_differs() -> None:
+    shared = {"about": "INV-CONV", "by": "trace", "run": "r", "again": "distrocheck check x"}
+    known, open_, wrong = (
+        Finding(client=client, judgement=judgement, message="differ", **shared)  # type: ignore[arg-type]
+        for client, judgement in (("c1", Judgement.KNOWN), ("c2", Judgement.NOT_JUDGED), ("c3", Judgement.VIOLATES))
+    )
+    assert is_explained([known, open_], {"c1"}, "nacos:2.2.4")
+    assert not is_explained([known, open_, wrong], {"c1"}, "nacos:2.2.4"), "and nothing else is found"
+    assert not is_explained([known, open_], {"c1", "c2"}, "nacos:2.2.4")
+    assert not is_explained([known], {"c1"}, "process:x.toml"), "the release of a described server excuses nothing"
+    assert not is_explained([known], {"c1"}, "attach:127.0.0.1:8848")
 
 
 def test_findings_of_the_invariants_are_reported_once_for_each_kind_with_node_time_and_message() -> None:
@@ -244,8 +237,8 @@ def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monke
     monkeypatch.setattr(Slack, "is_starved_since", lambda *_: True)
     result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, runs_max=1))
     assert result.failure is None
-    assert (result.runs, result.runs_open, result.verdict) == (1, 1, Verdict.INCONCLUSIVE)
-    assert "in 1 runs the machine took too much of the time" in lost_runs(result)
+    assert (result.runs, result.not_judged["runs_open"], result.verdict) == (1, 1, Verdict.INCONCLUSIVE)
+    assert "in 1 runs the machine took too much of the time" in result.unjudged
     assert finding_of(result).judgement is Judgement.NOT_JUDGED
 
 

@@ -17,7 +17,7 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
-from distro_conformance.walks.hunt import hunt, lost_runs, save_failure
+from distro_conformance.walks.hunt import hunt, save_failure
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
@@ -117,13 +117,15 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
     monkeypatch.setattr(instants, bound, 1)
     result = hunt(IN_MEMORY_ON_2_2_4)
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
-    assert 0 < result.runs_lost <= result.runs
-    assert lost_runs(result) == f"; model state limit exceeded in {result.runs_lost} runs"
+    lost = result.not_judged["runs_lost"]
+    assert 0 < lost <= result.runs
+    assert result.unjudged == f"; model state limit exceeded in {lost} runs"
 
 
 def test_unjudged_steps_are_counted() -> None:
-    result = Hunt(IN_MEMORY_ON_2_2_4, clients_lost=2, views_in_parts=3)
-    assert lost_runs(result) == (
+    result = Hunt(IN_MEMORY_ON_2_2_4)
+    result.not_judged.update(clients_lost=2, views_in_parts=3)
+    assert result.unjudged == (
         "; 2 clients could not be followed to their end; 3 views of clients that were being changed are not judged"
     )
 
@@ -136,7 +138,7 @@ def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
     monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
     result = hunt(replace(IN_MEMORY_ON_2_2_4, http=True, record_into=tmp_path))
     rested = [run for run in tmp_path.iterdir() if time_at_rest_ms(run) >= REST_MS]
-    assert 0 < result.runs_lost == len(rested)
+    assert 0 < result.not_judged["runs_lost"] == len(rested)
 
 
 class NeverAtRest(Stage):

@@ -9,7 +9,7 @@ from pathlib import Path
 from distro_conformance.cli.output import ResultLine, say_aside
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding
-from distro_conformance.walks.tally import Check
+from distro_conformance.walks.stage import Check
 
 
 def checker() -> Check | None:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from distro_conformance.cli.checking import checker, lines_of
-from distro_conformance.cli.options import chosen_jobs, chosen_seed, require_time_for, say_judged_as
+from distro_conformance.cli.options import require_time_for, say_judged_as
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
-from distro_conformance.release import STRICT
-from distro_conformance.targets.credentials import Credentials
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import lost_runs, save_failure
+from distro_conformance.walks.hunt import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import Hunt, HuntOptions, Tours
-from distro_conformance.wire.transports import Carrier
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -32,67 +30,33 @@ if TYPE_CHECKING:
 
 
 def search(
-    verb: str,
-    target: str,
-    profile: str | None,
-    mutant: str | None,
-    credentials: Credentials,
-    *,
-    seconds: float,
-    examples: int | None,
-    steps: int,
-    seed: int | None,
-    database: Path | None,
-    transport: Carrier | None,
-    out: Path,
-    html: Path | None,
-    json: bool,
-    among_played: bool = False,
-    tours: bool = False,
-    http: bool | None = None,
-    jobs: int | None = None,
+    verb: str, options: HuntOptions, out: Path, html: Path | None, *, json: bool, processes: int = 1
 ) -> NoReturn:
     """Search, print the result, exit. Raises UsageError and the look-up errors before anything is started."""
-    profile = profile or STRICT
-    writable_places(out, database, html)
-    _look_at(target, profile, mutant, credentials, among_played=among_played)
-    is_several = target == "embedded" and not among_played
-    options = HuntOptions(
-        target=target,
-        among_played=among_played,
-        tours=tours,
-        profile=profile,
-        mutant=mutant,
-        credentials=credentials,
-        seconds=seconds,
-        runs_max=examples,
-        steps_per_run=steps,
-        seed=chosen_seed(seed),
-        database=database,
-        transport=transport,
-        http=http,
-        record_into=None if target == "embedded" or among_played else out / "failures",
-    )
+    writable_places(out, options.database, html)
+    _look_at(options)
+    if options.is_elsewhere and not options.among_played:
+        options = replace(options, record_into=out / "failures")
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
-        if tours:
+        if options.tours:
             from distro_conformance.walks.tours import tour
 
             result = tour(options, on_progress)
         else:
-            processes = chosen_jobs(jobs, seed) if is_several else 1
             result = hunt_on(processes, options, on_progress, checker() if options.record_into else None)
     _print(result, verb, out, html, json=json)
 
 
-def _look_at(target: str, profile: str, mutant: str | None, credentials: Credentials, *, among_played: bool) -> None:
+def _look_at(options: HuntOptions) -> None:
     """Raises UsageError and the look-up errors before anything is printed or started."""
-    if target == "embedded":
-        profile_named(profile)
-        with_mutant(node_profile_named(profile), mutant)
+    target, credentials = options.target, options.credentials
+    if not options.is_elsewhere:
+        profile_named(options.profile)
+        with_mutant(node_profile_named(options.profile), options.mutant)
         return
-    if among_played:
+    if options.among_played:
         require_own(resolve_target(target, credentials=credentials))
     else:
         say_judged_as(resolve_cluster(target, Wishes(credentials=credentials)).profile)
@@ -147,7 +111,7 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
 def _covered(hunt: Hunt) -> str:
     """The coverage, below the summary; --json and --html list what was not covered."""
     met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
-    return lost_runs(hunt) + (f"\n    met: {', '.join(met)}" if met else "")
+    return hunt.unjudged + (f"\n    met: {', '.join(met)}" if met else "")
 
 
 def _tours_document(tours: Tours) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from distro_conformance.cli.options import (
     TransportOption,
     UsernameOption,
     WriteExpectedOption,
+    chosen_jobs,
+    chosen_seed,
     measure,
     require_time_for,
     say_judged_as,
@@ -36,6 +38,7 @@ from distro_conformance.cli.output import ResultLine, page_line, print_judged, p
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.node.run import requirements_named, run_node_conformance
 from distro_conformance.plain import plain
+from distro_conformance.release import STRICT
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
@@ -88,24 +91,22 @@ def node(
                 f"{target}: with --machine, --profile, --mutant, --transport and --database require --target embedded"
             )
         from distro_conformance.cli.searching import search
+        from distro_conformance.walks.result import HuntOptions
 
-        search(
-            "test node",
-            target,
-            profile,
-            mutant,
-            credentials,
+        options = HuntOptions(
+            target=target,
+            among_played=True,
+            profile=profile or STRICT,
+            mutant=mutant,
+            credentials=credentials,
             seconds=seconds,
-            examples=examples,
-            steps=steps,
-            seed=seed,
+            runs_max=examples,
+            steps_per_run=steps,
+            seed=chosen_seed(seed),
             database=database,
             transport=transport,
-            out=out,
-            html=html,
-            json=json,
-            among_played=True,
         )
+        search("test node", options, out, html, json=json)
     expected = _expected(target, expect_failures, write_expected) if expect_failures or write_expected else None
     require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
     parts = len(requirements_named(requirement, skip))
@@ -191,6 +192,7 @@ def cluster(
     real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
     the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
     from distro_conformance.cli.searching import search
+    from distro_conformance.walks.result import HuntOptions
 
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
@@ -200,23 +202,20 @@ def cluster(
         raise UsageError("--tours, --played and --http are kinds of walks; --tours goes with none of the others")
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")
-    search(
-        "test cluster",
-        target,
-        profile,
-        mutant,
-        credentials_of(identity, username, password),
-        seconds=seconds,
-        examples=examples,
-        steps=steps,
-        seed=seed,
-        database=database,
-        transport=transport,
-        out=out,
-        html=html,
-        json=json,
+    options = HuntOptions(
+        target=target,
         among_played=played,
         tours=tours,
+        profile=profile or STRICT,
+        mutant=mutant,
+        credentials=credentials_of(identity, username, password),
+        seconds=seconds,
+        runs_max=examples,
+        steps_per_run=steps,
+        seed=chosen_seed(seed),
+        database=database,
+        transport=transport,
         http=http,
-        jobs=jobs,
     )
+    is_several = target == "embedded" and not (played or tours)
+    search("test cluster", options, out, html, json=json, processes=chosen_jobs(jobs, seed) if is_several else 1)

@@ -25,7 +25,7 @@ from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
 from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import lost_runs, save_failure
+from distro_conformance.walks.hunt import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
 from distro_spark.check import check
@@ -137,7 +137,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     rate = result.steps / result.seconds
     summary = f"{result.steps} steps in {result.runs} runs, {rate:.0f} steps/s"
     summary += f", {result.steps_over['grpc']} over gRPC; {result.runs_with_http} runs with clients of the HTTP API"
-    summary += lost_runs(result)
+    summary += result.unjudged
     failures: tuple[Failure, ...] = ()
     if result.failure:
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
@@ -145,7 +145,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         summary += "; nodes and model differ"
         failures = (failure_of(result, result.failure, scenario, pytest),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
-    figures |= {"runs_with_http": result.runs_with_http, "runs_lost": result.runs_lost}
+    figures |= {"runs_with_http": result.runs_with_http, "runs_lost": result.not_judged["runs_lost"]}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of(result),), failures, coverage=result.coverage)

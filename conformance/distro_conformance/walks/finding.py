@@ -43,8 +43,8 @@ def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
     if hunt.verdict is Verdict.CONFORMS:
         return finding
     why = f"nothing was asked of the nodes in {hunt.steps} steps: give it more time (--seconds)"
-    if hunt.runs_open:
-        why = f"in {hunt.runs_open} of {hunt.runs} runs this machine took too much of the time"
+    if open_runs := hunt.not_judged["runs_open"]:
+        why = f"in {open_runs} of {hunt.runs} runs this machine took too much of the time"
     return replace(finding, judgement=Judgement.NOT_JUDGED, message=why)
 
 

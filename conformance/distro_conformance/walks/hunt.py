@@ -7,38 +7,49 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import gc
+import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import get_args
 
 from hypothesis.errors import Flaky
 
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
-from distro_conformance.language.running import Step
 from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
 from distro_conformance.walks import NODES
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.stage import Lockstep, RealTime, Stage, expected_after
-from distro_conformance.walks.tally import ACTIONS, Check, Tally, beside_nodes
+from distro_conformance.walks.stage import Check, Lockstep, RealTime, Stage, expected_after
 from distro_conformance.walks.walk import draw
-from distro_conformance.wire.transports import wire_of
-from distro_model.actions import Action
+from distro_conformance.wire.transports import OVER_GRPC, Wire, wire_of
+from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
+from distro_model.profiles import Profile
+from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
 """Hypothesis takes a number of runs, not seconds; the budget is checked between rounds."""
+
+
+def kind_of(action: type) -> str:
+    """`http register` of HttpRegister."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", action.__name__).lower()
+
+
+ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
+"""The actions of walks of three nodes: all that the model has too, without those of played members."""
 
 
 def hunt(
@@ -49,116 +60,16 @@ def hunt(
 ) -> Hunt:
     """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
 
-    `is_over`: another process has found a failure. `check`: in real time a run whose nodes differ fails only if its
-    recording shows more than the listed defects of the release; without `check` any such run fails. Errors other than
-    a divergence are raised unchanged.
+    `is_over`: another process has found a failure. `check` is for runs in real time whose nodes differ. Errors other
+    than a divergence are raised unchanged.
     """
-    began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
         return SideBySide(options, on_progress).run()
-    if kept := None if options.is_elsewhere else _kept(options, began_s):
-        seconds = time.monotonic() - began_s
-        return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
-    result = Hunt(options)
-    tally = Tally(result, began_s, on_progress, is_over, check)
-    real_time: RealTime | None = None
-
-    def start_real_time() -> RealTime:
-        return RealTime(options.target, None, NODES, on_progress, tally.is_known, tally.leave_open, options.credentials)
-
-    if options.is_elsewhere:
-        real_time = start_real_time()
-        result.options = options = replace(options, profile=real_time.profile)
-
-    def start() -> Stage | None:
-        nonlocal real_time
-        if tally.is_enough():
-            return None
-        if real_time is not None and tally.is_spoilt:
-            real_time.stop()
-            real_time, tally.is_spoilt = start_real_time(), False
-        is_recorded = not options.among_played and (real_time is None or real_time.is_recorded)
-        recorder = _recorder(options, result.runs) if is_recorded else None
-        if real_time is not None:
-            if recorder is not None:
-                real_time.record_anew(recorder)
-                tally.recording = recorder.path
-            return real_time
-        return Lockstep(
-            options.nodes,
-            options.profile,
-            options.mutant,
-            tally.wire,
-            recorder,
-            tally.watch,
-            serves_http=tally.http,
-            among_played=options.among_played,
-        )
-
-    try:
-        with _only_new_garbage():
-            _rounds(tally, start)
-    finally:
-        if real_time is not None:
-            real_time.stop()
-        tally.tidy()
-    result.failure = failure = _failure(options, tally)
-    if failure and options.database:
-        keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
+    began_s = time.monotonic()
+    kept = None if options.is_elsewhere else _kept(options, began_s)
+    result = Hunt(options, kept.steps, 1, failure=kept) if kept else _Search(options, on_progress, is_over, check).run()
     result.seconds = time.monotonic() - began_s
-    actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
-    beside = {} if options.is_elsewhere else beside_nodes(tally.taken)
-    result.coverage = {**actions, **beside}
     return result
-
-
-def lost_runs(result: Hunt) -> str:
-    """The message about runs and clients that were not judged to their end; empty if there are none."""
-    counted = (
-        (result.runs_lost, "model state limit exceeded in {} runs"),
-        (result.clients_lost, "{} clients could not be followed to their end"),
-        (result.clients_left_out, "{} clients are in no comparison: not every node can know their last change or end"),
-        (result.runs_open, "in {} runs the machine took too much of the time in which the nodes have to agree"),
-        (result.node_late, "{} times the node was late by no more than the machine took"),
-        (result.views_in_parts, "{} views of clients that were being changed are not judged"),
-    )
-    return "".join(f"; {text.format(count)}" for count, text in counted if count)
-
-
-@contextmanager
-def _only_new_garbage() -> Iterator[None]:
-    """Freeze existing objects: they outlive the search, and collecting them again costs more than the garbage of a
-    run."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def _rounds(tally: Tally, start: Callable[[], Stage | None]) -> None:
-    """Search until a run fails or the budget is used."""
-    options = tally.hunt.options
-    for round_number in count():
-        seed = options.seed * 1_000 + round_number
-        tally.wire = wire_of(options.transport, round_number, seed)  # a failing run keeps its wire
-        tally.http = options.has_http(round_number)
-        runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.hunt.runs)
-        members = {
-            "start": staticmethod(start),
-            "on_end": staticmethod(tally.ended),
-            "nodes": [each for each in options.nodes if each not in options.played],
-            "played": options.played,
-            "http": tally.http,
-            "beginnings": _beginnings(options, http=tally.http),
-        }
-        try:
-            draw(Machine, seed, max(1, runs), options.steps_per_run, members)
-        except (DivergedError, Flaky):  # Flaky: `start` returned None when Hypothesis repeated the run
-            if tally.failing is None:
-                raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
-        if tally.is_enough() or time.monotonic() - tally.began_s > options.seconds:
-            break
 
 
 def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
@@ -171,62 +82,216 @@ def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
     return None
 
 
-def _beginnings(options: HuntOptions, *, http: bool) -> Sequence[Sequence[Action]]:
-    if not options.rare_starts or options.is_elsewhere or options.among_played:
-        return ()
-    from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
+class _Search:
+    """The rounds of runs, and their counts. Hypothesis only repeats a run that failed; its actions and its error are
+    kept here."""
 
-    return rare_starts(options.profile, options.seed, http=http)
+    def __init__(
+        self,
+        options: HuntOptions,
+        on_progress: Callable[[str], None],
+        is_over: Callable[[], bool],
+        check: Check | None,
+    ) -> None:
+        self.hunt = Hunt(options)
+        self.began_s = time.monotonic()
+        self.on_progress, self.is_over, self.check = on_progress, is_over, check
+        self.wire, self.http = OVER_GRPC, False
+        self.actions: Counter[str] = Counter()
+        self.taken = Taken()
+        self.first_failure: tuple[int, float] | None = None
+        self.failing: tuple[list[Action], DivergedError] | None = None
+        self.broken: BaseException | None = None
+        """An error other than a divergence that ended a run: Hypothesis repeats such a run, and reports only that the
+        second run differed."""
+        self.real_time = self._started() if options.is_elsewhere else None
+
+    @property
+    def options(self) -> HuntOptions:
+        """Those of the result: a cluster in real time has its own profile."""
+        return self.hunt.options
+
+    def run(self) -> Hunt:
+        try:
+            with _only_new_garbage():
+                self._rounds()
+        finally:
+            self._end()
+        options, result = self.options, self.hunt
+        result.failure = failure = self._failure()
+        if failure and options.database:
+            name = f"{options.name}-{options.mutant or options.profile}-{options.seed}"
+            keep(options.database, failure.scenario, name)
+        actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | self.actions}
+        result.coverage = {**actions, **({} if options.is_elsewhere else beside_nodes(self.taken))}
+        return result
+
+    def _started(self) -> RealTime:
+        return RealTime(self.hunt, self._report, self.check)
+
+    def _end(self) -> None:
+        """Stop what runs, and remove the recordings that no finding refers to."""
+        if self.real_time is None:
+            return
+        self.real_time.stop()
+        recording = self.real_time.recording
+        if recording is not None and not (self.failing or self.broken or self.hunt.checked):
+            shutil.rmtree(recording.parent)
+
+    def _rounds(self) -> None:
+        """Search until a run fails or the budget is used."""
+        options = self.options
+        for number in count():
+            seed = options.seed * 1_000 + number
+            self.wire = wire_of(options.transport, number, seed)  # a failing run keeps its wire
+            self.http = options.has_http(number)
+            left = RUNS_PER_ROUND if options.runs_max is None else options.runs_max - self.hunt.runs
+            members = {
+                "start": staticmethod(self._start),
+                "on_end": staticmethod(self._ended),
+                "nodes": [each for each in options.nodes if each not in options.played],
+                "played": options.played,
+                "http": self.http,
+                "beginnings": self._beginnings(),
+            }
+            try:
+                draw(Machine, seed, max(1, min(RUNS_PER_ROUND, left)), options.steps_per_run, members)
+            except (DivergedError, Flaky):  # Flaky: `start` returned None when Hypothesis repeated the run
+                if self.failing is None:
+                    raise self.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
+            if self._is_enough() or time.monotonic() - self.began_s > options.seconds:
+                break
+
+    def _is_enough(self) -> bool:
+        """Whether to stop: Hypothesis itself ends only after more runs than requested."""
+        options = self.options
+        is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
+        is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
+        return self.failing is not None or is_late or is_whole or self.is_over()
+
+    def _beginnings(self) -> Sequence[Sequence[Action]]:
+        options = self.options
+        if not options.rare_starts or options.is_elsewhere or options.among_played:
+            return ()
+        from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
+
+        return rare_starts(options.profile, options.seed, http=self.http)
+
+    # A run
+
+    def _start(self) -> Stage | None:
+        if self._is_enough():
+            return None
+        options = self.options
+        if self.real_time is not None:
+            if self.real_time.is_spoilt:
+                self.real_time.stop()
+                self.real_time = self._started()
+            self.real_time.record_anew(self._recorder() if self.real_time.is_recorded else None)
+            return self.real_time
+        return Lockstep(
+            options.nodes,
+            options.profile,
+            options.mutant,
+            self.wire,
+            None if options.among_played else self._recorder(),
+            self._watch,
+            serves_http=self.http,
+            among_played=options.among_played,
+        )
+
+    def _watch(self, profile: Profile) -> Profile:
+        return counting(profile, self.taken)
+
+    def _recorder(self) -> Recorder | None:
+        options = self.options
+        if options.record_into is None:
+            return None
+        name = f"lockstep-{options.seed}-{self.hunt.runs + 1:04d}"
+        place = options.record_into
+        if options.is_elsewhere:
+            place /= f"walks-{options.seed}"
+            if not self.hunt.runs:  # recordings of an earlier search with the same seed are removed
+                shutil.rmtree(place, ignore_errors=True)
+        return Recorder(
+            place,
+            name,
+            profile=options.profile,
+            target=options.target,
+            clock="wall" if options.is_elsewhere else "virtual",
+            nodes=NODES,
+            observed=INFERRED if options.is_elsewhere else EVERYTHING,
+        )
+
+    def _ended(self, actions: list[Action], failure: BaseException | None) -> None:
+        self._count(actions)
+        self.hunt.runs_with_http += self.http
+        self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
+        self.actions.update(kind_of(type(action)) for action in actions)
+        if isinstance(failure, DivergedError):
+            self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
+            self.failing = self.failing or (actions, failure)
+        elif isinstance(failure, LostError):
+            self.hunt.not_judged["runs_lost"] += 1
+        elif failure is not None:
+            self.broken = failure
+        self._report("they diverge" if self.failing else "nodes and model agree")
+
+    def _count(self, actions: Sequence[Action]) -> None:
+        self.hunt.runs += 1
+        self.hunt.steps += len(actions)
+        self.hunt.steps_over[self.wire.carrier.value] += len(actions)
+
+    def _report(self, what: str) -> None:
+        self.on_progress(f"{self.options.name}: {self.hunt.runs} runs, {self.hunt.steps} steps, {what}")
+
+    # A failure
+
+    def _failure(self) -> FoundFailure | None:
+        if self.failing is None or self.first_failure is None:
+            return None
+        options, (actions, error) = self.options, self.failing
+        if self.real_time is not None:
+            comment = f"Found on {options.target}, seed {options.seed}: {error}"
+            scenario = build([*actions, expected_after(actions, options.profile)], nodes=NODES, comment=comment)
+            recording, smallest = self.real_time.recording, (scenario, str(error), len(actions))
+            return FoundFailure(*smallest, *self.first_failure, recording=recording, target=options.target)
+        run, error, wire = self._smallest(Run(options.nodes, tuple(actions)), error)
+        scenario = build(
+            [*run.actions, ExpectModel()],
+            nodes=run.nodes,
+            profile=options.profile,
+            mutant=options.mutant,
+            wire=wire,
+            comment=f"Found by the {options.name}, seed {options.seed}: {error}",
+            played=run.nodes[1:] if options.among_played else (),
+        )
+        return FoundFailure(scenario, str(error), len(run.actions), *self.first_failure, error)
+
+    def _smallest(self, run: Run, error: DivergedError) -> tuple[Run, DivergedError, Wire]:
+        options = self.options
+        on_nodes = OnNodes(
+            options.profile, options.mutant, self.wire, self._tried, self.http, among_played=options.among_played
+        )
+        small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
+        if small is not None and on_nodes.error is not None:
+            run, error = small, on_nodes.error
+        return run, error, on_nodes.wire
+
+    def _tried(self, run: Run) -> None:
+        self._count(run.actions)
+        self._report("making the failing run smaller")
 
 
-def _recorder(options: HuntOptions, run: int) -> Recorder | None:
-    if options.record_into is None:
-        return None
-    name = f"lockstep-{options.seed}-{run + 1:04d}"
-    place = options.record_into
-    if options.is_elsewhere:
-        place /= f"walks-{options.seed}"
-        if not run:  # recordings of an earlier search with the same seed are removed
-            shutil.rmtree(place, ignore_errors=True)
-    return Recorder(
-        place,
-        name,
-        profile=options.profile,
-        target=options.target,
-        clock="wall" if options.is_elsewhere else "virtual",
-        nodes=NODES,
-        observed=INFERRED if options.is_elsewhere else EVERYTHING,
-    )
-
-
-def _failure(options: HuntOptions, tally: Tally) -> FoundFailure | None:
-    if tally.failing is None or tally.first_failure is None:
-        return None
-    actions, error = tally.failing
-    if options.is_elsewhere:
-        comment = f"Found on {options.target}, seed {options.seed}: {error}"
-        steps: list[Step] = [*actions, expected_after(actions, options.profile)]
-        scenario = build(steps, nodes=NODES, comment=comment)
-        smallest = (scenario, str(error), len(actions))
-        return FoundFailure(*smallest, *tally.first_failure, recording=tally.recording, target=options.target)
-    run = Run(options.nodes, tuple(actions))
-    on_nodes = OnNodes(
-        options.profile, options.mutant, tally.wire, tally.tried, tally.http, among_played=options.among_played
-    )
-    small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
-    if small is not None and on_nodes.error is not None:
-        run, error = small, on_nodes.error
-    comment = f"Found by the {options.name}, seed {options.seed}: {error}"
-    scenario = build(
-        [*run.actions, ExpectModel()],
-        nodes=run.nodes,
-        profile=options.profile,
-        mutant=options.mutant,
-        wire=on_nodes.wire,
-        comment=comment,
-        played=run.nodes[1:] if options.among_played else (),
-    )
-    return FoundFailure(scenario, str(error), len(run.actions), *tally.first_failure, error)
+@contextmanager
+def _only_new_garbage() -> Iterator[None]:
+    """Freeze existing objects: they outlive the search, and collecting them again costs more than the garbage of a
+    run."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:

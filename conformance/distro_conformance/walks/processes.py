@@ -22,7 +22,7 @@ from threading import Thread
 from distro_conformance.interruption import kept_from_children
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions
-from distro_conformance.walks.tally import Check
+from distro_conformance.walks.stage import Check
 from distro_conformance.wire.transports import steps_over
 
 _LOOK_S = 0.2
@@ -99,6 +99,7 @@ def _await(hunts: Sequence[Future[Hunt]], shared: _Shared, on_progress: Callable
 
 def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
     found = next((each for each in hunts if each.failure), None)
+    kinds = dict.fromkeys(kind for each in hunts for kind in each.coverage)
     return Hunt(
         found.options if found else options,
         sum(each.steps for each in hunts),
@@ -108,17 +109,12 @@ def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
         found.failure if found else None,
         sum(each.runs_with_http for each in hunts),
         sum(each.runs_idle for each in hunts),
-        sum(each.runs_lost for each in hunts),
-        sum(each.clients_lost for each in hunts),
-        views_in_parts=sum(each.views_in_parts for each in hunts),
-        coverage={
-            kind: _sum(each.coverage.get(kind, {}) for each in hunts)
-            for kind in dict.fromkeys(kind for each in hunts for kind in each.coverage)
-        },
+        not_judged=_sum(each.not_judged for each in hunts),
+        coverage={kind: _sum(each.coverage.get(kind, {}) for each in hunts) for kind in kinds},
     )
 
 
-def _sum(counted: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+def _sum(counted: Iterable[Mapping[str, int]]) -> Counter[str]:
     """Add the counts; counts of 0 stay."""
     total: Counter[str] = Counter()
     for each in counted:

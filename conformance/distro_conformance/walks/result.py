@@ -16,6 +16,7 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks import NODES, PEERS, STEPS_PER_RUN
 from distro_conformance.wire.transports import Carrier, steps_over
 from distro_model.bounded.bounds import Bounds
+from distro_model.rules.watching import Taken
 
 SHRINK_SECONDS = 20.0
 
@@ -99,6 +100,11 @@ class FoundFailure:
         return command("replay", scenario, *where)
 
 
+def beside_nodes(taken: Taken) -> Mapping[str, Mapping[str, int]]:
+    """The counts of the model that ran beside the nodes, under the names of a report."""
+    return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
+
+
 @dataclass(frozen=True, slots=True)
 class Toured:
     """One state graph. `covered`: the transitions that were done on nodes, and compared."""
@@ -134,6 +140,23 @@ class Tours:
         return sum(each.covered for each in self.graphs)
 
 
+NOT_JUDGED: Mapping[str, str] = {
+    "runs_lost": "model state limit exceeded in {} runs",
+    "clients_lost": "{} clients could not be followed to their end",
+    "clients_left_out": "{} clients are in no comparison: not every node can know their last change or end",
+    "runs_open": "in {} runs the machine took too much of the time in which the nodes have to agree",
+    "node_late": "{} times the node was late by no more than the machine took",
+    "views_in_parts": "{} views of clients that were being changed are not judged",
+}
+"""What neither passes nor fails.
+
+In lockstep: runs that ended because the model could not follow the nodes any longer. In real time: clients whose node
+crashed before all other nodes can have received their last change or end, or of which a fault lost it; runs after which
+it is not known whether the nodes came to agree in time. In runs side by side: clients that are not checked any longer,
+because they may be in more states than the model keeps, a server may have dropped them, or the outcome of a request
+about them is unknown; reports and snapshot requests of the node; views of a client between two states."""
+
+
 @dataclass(slots=True)
 class Hunt:
     """The result, counted during the search. `steps` counts the actions done on the nodes, also while shrinking; `runs`
@@ -148,38 +171,25 @@ class Hunt:
     runs_with_http: int = 0
     runs_idle: int = 0
     """Runs in which only time passed: the nodes received no request, so such runs support no verdict."""
-    runs_lost: int = 0
-    """Runs that ended because the model could not follow the nodes any longer."""
-    clients_lost: int = 0
-    """In runs side by side: clients that are not checked any longer, because they may be in more states than the model
-    keeps, a server may have dropped them, or the outcome of a request about them is unknown."""
-    clients_left_out: int = 0
-    """In runs in real time: clients in no comparison, because their node crashed before all other nodes can have
-    received their last change or end, or because a fault lost it."""
-    runs_open: int = 0
-    """In real time: not judged whether the nodes came to agree in time, since the machine took too much of it."""
-    node_late: int = 0
-    """In runs side by side: the number of reports and snapshot requests of the node that were late by no more than the
-    machine took."""
-    views_in_parts: int = 0
-    """In runs side by side: the number of views that showed a client between two states, during a change."""
+    runs_known: int = 0
+    """Runs in real time whose nodes did not come to agree, with listed defects as the only reason."""
+    not_judged: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(NOT_JUDGED, 0)))
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The number of times that each kind of action was done on the nodes, and that the model beside them applied each
     rule and gave each guard answer; what never happened is listed with 0."""
-    runs_known: int = 0
-    """Runs in real time whose nodes did not come to agree, with listed defects as the only reason."""
     checked: list[Finding] = field(default_factory=list)
     """Findings of the invariants about these runs, and about the run that ended the search."""
     tours: Tours | None = None
 
     @property
-    def not_judged(self) -> Mapping[str, int]:
-        """The counts that neither pass nor fail, by the names above."""
-        names = ("runs_lost", "runs_open", "clients_lost", "clients_left_out", "node_late", "views_in_parts")
-        return {name: getattr(self, name) for name in names}
+    def unjudged(self) -> str:
+        """The part of a summary about what was not judged; empty if there is nothing."""
+        counted = ((text, self.not_judged[name]) for name, text in NOT_JUDGED.items())
+        return "".join(f"; {text.format(count)}" for text, count in counted if count)
 
     @property
     def verdict(self) -> Verdict:
         if self.failure is not None:
             return Verdict.VIOLATES
-        return Verdict.CONFORMS if self.runs > self.runs_idle + self.runs_open else Verdict.INCONCLUSIVE
+        is_tried = self.runs > self.runs_idle + self.not_judged["runs_open"]
+        return Verdict.CONFORMS if is_tried else Verdict.INCONCLUSIVE

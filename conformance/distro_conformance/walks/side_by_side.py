@@ -26,9 +26,8 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks import NODES, PEERS
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
-from distro_conformance.walks.tally import beside_nodes
 from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
@@ -143,8 +142,8 @@ class SideBySide:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
         outside = cluster.oracle.outside
-        self.hunt.clients_lost, self.hunt.node_late = outside.undecided, outside.late
-        self.hunt.views_in_parts = outside.in_parts
+        counts = {"clients_lost": outside.undecided, "node_late": outside.late, "views_in_parts": outside.in_parts}
+        self.hunt.not_judged.update(counts)
         if failed is None:
             return None
         found = Failed(*failed, self.hunt.steps, time.monotonic() - began_s)

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
+from distro_conformance.commands import command
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.event_loop import event_loop
+from distro_conformance.findings.expected import DESCRIBED
+from distro_conformance.findings.finding import SHOULD, Finding, Judgement
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.holding import hold
 from distro_conformance.node.timings import Timings
-from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.walks.comparable import REPAIRED_WITHIN_MS, left_out_after
+from distro_conformance.walks.result import Hunt
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import (
@@ -34,6 +39,12 @@ from distro_model.actions import (
     ListMembers,
 )
 from distro_traces.ndjson import Recorder
+
+Check = Callable[[Path], Iterable[Finding]]
+"""Checks the invariants over the recordings in a directory."""
+
+CONVERGENCE = "INV-CONV"
+"""The invariant that a run violates whose nodes differ at the end."""
 
 AGREE_WITHIN_MS = REPAIRED_WITHIN_MS
 
@@ -165,43 +176,43 @@ class Lockstep(_OnCluster):
 class RealTime(_OnCluster):
     """Any cluster in real time: its nodes are not followed step by step, they must agree at the end.
 
-    It is started once for all runs; each run has its own clients, and its faults are healed at its end. Actions that
-    the driver cannot do are left out of the run. `is_known`: whether listed defects are the only reason why the nodes
-    differ about these clients; its second argument has the clients in no comparison. `on_open`: called when it is not
-    known whether the nodes came to agree in time, since the machine took too much of it. Raises UsageError,
-    TargetError.
+    It is started once for all runs, until its nodes keep data of a run; each run has its own clients, and its faults
+    are healed at its end. Actions that the driver cannot do are left out of the run. `hunt` has the options, with the
+    profile of the cluster, and the counts. `check`: a run whose nodes differ fails only if its recording shows more
+    than the listed defects of the release; without `check` any such run fails. Raises UsageError, TargetError.
     """
 
     must_agree = True
+    recording: Path | None = None
+    """Of the current run. The runs of a search share a directory, and are checked together: one alone may show too
+    little."""
+    is_spoilt = False
+    """The nodes still hold data of the run before."""
 
-    def __init__(
-        self,
-        target: str,
-        profile: str | None,
-        nodes: Sequence[str],
-        on_progress: OnProgress,
-        is_known: Callable[[Collection[str], Collection[str]], bool] = lambda _clients, _left_out: False,
-        on_open: Callable[[], None] = lambda: None,
-        credentials: Credentials = NO_CREDENTIALS,
-    ) -> None:
-        wishes = Wishes(profile=profile, credentials=credentials, on_progress=on_progress)
-        resolved = resolve_cluster(target, wishes)
+    def __init__(self, hunt: Hunt, on_progress: OnProgress, check: Check | None) -> None:
+        options = hunt.options
+        resolved = resolve_cluster(options.target, Wishes(credentials=options.credentials, on_progress=on_progress))
         if not isinstance(resolved.cluster, WiredCluster):
-            raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
+            raise UsageError(
+                f"there are no nodes to walk on in '{options.target}'; 'explore' and 'simulate' are for the model"
+            )
         self.cluster, self.profile = resolved.cluster, resolved.profile
         self.cluster.only_own = True
-        self._is_known, self._on_open = is_known, on_open
+        hunt.options = replace(options, profile=resolved.profile)
+        self._hunt, self._on_progress, self._check = hunt, on_progress, check
         self._done: list[Action] = []
-        super().__init__(self.cluster, nodes, resolved.profile)
+        super().__init__(self.cluster, options.nodes, resolved.profile)
+
+    def record_anew(self, recorder: Recorder | None) -> None:
+        """Begin a run with its own recording: only of servers that communicate over links of the kit."""
+        if recorder is not None:
+            self.recording = recorder.path
+            event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
 
     @property
     def is_recorded(self) -> bool:
         """Whether its servers communicate over links of the kit, so that their messages can be recorded."""
         return bool(self.cluster.links)
-
-    def record_anew(self, recorder: Recorder) -> None:
-        """Begin a run with its own recording."""
-        event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
 
     def suited(self, action: Action) -> Action | None:
         return in_real_time(super().suited(action))
@@ -225,7 +236,8 @@ class RealTime(_OnCluster):
         if rest.verdict is Verdict.CONFORMS:
             return
         if rest.verdict is Verdict.INCONCLUSIVE:
-            self._on_open()
+            self._hunt.not_judged["runs_open"] += 1
+            self.is_spoilt = True
             return
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
@@ -234,11 +246,47 @@ class RealTime(_OnCluster):
         if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):
             raise error
 
+    def _is_known(self, clients: Collection[str], left_out: Collection[str]) -> bool:
+        """Whether the recording shows that known defects are the only reason why the nodes differ about these
+        clients. Violations of clients left out of the comparison are ignored."""
+        if self._check is None or self.recording is None:
+            return False
+        self._on_progress("checking why the nodes of a run differ")
+        found = [each for each in findings_about(self.recording, self._check) if each.client not in left_out]
+        self._hunt.checked += found
+        self.is_spoilt = is_explained(found, clients, self._hunt.options.target)
+        self._hunt.runs_known += self.is_spoilt
+        return self.is_spoilt
+
     def close(self) -> None:
         """The clients of the run leave, which is not recorded."""
+        self._hunt.not_judged["clients_left_out"] += len(self.left_out)
         self._done.clear()
         self.cluster.record_no_more()
         event_loop().run_until_complete(self.cluster.forget_clients())
+
+
+def is_explained(found: Collection[Finding], clients: Collection[str], target: str) -> bool:
+    """Whether known defects of the release explain why nodes differ about each of these clients, and nothing else was
+    found. The release of a described server excuses no failure."""
+    listed = {each.client for each in found if (each.about, each.judgement) == (CONVERGENCE, Judgement.KNOWN)}
+    is_described = target.partition(":")[0] in DESCRIBED
+    return listed.issuperset(clients) and not any(each.violates for each in found) and not is_described
+
+
+def findings_about(recording: Path, check: Check) -> Iterator[Finding]:
+    """The violations of this run. A run that cannot be checked is kept."""
+    try:
+        for finding in check(recording.parent):
+            is_of_run = finding.run == recording.stem and finding.judgement in (Judgement.KNOWN, Judgement.VIOLATES)
+            if is_of_run or (finding.run is None and finding.violates):  # counted, and not listed
+                yield finding
+    except Exception as error:  # noqa: BLE001 - Spark, its Java, a disk: the nodes differ all the same
+        why = f"the recording could not be checked: {error}"
+        again = command("check", recording.parent)
+        yield Finding(
+            about=CONVERGENCE, by="trace", judgement=Judgement.NOT_JUDGED, level=SHOULD, message=why, again=again
+        )
 
 
 def expected_after(actions: Iterable[Action], profile: str) -> Expect:
