@@ -26,7 +26,7 @@ import aiohttp
 from processes import Server, cpu_s
 from prometheus_client.parser import text_string_to_metric_families
 
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.nacos_home import ALL_COMPILERS
 from distro_conformance.targets.ports import free_base_ports

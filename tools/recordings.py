@@ -27,7 +27,7 @@ from ledger import Line
 from distro_conformance.drivers.cluster import CannotError, Cluster
 from distro_conformance.drivers.real_time import RealTimeCluster
 from distro_conformance.node.player import RefusedError
-from distro_conformance.targets.nacos_target import NacosTarget
+from distro_conformance.targets.nacos import NacosTarget
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_model.actions import Action, Connect

@@ -15,7 +15,7 @@ from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.real_mutants import real_mutants
+from distro_conformance.targets.mutants import real_mutants
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.defects import DEFECTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS

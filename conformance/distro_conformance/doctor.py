@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from distro_conformance.extras import EXTRAS, absent_extras
-from distro_conformance.targets.cache import cache_directory
+from distro_conformance.targets.jars import cache_directory
 from distro_conformance.targets.ports import family, first_taken
 from distro_spark.java import JavaMissingError, require_java
 

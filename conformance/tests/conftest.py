@@ -22,7 +22,7 @@ import pytest
 
 from distro_conformance.cli import main
 from distro_conformance.cli.verbs import COMMAND
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError
 

@@ -23,7 +23,7 @@ from distro_conformance.language.text import Scenario, parse
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
-from distro_conformance.targets.nacos_target import LEASE_MS
+from distro_conformance.targets.nacos import LEASE_MS
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock

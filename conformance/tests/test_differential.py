@@ -17,7 +17,7 @@ import pytest
 from programs import COMMAND, executed
 
 from distro_conformance.findings.finding import Judgement, verdict_of
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named
 from distro_conformance.wire.messages import pack

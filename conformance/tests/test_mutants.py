@@ -23,7 +23,7 @@ from distro_conformance.mutation.traces import (
     record_scenario,
 )
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
-from distro_conformance.targets.real_mutants import Fired, real_mutants
+from distro_conformance.targets.mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_model.mutants import MUTANTS

@@ -19,7 +19,7 @@ import pytest
 
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets import leash, nacos
-from distro_conformance.targets.maven import class_path, jars_of
+from distro_conformance.targets.jars import class_path, jars_of
 from distro_conformance.targets.nacos import NacosServer, reason_in
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import RELEASES

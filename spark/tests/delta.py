@@ -6,7 +6,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from distro_conformance.targets.maven import artifact
+from distro_conformance.targets.jars import artifact
 from distro_conformance.verdict import TargetError
 
 RELEASES = {"4.1": "4.4.0", "4.2": "4.4.0"}

@@ -15,7 +15,7 @@ import pytest
 from engines import in_process
 from pyspark.sql import SparkSession
 
-from distro_conformance.targets.maven import artifact
+from distro_conformance.targets.jars import artifact
 from distro_conformance.verdict import TargetError
 from distro_spark.errors import SinkError
 from distro_spark.sinks import JdbcSink, ParquetSink, Sink

@@ -11,7 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, progress, say
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import nacos_release
 
 

@@ -17,8 +17,8 @@ from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.nacos_target import NacosTarget
-from distro_conformance.targets.real_mutants import real_mutants
+from distro_conformance.targets.mutants import real_mutants
+from distro_conformance.targets.nacos import NacosTarget
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distro_conformance.targets.maven import class_path
+from distro_conformance.targets.jars import class_path
 from distro_conformance.targets.releases import NacosRelease
 from distro_conformance.targets.server_process import HOST
 from distro_conformance.verdict import TargetError

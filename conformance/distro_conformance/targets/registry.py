@@ -8,7 +8,7 @@ from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import AttachedTarget, addresses_in
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.targets.nacos_target import NacosTarget
+from distro_conformance.targets.nacos import NacosTarget
 from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import UsageError

@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
 from distro_conformance.targets.target import OnProgress, Place, Target

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from distro_conformance.targets.cache import cache_directory, made_for
+from distro_conformance.targets.jars import cache_directory, made_for
 from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError

@@ -1,6 +1,10 @@
-"""Jars of a Nacos release, resolved once with Maven and served from a cache directory afterwards.
+"""The jars of a Nacos release: resolved once with Maven, or extracted from a distribution, and served from a cache.
 
-The cache holds one directory per release. Source: docs/real-servers.md#where-they-come-from.
+The cache holds one directory per release or build. An entry is complete, or it does not exist: it is made beside its
+place and renamed. A distribution has one runnable jar that contains all others; its `conf` is not used, since every
+node of a run gets its own home. The class path is in the order of the archive, which is the order that Spring's
+launcher uses: from 2.5 on a shaded `nacos-client` and `nacos-common` contain classes of the same names. Source:
+docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
@@ -8,19 +12,46 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from pathlib import Path
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 
-from distro_conformance.targets.cache import cache_directory, made_for
 from distro_conformance.targets.releases import NacosRelease
 from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import TargetError
+from distro_conformance.verdict import TargetError, UsageError
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the default of Maven 3
 _RESOLVE_TIMEOUT_S = 900.0
 _JARS_PER_LINE = 10
 ORDER, CLASSES = "class-path.txt", "classes"
 """In a directory of jars: the file with the class path, one entry a line, and the server's classes outside jars."""
+RUNNABLE = Path("target/nacos-server.jar")
+_LIBRARIES, _CLASSES = "BOOT-INF/lib/", "BOOT-INF/classes/"
+
+
+def cache_directory() -> Path:
+    """DISTROCHECK_CACHE, else the user's cache directory (XDG_CACHE_HOME, ~/.cache)."""
+    if own := os.environ.get("DISTROCHECK_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distrocheck"
+
+
+@contextmanager
+def made_for(place: Path) -> Iterator[Path]:
+    """A path that does not exist yet, alone in its directory; on exit what was made there is moved to `place`."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as work:
+        made = Path(work) / "made"
+        yield made
+        try:
+            made.rename(place)
+        except OSError:  # another process was faster, with the same content
+            if not place.exists():
+                raise
 
 
 async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
@@ -122,3 +153,49 @@ def _pom(release: NacosRelease) -> str:
   </dependency></dependencies>
 </project>
 """
+
+
+def jars_in(directory: Path) -> Path:
+    """The directory with the jars: those extracted from a distribution, else `directory` itself.
+
+    Raises UsageError when the runnable jar is no archive.
+    """
+    runnable = directory / RUNNABLE
+    if not runnable.is_file():
+        return directory
+    about = runnable.stat()
+    build = sha256(f"{runnable.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:12]
+    jars = cache_directory() / "nacos" / f"unpacked-{build}"
+    if not jars.is_dir():
+        _extract(runnable, jars)
+    return jars
+
+
+def _extract(runnable: Path, jars: Path) -> None:
+    with made_for(jars) as whole:
+        whole.mkdir()
+        try:
+            with zipfile.ZipFile(runnable) as archive:
+                entries = [
+                    CLASSES,
+                    *(name for entry in archive.infolist() if (name := _extracted(archive, entry, whole))),
+                ]
+        except (zipfile.BadZipFile, OSError) as error:
+            raise UsageError(f"the jars of {runnable} cannot be extracted: {error}") from error
+        (whole / ORDER).write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
+
+
+def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, whole: Path) -> str | None:
+    """Copies a jar, or a file of the server's own classes; the name of the jar."""
+    name = entry.filename
+    if entry.is_dir() or not name.startswith((_LIBRARIES, _CLASSES)):
+        return None
+    is_class = name.startswith(_CLASSES)
+    below = PurePosixPath(CLASSES, name.removeprefix(_CLASSES)) if is_class else PurePosixPath(PurePosixPath(name).name)
+    if ".." in below.parts or below.is_absolute():
+        raise zipfile.BadZipFile(f"the entry {name} would be outside of the directory")
+    place = whole / below
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with archive.open(entry) as packed, place.open("wb") as copied:
+        shutil.copyfileobj(packed, copied)
+    return None if is_class else place.name
