@@ -213,15 +213,22 @@ def replication_lags(watched: Sequence[Sequence[Sequence[object]]]) -> list[int]
 
 async def measure_nacos(version: str, seconds: float) -> Figures:
     """Three real servers."""
-    from distro_conformance.targets.nacos import nacos_servers  # noqa: PLC0415 - only here
-    from distro_conformance.targets.nacos_home import ALL_COMPILERS  # noqa: PLC0415 - only here
+    from distro_conformance.targets.jars import jars_of  # noqa: PLC0415 - only here
+    from distro_conformance.targets.nacos import NacosServer  # noqa: PLC0415
+    from distro_conformance.targets.nacos_home import ALL_COMPILERS  # noqa: PLC0415
     from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
-    from distro_conformance.targets.server_process import running  # noqa: PLC0415
+    from distro_conformance.targets.releases import nacos_release  # noqa: PLC0415
+    from distro_conformance.targets.server_process import HOST, running  # noqa: PLC0415
 
     def on_progress(text: str) -> None:
         print(text, file=sys.stderr)
 
-    servers = await nacos_servers(version, sorted(free_base_ports(NODES)), on_progress, [ALL_COMPILERS])
+    release, ports = nacos_release(version), sorted(free_base_ports(NODES))
+    jars, members = await jars_of(release, on_progress), [f"{HOST}:{port}" for port in ports]
+    servers = [
+        NacosServer(release, jars, port=port, members=members, jvm_properties={}, jvm_options=[ALL_COMPILERS])
+        for port in ports
+    ]
     began_s = time.perf_counter()
     async with running(servers):
         ready_s = time.perf_counter() - began_s

@@ -28,9 +28,8 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
-from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions
+from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, finding_of
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.connection import UNREGISTERED, Connection

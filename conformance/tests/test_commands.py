@@ -21,9 +21,8 @@ from distro_conformance.mutation.kill import kill
 from distro_conformance.node.run import run_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import TargetError
-from distro_conformance.walks.finding import finding_of
 from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import HuntOptions, finding_of
 from distro_model.bounded.bounds import Bounds
 
 

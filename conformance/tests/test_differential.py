@@ -18,7 +18,7 @@ from programs import COMMAND, executed
 
 from distro_conformance.findings.finding import Judgement, verdict_of
 from distro_conformance.targets.jars import jars_of
-from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
+from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named
 from distro_conformance.wire.messages import pack
 from distro_interop.differential import judge, listed
@@ -30,6 +30,7 @@ from distro_interop.differential.listed import DEVIATIONS, VARIES, Listed, relea
 from distro_interop.differential.normalise import normalised
 from distro_interop.differential.run import play, reference_nodes, run_differential
 from distro_interop.differential.scripts import SCRIPTS
+from distro_interop.differential.secured import WHOLE_RELEASES
 
 RELEASE = "2.2.4"
 PROFILE = f"nacos-{RELEASE}"

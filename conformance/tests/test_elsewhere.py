@@ -23,10 +23,10 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import hunt as walks
 from distro_conformance.walks import stage
 from distro_conformance.walks.comparable import left_out_after
-from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import hunt, save_failure
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import HuntOptions, finding_of
 from distro_conformance.walks.stage import Stage, expected_after, is_explained
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile

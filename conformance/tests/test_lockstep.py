@@ -17,7 +17,8 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
-from distro_conformance.walks.hunt import hunt, save_failure
+from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel

@@ -16,8 +16,8 @@ from distro_conformance.gate.run import Gate
 from distro_conformance.node_mutants import MUTANTS, Mutant
 from distro_conformance.release import disagreements, judged_as, listed_profile, numbers_of
 from distro_conformance.targets import embedded
+from distro_conformance.targets.credentials import IDENTITY
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.targets.identity import IDENTITY
 from distro_conformance.targets.jars import class_path
 from distro_conformance.targets.nacos import release_and_jars
 from distro_conformance.targets.nacos_home import ALL_COMPILERS, server_command, write_home

@@ -11,7 +11,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import save_failure
+from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.walks.tours import TOURS, tour

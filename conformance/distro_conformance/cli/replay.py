@@ -26,12 +26,12 @@ from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
 from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.holding import StepResult
-from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
 from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.verdict import UsageError
+from distro_conformance.walks.kept import pytest_file
 
 
 @app.command()

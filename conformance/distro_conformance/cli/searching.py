@@ -1,32 +1,113 @@
-"""The searches of `test cluster`, and of `test node --machine`: random walks of nodes or of one node, and tours."""
+"""`distrocheck test cluster`, and the search of `test node --machine`: random walks, and tours."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from distro_conformance.cli import test
 from distro_conformance.cli.checking import checker, lines_of
-from distro_conformance.cli.options import require_time_for, say_judged_as
+from distro_conformance.cli.options import (
+    DEFAULT_OUT,
+    DatabaseOption,
+    HtmlOption,
+    IdentityOption,
+    JobsOption,
+    JsonOption,
+    MutantOption,
+    OutOption,
+    PasswordOption,
+    SeedOption,
+    TargetProfileOption,
+    TransportOption,
+    UsernameOption,
+    chosen_jobs,
+    chosen_seed,
+    measure,
+    require_time_for,
+    say_judged_as,
+)
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
+from distro_conformance.release import STRICT
+from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import require_own, resolve_target
-from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import save_failure
+from distro_conformance.verdict import UsageError
+from distro_conformance.walks import STEPS_PER_RUN
+from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import Hunt, HuntOptions, Tours
+from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
 if TYPE_CHECKING:
     from distro_conformance.report import Failure
+
+
+@test.command()
+def cluster(
+    target: Annotated[str, typer.Option(help="embedded, or any other cluster, in real time.")] = "embedded",
+    profile: TargetProfileOption = None,
+    mutant: MutantOption = None,
+    seconds: Annotated[float, measure("How long to search.", least=0.1)] = 20.0,
+    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
+    seed: SeedOption = None,
+    database: DatabaseOption = None,
+    transport: TransportOption = None,
+    identity: IdentityOption = None,
+    username: UsernameOption = None,
+    password: PasswordOption = "",
+    tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
+    played: Annotated[
+        bool, typer.Option("--played", help="One node, and the kit plays the other members, as test node --machine.")
+    ] = False,
+    http: Annotated[
+        bool | None,
+        typer.Option("--http/--no-http", help="Clients of the HTTP API, too. Default: in some runs."),
+    ] = None,
+    jobs: JobsOption = None,
+    out: OutOption = DEFAULT_OUT,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Drive nodes with random actions and faults, or tours; after each step the model must allow what the nodes hold
+    and sent. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run. If
+    real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
+    the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
+    if target != "embedded" and (profile or mutant or tours or transport or http is not None):
+        raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
+    if jobs is not None and (tours or played or target != "embedded"):
+        raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
+    if tours and (played or http is not None):
+        raise UsageError("--tours, --played and --http are kinds of walks; --tours goes with none of the others")
+    if tours and html:
+        raise UsageError("--tours has no page; leave --html out")
+    options = HuntOptions(
+        target=target,
+        among_played=played,
+        tours=tours,
+        profile=profile or STRICT,
+        mutant=mutant,
+        credentials=credentials_of(identity, username, password),
+        seconds=seconds,
+        runs_max=examples,
+        steps_per_run=steps,
+        seed=chosen_seed(seed),
+        database=database,
+        transport=transport,
+        http=http,
+    )
+    is_several = target == "embedded" and not (played or tours)
+    search("test cluster", options, out, html, json=json, processes=chosen_jobs(jobs, seed) if is_several else 1)
 
 
 def search(

@@ -1,4 +1,4 @@
-"""`distrocheck test node` and `distrocheck test cluster`: conformance of one node, and of several in lockstep."""
+"""`distrocheck test node`: conformance of one node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from distro_conformance.cli.options import (
     ExpectFailuresOption,
     HtmlOption,
     IdentityOption,
-    JobsOption,
     JsonOption,
     MutantOption,
     OutOption,
@@ -28,7 +27,6 @@ from distro_conformance.cli.options import (
     TransportOption,
     UsernameOption,
     WriteExpectedOption,
-    chosen_jobs,
     chosen_seed,
     measure,
     require_time_for,
@@ -158,64 +156,3 @@ def _expected(target: str, path: Path | None, write_to: Path | None) -> Expectat
     found = Expectations.of(target, path, write_to, {each.id for each in all_requirements()})
     writable_file(write_to, "--write-expected")
     return found
-
-
-@test.command()
-def cluster(
-    target: Annotated[str, typer.Option(help="embedded, or any other cluster, in real time.")] = "embedded",
-    profile: TargetProfileOption = None,
-    mutant: MutantOption = None,
-    seconds: Annotated[float, measure("How long to search.", least=0.1)] = 20.0,
-    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
-    seed: SeedOption = None,
-    database: DatabaseOption = None,
-    transport: TransportOption = None,
-    identity: IdentityOption = None,
-    username: UsernameOption = None,
-    password: PasswordOption = "",
-    tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
-    played: Annotated[
-        bool, typer.Option("--played", help="One node, and the kit plays the other members, as test node --machine.")
-    ] = False,
-    http: Annotated[
-        bool | None,
-        typer.Option("--http/--no-http", help="Clients of the HTTP API, too. Default: in some runs."),
-    ] = None,
-    jobs: JobsOption = None,
-    out: OutOption = DEFAULT_OUT,
-    html: HtmlOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Drive nodes with random actions and faults, or tours; after each step the model must allow what the nodes hold
-    and sent. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run. If
-    real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
-    the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
-    from distro_conformance.cli.searching import search
-    from distro_conformance.walks.result import HuntOptions
-
-    if target != "embedded" and (profile or mutant or tours or transport or http is not None):
-        raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
-    if jobs is not None and (tours or played or target != "embedded"):
-        raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
-    if tours and (played or http is not None):
-        raise UsageError("--tours, --played and --http are kinds of walks; --tours goes with none of the others")
-    if tours and html:
-        raise UsageError("--tours has no page; leave --html out")
-    options = HuntOptions(
-        target=target,
-        among_played=played,
-        tours=tours,
-        profile=profile or STRICT,
-        mutant=mutant,
-        credentials=credentials_of(identity, username, password),
-        seconds=seconds,
-        runs_max=examples,
-        steps_per_run=steps,
-        seed=chosen_seed(seed),
-        database=database,
-        transport=transport,
-        http=http,
-    )
-    is_several = target == "embedded" and not (played or tours)
-    search("test cluster", options, out, html, json=json, processes=chosen_jobs(jobs, seed) if is_several else 1)

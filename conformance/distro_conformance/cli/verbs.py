@@ -48,7 +48,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "test": {
         "node": ("testing", "Test one node against the requirements; the kit plays its peer and its clients."),
-        "cluster": ("testing", "Drive nodes with random actions and faults, beside the model."),
+        "cluster": ("searching", "Drive nodes with random actions and faults, beside the model."),
         "differential": (
             "distro_interop.differential.verb",
             "Play the same scripts on a target and a reference node.",

@@ -14,7 +14,7 @@ from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
 from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Deregister, Register, RegisterBatch

@@ -17,8 +17,8 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_player import later_api
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.credentials import options_for
 from distro_conformance.targets.embedded import ReferenceNode
-from distro_conformance.targets.identity import options_for
 from distro_conformance.waiting import together
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import IN_MEMORY, Wire

@@ -30,8 +30,8 @@ from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.credentials import headers_of, options_for
 from distro_conformance.targets.embedded import ReferenceNode
-from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError

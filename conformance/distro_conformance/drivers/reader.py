@@ -15,7 +15,7 @@ import grpc.aio
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import read_list
 from distro_conformance.node.player import NAMESPACE, RefusedError, query_request
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.verdict import TargetError, UnreadableError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
 from distro_conformance.wire.messages import (

@@ -19,8 +19,8 @@ from distro_conformance.drivers.wired import UNDER_WAY_MS, WiredCluster
 from distro_conformance.node.player import NAMESPACE, RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.attached import AttachedNode, AttachedTarget
+from distro_conformance.targets.credentials import options_for
 from distro_conformance.targets.embedded import ReferenceNode
-from distro_conformance.targets.identity import options_for
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Place, Target

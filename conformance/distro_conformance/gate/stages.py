@@ -24,10 +24,9 @@ from distro_conformance.report.walks import failure_of
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario_path
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
-from distro_conformance.walks.finding import finding_of
-from distro_conformance.walks.hunt import save_failure
+from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import HuntOptions, finding_of
 from distro_spark.check import check
 from distro_spark.errors import JavaMissingError, SessionError
 from distro_spark.local import Local

@@ -19,13 +19,12 @@ from distro_conformance.node.http_player import PlayedHttpClient, address_owned_
 from distro_conformance.node.observer import ELSES, BeyondError, Observed, Observer, assumed, require_feature
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
-from distro_conformance.node.replies import Answer, AnswerRule, Reply
-from distro_conformance.node.timings import Timings
+from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Reply
+from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import Look, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection, OnPush
-from distro_conformance.wire.silence import FOR_EVER_MS
 from distro_traces.content import Replica
 
 _SERVES_WITHIN_MS = 60_000

@@ -21,7 +21,7 @@ import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.peer import Arrival, OnArrival, PlayedPeer
-from distro_conformance.node.timings import Timings
+from distro_conformance.release import Timings
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError
 from distro_conformance.waiting import STEP_MS, Came, Look, Waited, came, known, never, settled, waited

@@ -26,6 +26,7 @@ from distro_conformance.node.replies import (
     Answer,
     AnswerRule,
     Reply,
+    answered_late,
     snapshot_reply,
 )
 from distro_conformance.release import Span
@@ -44,7 +45,6 @@ from distro_conformance.wire.messages import (
     sync_data,
 )
 from distro_conformance.wire.server import Context, node_server
-from distro_conformance.wire.silence import answered_late
 from distro_impl.clocks.clock import Clock as NodesClock
 from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.payloads import SENDER_HEADER
@@ -100,7 +100,7 @@ class Arrival:
 class PlayedPeer:
     """One member at 127.0.0.1:`port`. `now_ms` stamps arrivals; `listeners` are called for each at once.
 
-    `in_virtual_time`: whether its silences are the node's link's to keep (wire/silence.py).
+    `in_virtual_time`: whether its silences are the node's link's to keep (node/replies.py).
     """
 
     port: int

@@ -1,18 +1,27 @@
 """The answers of played members: the replies that a node may get to an operation, and the rules that choose them.
 
 The usual reply is a success; the others are those that the releases distinguish (docs/protocol #sync-result).
+
+A member may answer late, or never. In real time it just waits. In virtual time a request counts as work until its
+answer arrives, and time stands still meanwhile; so the member reports at once how long it will be silent, and the link
+of the embedded node waits in its place, in the node's own time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from distro_conformance.wire.messages import DISTRO_RESPONSE, RESOURCE_TYPE, DistroCall, pack
-from distro_conformance.wire.silence import FOR_EVER_MS
+from distro_impl import Clock
+from distro_impl.clocks.clock import Waiting
+from distro_impl.transport.transport import Forward, PeerLink
 from distro_protos import Json, Payload, encode
 
+_SILENT_MS = "silent-ms"
+FOR_EVER_MS = 24 * 3600 * 1000
 REPORT_RESPONSE = "MemberReportResponse"
 OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
@@ -79,3 +88,30 @@ class AnswerRule:
     client: str | None
     answer: Answer
     once: bool = False
+
+
+async def answered_late(reply: Payload, after_ms: int, *, in_virtual_time: bool) -> Payload:
+    """The value that a played member gives its server for an answer that is due after this time."""
+    if in_virtual_time:
+        reply.metadata.headers[_SILENT_MS] = str(after_ms)
+    else:
+        await asyncio.sleep(after_ms / 1000)
+    return reply
+
+
+class SilentLink(PeerLink):
+    """A link of an embedded node on which silence takes virtual time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def carry(self, request: Payload, forward: Forward) -> Payload:
+        reply = await forward(request)
+        if (silent_ms := reply.metadata.headers.get(_SILENT_MS)) is not None:
+            over = Waiting[None](self._clock)
+            timer = self._clock.call_at(self._clock.now_ms() + int(silent_ms), lambda: over.give(None), "late answer")
+            try:
+                await over.taken()
+            finally:
+                timer.cancel()
+        return reply

@@ -15,10 +15,9 @@ from typing import Self
 
 from distro_conformance.release import numbers_of
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.targets.direct import get
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS, get
 from distro_conformance.targets.nacos import listed_members
-from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress, Target
+from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError, UsageError, without_twins
 from distro_protos.addresses import AddressError, entries, parse_address
 
@@ -80,14 +79,11 @@ class AttachedTarget(Target):
     def fresh(self) -> Self:
         raise TargetError(f"{self.address} was not started by the kit: a second node like it cannot be started")
 
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
-        """Nothing to do: the node runs, or the first request to it fails."""
-
-    async def change_members(self, other_members: Sequence[str]) -> None:
-        await AttachedNode(self.address, self.client_headers).change_members(other_members)
+    async def node(self, place: Place, on_progress: OnProgress) -> AttachedNode:  # noqa: ARG002 - of the contract
+        return AttachedNode(self.address, self.client_headers)
 
     async def suspend(self, ms: int) -> None:  # noqa: ARG002 - of the contract
-        await AttachedNode(self.address, self.client_headers).stop()
+        raise TargetError(f"{self.address} was not started by the kit, so it is not suspended")
 
 
 def addresses_in(text: str) -> tuple[str, ...]:

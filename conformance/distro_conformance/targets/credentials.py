@@ -1,6 +1,8 @@
-"""Credentials for a foreign server: the identity of its members, and a user where authentication is on.
+"""Credentials: of the clusters that the kit starts, and for a foreign server.
 
-They are never printed: not in reports, logs, shown commands or errors.
+The identity is the header that members, also played ones, send to each other. From 3.0 on a node refuses requests of a
+member without it, so a cluster needs one; older releases do not check it. A foreign server has its own, and a user
+where authentication is on. They are never printed: not in reports, logs, shown commands or errors.
 Source: docs/protocol #member-auth.
 """
 
@@ -13,16 +15,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from distro_conformance.targets.direct import asked
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS, asked
 from distro_conformance.verdict import UsageError
-from distro_impl.options import ServerIdentity, TlsOptions
+from distro_impl.options import DEFAULT_OPTIONS, NodeOptions, ServerIdentity, TlsOptions
+from distro_impl.profiles import InnerAuth, Profile
 from distro_impl.settings.errors import SettingError
 from distro_impl.transport.tls import check, client_context
 
+IDENTITY = ServerIdentity("distrocheck-cluster", "is-ours")
 LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
 REFUSED = (401, 403)
 TLS_PORTS = ("grpc", "http")
+
+
+def options_for(profile: Profile) -> NodeOptions:
+    """The options of a node with this profile."""
+    is_asked = profile.inner_auth is InnerAuth.ALL_MEMBERS_3X
+    return NodeOptions(identity=IDENTITY) if is_asked else DEFAULT_OPTIONS
+
+
+def headers_of(options: NodeOptions) -> Mapping[str, str]:
+    """The headers that a member sends in its requests to such a node."""
+    return NO_HEADERS if options.identity is None else {options.identity.key: options.identity.value}
 
 
 @dataclass(frozen=True, slots=True)

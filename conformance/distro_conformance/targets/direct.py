@@ -8,8 +8,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-from distro_conformance.targets.identity import NO_HEADERS
-
 
 def _opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(
@@ -17,6 +15,7 @@ def _opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirec
     )  # loopback never goes through a proxy
 
 
+NO_HEADERS: Mapping[str, str] = {}
 _direct = _opener()
 NO_ANSWER = 0
 

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from distro_conformance.node.replies import SilentLink
 from distro_conformance.node_mutants import MUTANTS, with_mutant
 from distro_conformance.release import listed_profile
-from distro_conformance.targets.identity import headers_of, options_for
+from distro_conformance.targets.credentials import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, WithoutSlack, eventually, known
-from distro_conformance.wire.silence import SilentLink
 from distro_impl import Node, NodeConfig, NodeEvent, SystemClock, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.options import NodeOptions

@@ -18,8 +18,7 @@ import grpc.aio
 
 from distro_conformance import interruption
 from distro_conformance.release import Span
-from distro_conformance.targets.direct import get
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS, get
 from distro_conformance.targets.jars import RUNNABLE, jars_in, jars_of
 from distro_conformance.targets.mutants import Fired, agent_options, no_mutant, real_mutants
 from distro_conformance.targets.nacos_home import LEASE_KEY, server_command, write_home
@@ -39,27 +38,6 @@ READY_WITHIN_S = 300.0
 
 
 def _silent(_: str) -> None: ...
-
-
-async def nacos_servers(
-    release: str, ports: Sequence[int], on_progress: OnProgress = _silent, jvm_options: Sequence[str] = ()
-) -> tuple[NacosServer, ...]:
-    """Servers at these base ports, members of one cluster, not started yet."""
-    members = [f"{HOST}:{port}" for port in ports]
-    found = nacos_release(release)
-    jars = await jars_of(found, on_progress)
-    return tuple(
-        NacosServer(
-            found,
-            jars,
-            port=port,
-            members=members,
-            jvm_properties={},
-            jvm_options=jvm_options,
-            on_progress=on_progress,
-        )
-        for port in ports
-    )
 
 
 class NacosServer(ServerProcess):

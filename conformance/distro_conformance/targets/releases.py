@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from distro_conformance.release import numbers_of, release_of
-from distro_conformance.targets.identity import IDENTITY, NO_HEADERS
+from distro_conformance.targets.credentials import IDENTITY
+from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.verdict import UsageError, named
 
 HOW_TO_BUILD = "docs/how-to/nacos-from-source.md"
@@ -122,24 +123,6 @@ OF_3 = NacosRelease(
     home_files={"conf/derby-schema.sql": _EMPTY_SCHEMA},
 )
 """Started whole except for the console. Members' requests without the identity get 403 once all members are 3.x."""
-
-
-_NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "com.mysql:mysql-connector-j", "org.springframework:spring-test")
-_SCHEMA_2_0, _SCHEMA = "META-INF/schema.sql", "META-INF/derby-schema.sql"
-
-WHOLE_RELEASES: dict[str, NacosRelease] = {
-    "2.0.4": NacosRelease("2.0.4", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA_2_0),
-    "2.2.4": NacosRelease(
-        "2.2.3",
-        "org.jeecgframework.nacos",
-        excluded=_NOT_NEEDED_WHOLE,
-        managed=("org.springframework:spring-beans:5.3.24", "org.springframework:spring-tx:5.3.24"),
-        schema=_SCHEMA,
-    ),
-    "2.3.2": NacosRelease("2.3.2", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA),
-}
-"""Servers with console and users, by the release that they represent. There is no whole 2.2.4; 2.2.3 differs from it in
-three classes, none of which matters for the use of such a server."""
 
 
 def nacos_release(version: str) -> NacosRelease:

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Protocol, Self
 
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.server_process import HOST, signal_group
 from distro_conformance.waiting import RealClock, SharedClock

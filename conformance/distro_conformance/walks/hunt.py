@@ -14,14 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import get_args
 
 from hypothesis.errors import Flaky
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.language.expectations import ExpectModel
-from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
 from distro_conformance.walks import NODES
@@ -292,11 +290,3 @@ def _only_new_garbage() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:
-    """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
-    scenario = keep(directory, failure.scenario, name)
-    test = directory / f"test_{name.replace('-', '_')}.py"
-    test.write_text(pytest_file(failure.scenario, name, failure.target), encoding="utf-8")
-    return scenario, test

@@ -1,18 +1,21 @@
-"""Failures that the user keeps from run to run (`--database DIR`): replayed before anything new is searched for.
+"""Failures as files: a scenario and a pytest file each, and those that the user keeps from run to run.
 
-They are scenarios, one file each, so that a user can read, edit and delete them, and a change of the machine that drew
-them does not invalidate them. A file counts for the profile and the mutant that it names. A failure that holds again
-stays in the directory, as a test that costs a second.
+Those of `--database DIR` are replayed before anything new is searched for. They are scenarios, one file each, so that a
+user can read, edit and delete them, and a change of the machine that drew them does not invalidate them. A file counts
+for the profile and the mutant that it names. A failure that holds again stays in the directory, as a test that costs a
+second.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, read
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.result import FoundFailure
 
 SUFFIX = ".scenario"
 DEFAULT_PROFILE = "strict"
@@ -38,3 +41,29 @@ def keep(directory: Path, scenario: Scenario, name: str) -> Path:
     path = directory / f"{name}{SUFFIX}"
     path.write_text(scenario.render(), encoding="utf-8")
     return path
+
+
+def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:
+    """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
+    scenario = keep(directory, failure.scenario, name)
+    test = directory / f"test_{name.replace('-', '_')}.py"
+    test.write_text(pytest_file(failure.scenario, name, failure.target), encoding="utf-8")
+    return scenario, test
+
+
+def pytest_file(scenario: Scenario, name: str, target: str = "embedded") -> str:
+    """The text of `test_NAME.py`: it fails by itself until the scenario holds."""
+    return _TEXT.format(name=re.sub(r"\W", "_", name), text=scenario.render(), target=target)
+
+
+_TEXT = '''"""A failing run, saved by distrocheck. It fails until the nodes do what the model allows."""
+
+from distro_conformance.language.replay import assert_scenario
+
+SCENARIO = """
+{text}"""
+
+
+def test_{name}() -> None:
+    assert_scenario(SCENARIO, target="{target}")
+'''

@@ -24,7 +24,7 @@ from distro_conformance.findings.expected import DESCRIBED
 from distro_conformance.findings.finding import SHOULD, Finding, Judgement
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.holding import hold
-from distro_conformance.node.timings import Timings
+from distro_conformance.release import Timings
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.walks.comparable import REPAIRED_WITHIN_MS, left_out_after

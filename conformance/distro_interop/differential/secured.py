@@ -18,11 +18,28 @@ import aiohttp
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.nacos import NacosServer
-from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
+from distro_conformance.targets.releases import NacosRelease
 from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
+
+_NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "com.mysql:mysql-connector-j", "org.springframework:spring-test")
+_SCHEMA_2_0, _SCHEMA = "META-INF/schema.sql", "META-INF/derby-schema.sql"
+
+WHOLE_RELEASES: dict[str, NacosRelease] = {
+    "2.0.4": NacosRelease("2.0.4", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA_2_0),
+    "2.2.4": NacosRelease(
+        "2.2.3",
+        "org.jeecgframework.nacos",
+        excluded=_NOT_NEEDED_WHOLE,
+        managed=("org.springframework:spring-beans:5.3.24", "org.springframework:spring-tx:5.3.24"),
+        schema=_SCHEMA,
+    ),
+    "2.3.2": NacosRelease("2.3.2", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA),
+}
+"""Servers with console and users, by the release that they represent. There is no whole 2.2.4; 2.2.3 differs from it in
+three classes, none of which matters for the use of such a server."""
 
 SECRET = b"a secret that all members share!"
 IDENTITY = ("cluster", "is-ours")

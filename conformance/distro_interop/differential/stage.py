@@ -16,7 +16,7 @@ import aiohttp
 import grpc.aio
 
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.timings import Timings
+from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.waiting import eventually, known, settled

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,12 +18,12 @@ import grpc.aio
 from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.recording.journal import read_state
 from distro_conformance.release import STRICT, Span
-from distro_conformance.targets.nacos import nacos_servers
+from distro_conformance.targets.nacos import NacosServer, NacosTarget
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.process import Description, ProcessServer
 from distro_conformance.targets.releases import nacos_release
-from distro_conformance.targets.server_process import HOST, ServerProcess, running
-from distro_conformance.targets.target import Node, OnProgress
+from distro_conformance.targets.server_process import HOST, running
+from distro_conformance.targets.target import Node, OnProgress, Place
 from distro_conformance.verdict import TargetError, UsageError, pair
 from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
@@ -81,14 +82,15 @@ async def started_nodes(
     """
     require_usable(target, profile, settings)
     ports = sorted(free_base_ports(size))
-    servers: Sequence[ServerProcess]
+    servers: Sequence[ProcessServer] | Sequence[NacosServer]
     if target == EMBEDDED:
         profile = profile or STRICT
         servers = _reference_servers(profile, settings, ports)
     else:
         version = target.removeprefix("nacos:")
         profile = f"nacos-{version}"
-        servers = await nacos_servers(version, ports, on_progress)
+        place = Place(0, tuple(f"{HOST}:{port}" for port in ports))
+        servers = [await NacosTarget(version).node(replace(place, port=port), on_progress) for port in ports]
     async with running(servers), Nodes(servers, profile) as nodes:
         yield nodes
 
