@@ -29,6 +29,7 @@ from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
 from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, finding_of
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Lockstep
@@ -179,6 +180,16 @@ def test_random_runs_of_the_reference_node_are_explained(profile: str) -> None:
     guards, rules = done.coverage["guards beside nodes"], done.coverage["rules beside nodes"]
     assert guards["revision_matches: no"] > 0
     assert rules["confirm"] > rules["list-a-member"] == 0
+
+
+@pytest.mark.parametrize(("profile", "batches"), [("strict", True), ("nacos-2.0.4", False)])
+def test_a_rule_applies_where_the_node_among_played_members_can_do_its_actions(profile: str, *, batches: bool) -> None:
+    """Before a client is connected no batch of it is possible; that says nothing about batches."""
+    stage = Lockstep(("a", "b"), profile, among_played=True)
+    with stage:
+        members = {"start": staticmethod(lambda: stage), "nodes": ("a",), "played": ("b",)}
+        walk = type("Walk", (Machine,), members)()
+    assert (walk.can_batch, walk.can_fall_silent, walk.can_change_lists, walk.has_v2) == (batches, False, False, False)
 
 
 def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:

@@ -50,6 +50,9 @@ _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
 class _Draft(Stage):
     """The walk only records the actions."""
 
+    def can(self, action: Action) -> bool:
+        return in_real_time(action) is not None
+
     def suited(self, action: Action) -> Action | None:
         return in_real_time(action)
 

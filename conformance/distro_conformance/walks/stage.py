@@ -69,6 +69,10 @@ class Stage:
     def is_loaded(self) -> bool:
         return True
 
+    def can(self, action: Action) -> bool:  # noqa: ARG002
+        """Whether such actions are ever possible."""
+        return True
+
     def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
         """Why the action is not possible now, or None."""
         return None
@@ -102,6 +106,9 @@ class _OnCluster(Stage):
         except BaseException:
             self.stop()
             raise
+
+    def can(self, action: Action) -> bool:
+        return self._driven.cannot(action) is None
 
     def forbidden(self, action: Action) -> str | None:
         return self._driven.cannot(action)
@@ -213,6 +220,9 @@ class RealTime(_OnCluster):
     def is_recorded(self) -> bool:
         """Whether its servers communicate over links of the kit, so that their messages can be recorded."""
         return bool(self.cluster.links)
+
+    def can(self, action: Action) -> bool:
+        return super().can(action) and in_real_time(action) is not None
 
     def suited(self, action: Action) -> Action | None:
         return in_real_time(super().suited(action))

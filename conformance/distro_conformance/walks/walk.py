@@ -110,11 +110,11 @@ class Walk(RuleBasedStateMachine):
             type(self).on_end(self.done, error)
             raise
         self.must_agree = self.stage is not None and self.stage.must_agree
-        self.can_batch = self.suits(RegisterBatch("c1", SERVICES[0], ()))
-        self.can_fall_silent = self.suits(FallSilent("c1"))
-        self.can_change_lists = self.suits(ListMembers(NODES[0], NODES))
-        self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
-        self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
+        self.can_batch = self.can(RegisterBatch("c1", SERVICES[0], ()))
+        self.can_fall_silent = self.can(FallSilent("c1"))
+        self.can_change_lists = self.can(ListMembers(NODES[0], NODES))
+        self.has_v2 = self.can(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
+        self.beats_by_v2 = self.can(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
         self.members = (*self.nodes, *self.played)
         self.links = tuple((source, target) for source in self.nodes for target in self.members if source != target)
         self.up = list(self.members)
@@ -147,9 +147,9 @@ class Walk(RuleBasedStateMachine):
                 self.failure = error
                 raise
 
-    def suits(self, action: Action) -> bool:
-        """Whether the stage can do such actions."""
-        return self.stage is not None and self.stage.suited(action) is not None
+    def can(self, action: Action) -> bool:
+        """Whether the cluster can ever do such actions."""
+        return self.stage is not None and self.stage.can(action)
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
