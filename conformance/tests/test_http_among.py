@@ -74,7 +74,9 @@ def test_random_runs_with_http_clients_are_explained(profile: str) -> None:
     assert guards["is_passed_on: yes"] > 0
 
 
-@pytest.mark.parametrize(("mutant", "seed"), [("D7", 1), ("m-beat-heals-nobody", 2)])
+@pytest.mark.parametrize(
+    ("mutant", "seed"), [("D7", 1), pytest.param("m-beat-heals-nobody", 2, marks=pytest.mark.slow)]
+)
 def test_the_search_finds_what_only_http_clients_show(mutant: str, seed: int) -> None:
     """It takes seconds; a machine that is busy with something else must not decide."""
     found = searched(mutant=mutant, seed=seed, seconds=600.0, shrink_seconds=20.0).failure

@@ -178,11 +178,11 @@ def time_at_rest_ms(run: Path) -> int:
     ],
 )
 def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
-    result = hunt(HuntOptions(profile=profile, runs_max=10, seed=11))
+    result = hunt(HuntOptions(profile=profile, runs_max=5, seed=11))
     assert result.failure is None, result.failure
     assert result.verdict is Verdict.CONFORMS
-    assert result.runs == 10
-    assert result.steps > 100
+    assert result.runs == 5
+    assert result.steps > 50
 
 
 @pytest.mark.wire
@@ -240,9 +240,9 @@ def test_a_divergence_names_the_difference_and_the_action() -> None:
 
 @pytest.mark.wire
 def test_a_recorded_run_names_each_event_and_its_node(tmp_path: Path) -> None:
-    hunt(HuntOptions(runs_max=3, seed=3, record_into=tmp_path))
+    hunt(HuntOptions(runs_max=2, seed=3, record_into=tmp_path))
     traces = sorted(tmp_path.glob("*.ndjson"))
-    assert len(traces) == 3
+    assert len(traces) == 2
     for trace in traces:
         recorded = read_ndjson(trace)
         assert recorded.cut is None
@@ -254,7 +254,7 @@ def test_a_recorded_run_names_each_event_and_its_node(tmp_path: Path) -> None:
 
 @pytest.mark.wire
 def test_the_same_seed_does_the_same_steps() -> None:
-    first, second = (hunt(HuntOptions(runs_max=5, seed=5)) for _ in range(2))
+    first, second = (hunt(HuntOptions(runs_max=2, seed=5)) for _ in range(2))
     assert first.failure is second.failure is None, first.failure or second.failure
     assert (first.steps, first.runs) == (second.steps, second.runs)
 
@@ -485,4 +485,4 @@ def test_the_error_that_ends_a_run_is_reported_although_hypothesis_repeats_it(
 
     monkeypatch.setattr(Lockstep, method, breaks)
     with pytest.raises(KitError, match="do not come to rest"):
-        hunt(HuntOptions(runs_max=3, seed=3, record_into=tmp_path))
+        hunt(HuntOptions(runs_max=2, seed=3, record_into=tmp_path))
