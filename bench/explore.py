@@ -1,13 +1,12 @@
 """The speed of the explorer, beside two independent checkers that search the same bounded cluster in the same run.
 
-    python bench/explore.py --json [--quick] [--large | --huge]
+    python bench/explore.py --json [--quick] [--large]
 
 `bench/stateright` is the same cluster in Rust (built by cargo on first use, two threads), `bench/spin` in Promela
 (two nodes and one client only; built by spin and gcc). Distinct states and transitions must be identical, or the
 bench ends with exit code 1. A checker that cannot be built here is reported as absent, with the reason. A search that
 is cut at a depth runs on one thread: with two, stateright reaches some states on longer paths, and counts fewer.
-`--large` adds one search of more than a hundred million states, by this engine alone. `--huge` only searches a
-billion, with data that need not be in memory in files (20 GB of memory and 30 GB of disk in the temporary folder).
+`--large` adds one search of more than a hundred million states, by this engine alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from typing import BinaryIO, cast
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -62,7 +60,6 @@ LONG_CONFIGURATIONS: Mapping[str, Work] = {
     "3 nodes 1 client 2 changes 1 crash 1 drop": Work(Bounds(nodes=3, changes=2, crashes=1, swallows=0)),
 }
 LARGE = Bounds(clients=2, changes=3, crashes=1, drops=1, swallows=1, max_states=200_000_000)
-HUGE = Bounds(clients=2, changes=4, crashes=1, drops=1, swallows=1, max_states=1_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +105,6 @@ def own_engine(work: Work) -> Count:
     assert found.stopped is (None if work.depth is None else Stopped.ASKED), found.stopped
     assert work.depth is None or max(found.levels[:-1]) <= CHUNK, "a level was cut in its middle"
     return Count(found.distinct_states, found.transitions, seconds)
-
-
-def huge() -> dict[str, object]:
-    """A billion states, spilling to the temporary folder. `stopped` says why the search ended before its last state."""
-
-    def spill() -> BinaryIO:
-        return cast(BinaryIO, tempfile.TemporaryFile())
-
-    began = time.perf_counter()
-    limits = Limits(HUGE.max_states, max_memory_bytes=20 * 10**9)
-    found = search(bounded_cluster(HUGE, STRICT), limits, threads=THREADS, spill=spill)
-    count = Count(found.distinct_states, found.transitions, time.perf_counter() - began)
-    return {**count.figures(), "stopped": found.stopped, "found": sorted(found.runs), **memory()}
 
 
 def memory() -> dict[str, float]:
@@ -219,12 +203,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quick", action="store_true", help="only what ends within a minute")
     parser.add_argument("--large", action="store_true", help="also more than a hundred million states")
-    parser.add_argument("--huge", action="store_true", help="nothing but a billion states")
     options = parser.parse_args()
     own_engine(Work(Bounds(clients=2, changes=1, swallows=0)))  # load the kernels: this many states need every one
-    if options.huge:
-        say({"huge": huge()}, options.json)
-        return 0
     checkers: dict[str, Checker] = {"ours": own_engine}
     absent = {}
     for name, build in (("stateright", stateright), ("spin", spin)):

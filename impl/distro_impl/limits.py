@@ -3,7 +3,7 @@
 Connections of members are not counted, and by default nothing is limited (docs/protocol #connection-limits,
 #ejector-check). Releases count what labels itself `source=sdk`; here a connection counts unless it comes to the port of
 the members from the address of one, so a client cannot opt out. The names of the numbers are those of Nacos' own limit
-rule (`limitRule`), which is a file there.
+rule.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from distro_impl.jackson import Fields, Int, read
-
 NO_LIMIT = -1
-
-
-class LimitRuleError(ValueError):
-    """A limit rule that cannot be used; the message says where it is wrong."""
 
 
 class CountedConnection(Protocol):
@@ -67,21 +61,6 @@ class ConnectionLimits:
     client_ips: Mapping[str, int] = field(default_factory=dict)
     client_apps: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def from_rule(cls, text: bytes) -> ConnectionLimits:
-        """From a `limitRule` of Nacos, JSON with its field names. Raises LimitRuleError."""
-        try:
-            rule = read(_Rule, text)
-        except ValueError as error:
-            raise LimitRuleError(f"the limit rule cannot be used: {error}; an empty one is {{}}") from error
-        return cls(
-            count_limit=rule.count_limit,
-            count_limit_per_client_ip=rule.count_limit_per_client_ip_default,
-            count_limit_per_client_app=rule.count_limit_per_client_app_default,
-            client_ips=rule.count_limit_per_client_ip or {},
-            client_apps=rule.count_limit_per_client_app or {},
-        )
-
     @property
     def are_none(self) -> bool:
         """Whether nothing is limited at all."""
@@ -116,16 +95,6 @@ class ConnectionLimits:
             else:
                 expelled.append(meta.id)
         return expelled
-
-
-class _Rule(Fields):
-    """A `limitRule`; a number that is missing or null is no limit."""
-
-    count_limit: Int = NO_LIMIT
-    count_limit_per_client_ip_default: Int = NO_LIMIT
-    count_limit_per_client_ip: dict[str, Int] | None = None
-    count_limit_per_client_app_default: Int = NO_LIMIT
-    count_limit_per_client_app: dict[str, Int] | None = None
 
 
 UNLIMITED = ConnectionLimits()

@@ -12,7 +12,7 @@ import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, Lab, RawClient
 
 from distro_impl import PROFILES, Node, NodeConfig, Profile, VirtualClock, free_main_ports
-from distro_impl.limits import ConnectionLimits, LimitRuleError
+from distro_impl.limits import ConnectionLimits
 from distro_protos import Message
 
 NACOS_2_3_2 = PROFILES["nacos-2.3.2"]
@@ -88,28 +88,6 @@ async def test_a_limit_of_one_application_does_not_hold_for_another(lab: Lab) ->
     node, _ = await lab.node(connection_limits=ConnectionLimits(client_apps={"shop": 0}))
     assert await refusal(shop(lab, node)) == []
     await lab.naming(node)
-
-
-def test_a_limit_rule_of_nacos_is_read() -> None:
-    rule = b"""{"countLimit": 9, "countLimitPerClientIpDefault": -1, "countLimitPerClientIp": {"10.0.0.1": 2},
-               "countLimitPerClientAppDefault": 3, "countLimitPerClientApp": {}, "monitorIpList": ["10.0.0.1"]}"""
-    assert ConnectionLimits.from_rule(rule) == ConnectionLimits(
-        count_limit=9, client_ips={"10.0.0.1": 2}, count_limit_per_client_app=3
-    )
-    assert ConnectionLimits.from_rule(b"{}") == ConnectionLimits()
-
-
-@pytest.mark.parametrize(
-    ("rule", "complaint"),
-    [
-        (b"", "Expecting value"),
-        (b"[]", "is not an object"),
-        (b'{"countLimitPerClientIp": {"10.0.0.1": "many"}}', "countLimitPerClientIp.10.0.0.1 is not a whole number"),
-    ],
-)
-def test_a_wrong_limit_rule_is_named(rule: bytes, complaint: str) -> None:
-    with pytest.raises(LimitRuleError, match=complaint):
-        ConnectionLimits.from_rule(rule)
 
 
 @pytest.mark.parametrize("profile", [NACOS_2_0_4, NACOS_2_2_4], ids=["2.0.4", "2.2.4"])

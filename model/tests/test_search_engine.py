@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import tempfile
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -206,21 +205,6 @@ def test_the_engine_says_what_the_readable_search_says_of_random_systems(system,
 @pytest.mark.parametrize("system", [moving(6, 3), token_ring(4), watched(moving(5, 4), is_full(4))])
 def test_the_engine_says_what_the_readable_search_says_of_toys(system, exact):
     same(search(system, exact=exact), search_readably(system))
-
-
-@pytest.mark.parametrize("system", [moving(6, 3), token_ring(4), watched(moving(5, 4), is_full(4))])
-def test_a_search_that_spills_to_files_says_the_same(monkeypatch, system):
-    """Also where levels are taken in parts, and without leaving a file open."""
-    monkeypatch.setattr(engine, "CHUNK", 7)
-    files = []
-
-    def spill():
-        files.append(tempfile.TemporaryFile())  # noqa: SIM115 - the search closes it
-        return files[-1]
-
-    same(search(system, spill=spill), search_readably(system))
-    assert len(files) > 2
-    assert all(file.closed for file in files)
 
 
 def test_a_system_without_chains_has_one_state():
@@ -476,7 +460,7 @@ def test_the_memory_of_a_search_is_counted_with_the_values_in_its_tables():
     search(system)  # objects made once for all searches do not count
     tracemalloc.start()
     try:
-        running = engine._Engine(system, Limits(), never_stop, exact=False, threads=1, spill=None)
+        running = engine._Engine(system, Limits(), never_stop, exact=False, threads=1)
         running.run()
         taken, _ = tracemalloc.get_traced_memory()
     finally:

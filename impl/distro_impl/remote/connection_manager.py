@@ -128,10 +128,6 @@ class ConnectionManager:
     def __len__(self) -> int:
         return len(self._connections)
 
-    @property
-    def sdk_count(self) -> int:
-        return sum(connection.meta.is_sdk for connection in self._connections.values())
-
     def get(self, connection_id: str) -> Connection | None:
         return self._connections.get(connection_id)
 

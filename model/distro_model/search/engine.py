@@ -17,7 +17,6 @@ import gc
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import SEEK_END
 from itertools import islice
 from typing import Any
 
@@ -29,7 +28,7 @@ from distro_model.search.kernels import PARTS, settle
 from distro_model.search.known import KnownStates, OutOfRoomError
 from distro_model.search.layout import Ints, Longs
 from distro_model.search.program import compiled
-from distro_model.search.results import Limits, Progress, Run, Search, Spill, Stopped, Watch, never_stop
+from distro_model.search.results import Limits, Progress, Run, Search, Stopped, Watch, never_stop
 from distro_model.search.system import Finding, Row, System, Transition, findings, transitions
 from distro_model.search.tables import Tables
 
@@ -47,17 +46,15 @@ def search(
     *,
     exact: bool = False,
     threads: int = 2,
-    spill: Spill | None = None,
 ) -> Search:
     """Search every row that is reachable, or as many as the limits allow (it may go beyond `max_states` by a chunk).
 
-    With `spill` only the set of known states is kept in memory: rows that wait to be expanded, and from where each
-    state came, go to files. Raises ContradictionError where a look-up does not write what it says.
+    Raises ContradictionError where a look-up does not write what it says.
     """
     if threads not in range(1, PARTS + 1):
         raise ValueError(f"a search runs on 1 to {PARTS} threads, not {threads}")
     with without_collections():
-        return _found_by(_Engine(system, limits, watch, exact, threads, spill))
+        return _found_by(_Engine(system, limits, watch, exact, threads))
 
 
 def _found_by(engine: _Engine) -> Search:
@@ -83,19 +80,16 @@ def without_collections() -> Iterator[None]:
 
 
 class _Engine:
-    def __init__(
-        self, system: System, limits: Limits, watch: Watch, exact: bool, threads: int, spill: Spill | None
-    ) -> None:
+    def __init__(self, system: System, limits: Limits, watch: Watch, exact: bool, threads: int) -> None:
         self.system = system
         self.limits = limits
         self.watch = watch
         self.tables = Tables(system, compiled(system))
         self.program = self.tables.program
-        self.known = KnownStates(len(system.columns), exact, spill)
+        self.known = KnownStates(len(system.columns), exact)
         self.expander = Expander(self.tables, threads, exact)
-        self.spill = spill
-        self.level = self.empty_level()
-        self.next_level = self.empty_level()
+        self.level = _Level()
+        self.next_level = _Level()
         self.levels = [1]
         self.expanded = 0
         self.taken = np.zeros(len(self.program.strands), np.int64)
@@ -110,11 +104,7 @@ class _Engine:
 
     def close(self) -> None:
         self.expander.close()
-        for part in (self.level, self.next_level, self.known):
-            part.close()
-
-    def empty_level(self) -> _Level:
-        return _Level() if self.spill is None else _SpilledLevel(self.spill)
+        self.level, self.next_level = _Level(), _Level()
 
     def reserve(self, more: int) -> None:
         limit = self.limits.max_memory_bytes
@@ -125,8 +115,7 @@ class _Engine:
         self.begin()
         stopped = None
         while self.next_level.size and stopped is None:
-            self.level.close()
-            self.level, self.next_level = self.next_level, self.empty_level()
+            self.level, self.next_level = self.next_level, _Level()
             while self.level.size and stopped is None:
                 stopped = self.expand(self.level.take(self.chunk_size()))
         self.check_waiting()
@@ -272,14 +261,9 @@ class _Level:
         self.memory_bytes = 0
 
     def append(self, rows: Ints) -> None:
-        self.count(self.stored(rows.astype(np.min_scalar_type(int(rows.max())))), 1)
-
-    def stored(self, block: Block) -> Block:
+        block = rows.astype(np.min_scalar_type(int(rows.max())))
         self.blocks.append(block)
-        return block
-
-    def next_block(self) -> Block | None:
-        return self.blocks.popleft() if self.blocks else None
+        self.count(block, 1)
 
     def count(self, block: Block, sign: int) -> None:
         self.size += sign * len(block)
@@ -288,7 +272,8 @@ class _Level:
     def take(self, wanted: int) -> Ints:
         """Up to `wanted` rows from the front."""
         taken: list[Ints] = []
-        while wanted and (block := self.next_block()) is not None:
+        while wanted and self.blocks:
+            block = self.blocks.popleft()
             self.count(block, -1)
             if len(block) > wanted:
                 self.put_back(block[wanted:])
@@ -299,33 +284,3 @@ class _Level:
     def put_back(self, block: Block) -> None:
         self.blocks.appendleft(block)
         self.count(block, 1)
-
-    def close(self) -> None:
-        self.blocks.clear()
-
-
-class _SpilledLevel(_Level):
-    """The same in a file; only what was put back is in memory."""
-
-    def __init__(self, spill: Spill) -> None:
-        super().__init__()
-        self.file = spill()
-        self.spilled: deque[tuple[int, np.dtype[Any], tuple[int, ...]]] = deque()
-
-    def count(self, block: Block, sign: int) -> None:
-        self.size += sign * len(block)
-
-    def stored(self, block: Block) -> Block:
-        self.spilled.append((self.file.seek(0, SEEK_END), block.dtype, block.shape))
-        self.file.write(block.tobytes())
-        return block
-
-    def next_block(self) -> Block | None:
-        if self.blocks or not self.spilled:
-            return super().next_block()
-        at, kind, shape = self.spilled.popleft()
-        self.file.seek(at)
-        return np.frombuffer(self.file.read(kind.itemsize * shape[0] * shape[1]), kind).reshape(shape)
-
-    def close(self) -> None:
-        self.file.close()

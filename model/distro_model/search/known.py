@@ -1,8 +1,7 @@
 """The known states of a search: a set of their fingerprints, and the state and transition by which each was reached.
 
 That is 8 bytes a slot and 6 bytes a state; with exact comparison the rows themselves are added. A set is three
-quarters full at most, grows in place, and falls into 64 parts that threads fill side by side. From where states came
-is read only for runs, so a search of a billion keeps it in a file (`Spill`).
+quarters full at most, grows in place, and falls into 64 parts that threads fill side by side.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import numpy as np
 
 from distro_model.search.kernels import split
 from distro_model.search.layout import Ints, Known, Longs
-from distro_model.search.results import Spill
 
 FIRST_SLOTS = 1 << 16
 """A part has 1024 slots at least: random fingerprints never fill one while the set has room (5 standard deviations)."""
@@ -31,7 +29,7 @@ Reserve = Callable[[int], None]
 
 
 class Trail:
-    """State -> the state and the transition that it came from, in memory."""
+    """State -> the state and the transition that it came from."""
 
     def __init__(self) -> None:
         self.parents = np.zeros(FIRST_SLOTS, np.uint32)
@@ -59,49 +57,16 @@ class Trail:
     def read(self, state: int) -> tuple[int, int]:
         return int(self.parents[state]), int(self.ordinals[state])
 
-    def close(self) -> None:
-        """Release the resources that are not memory."""
-
-
-class SpilledTrail(Trail):
-    """The same in a file, 8 bytes a state."""
-
-    def __init__(self, spill: Spill) -> None:
-        self.file = spill()
-
-    @property
-    def memory_bytes(self) -> int:
-        return 0
-
-    @property
-    def bytes_per_state(self) -> int:
-        return 0
-
-    def resize(self, size: int) -> None:
-        pass
-
-    def write(self, first: int, parents: Longs, ordinals: Ints) -> None:
-        self.file.seek(8 * first)
-        self.file.write(np.stack([parents, ordinals], axis=1).astype(np.uint32).tobytes())
-
-    def read(self, state: int) -> tuple[int, int]:
-        self.file.seek(8 * state)
-        parent, ordinal = np.frombuffer(self.file.read(8), np.uint32)
-        return int(parent), int(ordinal)
-
-    def close(self) -> None:
-        self.file.close()
-
 
 class KnownStates:
-    def __init__(self, columns: int, exact: bool, spill: Spill | None = None) -> None:
+    def __init__(self, columns: int, exact: bool) -> None:
         self.exact = exact
         self.size = 0
         self.room = FIRST_SLOTS
         self.prints = np.zeros(FIRST_SLOTS, np.uint64)
         self.where = np.zeros(FIRST_SLOTS if exact else 0, np.uint32)
         self.rows = np.zeros((FIRST_SLOTS if exact else 0, columns), np.int32)
-        self.trail = Trail() if spill is None else SpilledTrail(spill)
+        self.trail = Trail()
 
     @property
     def memory_bytes(self) -> int:
@@ -140,9 +105,6 @@ class KnownStates:
         if self.exact:
             self.rows[self.size : end] = rows
         self.size = end
-
-    def close(self) -> None:
-        self.trail.close()
 
     def ordinals_to(self, state: int) -> list[int]:
         """The run to a state: which transition to take, from the initial row on."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import BinaryIO
 
 from distro_model.search.system import Finding, Row, Transition
 
@@ -46,10 +45,6 @@ def never_stop(_: Progress) -> bool:
 def until_found(*property_ids: str) -> Watch:
     """Stops a search that looks for violations of these alone: more states would add none."""
     return lambda progress: progress.found.issuperset(property_ids)
-
-
-Spill = Callable[[], BinaryIO]
-"""Gives an empty file that can be read and written, for the data that a large search reads in the order of writing."""
 
 
 @dataclass(frozen=True, slots=True)
