@@ -93,12 +93,6 @@ JOBS: tuple[Job, ...] = (
         360,
     ),
     Job(
-        "recordings",
-        "100 recordings of real clusters under random faults (2.0.4, 2.2.4, 2.3.2): no unexplained violation",
-        ("tools/recordings.py", "--json"),
-        180,
-    ),
-    Job(
         "searches",
         "`strict` in all pairs of budgets, and in three whole clusters",
         ("tools/searches.py", "--json", "--seconds", "18000"),

@@ -17,7 +17,6 @@ from typing import cast
 import alarms
 import nightly
 import pytest
-import recordings
 import results
 import soak
 import track_record
@@ -26,7 +25,6 @@ from programs import Call, executed
 
 from distro_conformance.cli.verbs import COMMAND
 from distro_conformance.verdict import UsageError
-from distro_model.actions import Connect
 from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 
 DATED = {"date": "2026-01-02", "commit": "abc1234"}
@@ -205,36 +203,6 @@ def test_unknown_findings_and_those_that_the_model_rejects_are_news() -> None:
     found = SimpleNamespace(violations=violations, invariants=[SimpleNamespace(violations=4)], replay=replay)
     rejected = "r: model: no transition is replica_applied of b at 100 ms (seq 7)"
     assert alarms.news_of(cast(CheckResult, found)) == (["r: INV-REV: two contents", rejected], 3 + 2)
-    (line,) = recordings.lines_of(cast(CheckResult, found), ["r"])
-    assert [f"r: {each}" for each in line["news"]] == ["r: INV-REV: two contents", rejected]
-
-
-def test_missing_recordings_are_made_release_by_release_in_turn(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "nacos-2.2.4-000.ndjson").touch()
-    (tmp_path / "nacos-2.2.4-001.ndjson").touch()
-    (tmp_path / ".part").mkdir()
-    wanted = recordings.wanted(tmp_path, ["2.0.4", "2.2.4"], range(3))
-    assert wanted == [("2.0.4", 0), ("2.0.4", 1), ("2.0.4", 2), ("2.2.4", 2)]
-
-
-def test_the_actions_on_servers_are_drawn_from_the_seed_and_only_some_wait_for_leases() -> None:
-    one, other = recordings.drawn("2.2.4", 1), recordings.drawn("2.2.4", 2)
-    assert one == recordings.drawn("2.2.4", 1) != other
-    assert any(isinstance(action, Connect) for _, action in one.actions)
-    assert one.actions[-1][0] + one.calm_ms < 90_000
-    assert recordings.drawn("2.2.4", 0).calm_ms > 180_000
-
-
-@pytest.mark.parametrize(("news", "left", "code"), [(["INV-ACK: a says so"], 0, 1), ([], 2, 3), ([], 0, 0)])
-def test_news_of_a_recording_are_a_violation(
-    news: list[str], left: int, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [{"run": "r1", "news": news, "known": {"INV-CONV B24": 7}}, {"run": "r2", "news": [], "known": {}}]
-    assert recordings.report(lines, left, as_json=True) == code
-    headline = json.loads(capsys.readouterr().out)["headline"]
-    assert headline == f"2 recordings: {len(news)} news; known: INV-CONV B24 in 1; {left} left"
 
 
 @pytest.mark.parametrize(
