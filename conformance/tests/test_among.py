@@ -225,16 +225,37 @@ def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fails(runs: SideBySide) -> Failed:
+    async def fails(runs: SideBySide, seed: int, _seconds: float) -> Failed:
         runs.hunt.options = replace(runs.hunt.options, profile="nacos-2.3.2")
-        return Failed((Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1"), 7, 0.5)
+        return Failed((Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1"), seed, 7, 0.5)
 
-    monkeypatch.setattr(SideBySide, "_run", fails)
+    monkeypatch.setattr(SideBySide, "_round", fails)
     result = searched(target="process:./serve {port}")
     assert result.options.profile == "nacos-2.3.2"
     assert result.failure is not None
     again = result.failure.replayed_by(Path("x.scenario"))
     assert again == "distrocheck replay x.scenario --target 'process:./serve {port}'"
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(3_600, [7, 8, 9]), (20, [7])])
+def test_a_search_that_has_time_left_goes_on_with_the_next_seed(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: list[int]
+) -> None:
+    """The third round fails; a search of twenty seconds has no time for a second one."""
+    seeds: list[int] = []
+
+    async def played(_: SideBySide, seed: int, left_s: float) -> Failed | None:
+        seeds.append(seed)
+        assert seconds - 1 < left_s <= seconds
+        error = DivergedError(Advance(0), 0, "a shows c1")
+        return Failed((Connect("c1", "a"),), error, seed, 7, 0.5) if seed == 9 else None
+
+    monkeypatch.setattr(SideBySide, "_round", played)
+    found = SideBySide(HuntOptions(target="process:./serve {port}", seed=7, seconds=seconds)).run()
+    assert seeds == rounds
+    assert (found.failure is not None) == (9 in rounds)
+    if found.failure is not None:
+        assert "seed 9" in str(found.failure.scenario)
 
 
 def test_work_of_a_node_for_an_ended_run_does_not_end_the_search(

@@ -41,6 +41,8 @@ MISSED_MAX = 50
 """Actions that a stopped member could not do; more of them mean that the node does not answer."""
 AGAIN = 2
 """The number of repetitions of a failing run."""
+ROUND_LEAST_S = 30.0
+"""A further round begins only if it has so much time, of which the start of a node takes a part."""
 
 _NAMES = re.compile(r"^[cf]\d+$")
 _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
@@ -78,6 +80,7 @@ class Failed:
 
     actions: tuple[Action, ...]
     error: DivergedError
+    seed: int
     steps: int
     seconds: float
     attempts: int = 1
@@ -89,7 +92,7 @@ class Failed:
         rate = f"it failed {failures} of {self.attempts} times"
         rate += f", then as {' and '.join(f'({each})' for each in self.again)}" if self.again else ""
         is_flaky = failures < self.attempts
-        comment = f"Found by the machine on {options.target}, seed {options.seed}; {rate}: {self.error}"
+        comment = f"Found by the machine on {options.target}, seed {self.seed}; {rate}: {self.error}"
         steps = [*self.actions, ExpectModel()]
         return FoundFailure(
             build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:]),
@@ -104,7 +107,8 @@ class Failed:
 
 
 class SideBySide:
-    """One round of runs. `options.seconds` count from when the node serves. Raises UsageError, TargetError."""
+    """Rounds of runs, each on a new node, until `options.seconds` are used. The time of the first round begins when its
+    node serves; later rounds have the next seeds. Raises UsageError, TargetError."""
 
     def __init__(self, options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> None:
         self.hunt = Hunt(options)
@@ -115,27 +119,33 @@ class SideBySide:
 
     def run(self) -> Hunt:
         began_s, hunt = time.monotonic(), self.hunt
-        failed = event_loop().run_until_complete(self._run())
+        failed, seed, left_s = None, hunt.options.seed, hunt.options.seconds
+        while failed is None:
+            failed = event_loop().run_until_complete(self._round(seed, left_s))
+            seed, left_s = seed + 1, began_s + hunt.options.seconds - time.monotonic()
+            if left_s < ROUND_LEAST_S:
+                break
         hunt.failure = None if failed is None else failed.found(hunt.options)
         hunt.steps_over, hunt.coverage = steps_over({"grpc": hunt.steps}), beside_nodes(self._taken)
         hunt.seconds = time.monotonic() - began_s
         return hunt
 
-    async def _run(self) -> Failed | None:
+    async def _round(self, seed: int, seconds: float) -> Failed | None:
         options = self.hunt.options
         node = resolve_target(options.target, credentials=options.credentials)
         self.hunt.options = replace(options, profile=node.profile)
         cluster = PeersCluster(node, on_progress=self.on_progress, watch=lambda profile: counting(profile, self._taken))
+        self._done.clear()
         try:
             await cluster.start(options.nodes, node.profile)
-            return await self._search(cluster)
+            return await self._search(cluster, seed, seconds)
         finally:
             await cluster.stop()
 
-    async def _search(self, cluster: PeersCluster) -> Failed | None:
+    async def _search(self, cluster: PeersCluster, seed: int, seconds: float) -> Failed | None:
         began_s = time.monotonic()
-        until_s = began_s + self.hunt.options.seconds
-        lanes = [asyncio.create_task(self._lane(cluster, run, until_s)) for run in drawn(self.hunt.options.seed)]
+        until_s = began_s + seconds
+        lanes = [asyncio.create_task(self._lane(cluster, run, until_s)) for run in drawn(seed)]
         failed: tuple[tuple[Action, ...], DivergedError] | None = None
         for ended in asyncio.as_completed(lanes):
             failed = await ended
@@ -146,18 +156,18 @@ class SideBySide:
         await asyncio.gather(*lanes, return_exceptions=True)
         outside = cluster.oracle.outside
         counts = {"clients_lost": outside.undecided, "node_late": outside.late, "views_in_parts": outside.in_parts}
-        self.hunt.not_judged.update(counts)
+        self.hunt.not_judged.update(counts)  # adds to the counts of earlier rounds
         if failed is None:
             return None
-        found = Failed(*failed, self.hunt.steps, time.monotonic() - began_s)
-        return await self._again(cluster, found, until_s)
+        found = Failed(*failed, seed, self.hunt.steps, time.monotonic() - began_s)
+        return await self._again(cluster, found, until_s + seconds)
 
     async def _lane(
         self, cluster: PeersCluster, run: Sequence[Action], until_s: float
     ) -> tuple[tuple[Action, ...], DivergedError] | None:
         """Skip actions that are not possible in the state that the other runs have led to."""
         self.hunt.runs += 1
-        number = self.hunt.runs
+        number = len(self._done) + 1
         done = self._done[number] = []
         for action in run:
             if time.monotonic() > until_s:
@@ -167,7 +177,7 @@ class SideBySide:
                 continue
             done.append(action)
             self.hunt.steps += 1
-            self.on_progress(f"machine: {number} runs side by side, {self.hunt.steps} steps")
+            self.on_progress(f"machine: {self.hunt.runs} runs side by side, {self.hunt.steps} steps")
             try:
                 await cluster.perform(named)
             except DivergedError as error:
@@ -180,8 +190,7 @@ class SideBySide:
         return None
 
     async def _again(self, cluster: PeersCluster, found: Failed, until_s: float) -> Failed:
-        """Repeat the run by itself, on the same node, within twice the time."""
-        until_s += self.hunt.options.seconds
+        """Repeat the run by itself, on the same node, until then."""
         for _ in range(AGAIN):
             if time.monotonic() > until_s:
                 break
