@@ -99,7 +99,8 @@ def test_a_stage_that_is_over_its_budget_is_red_and_says_so(tmp_path: Path) -> N
     ran = ci_run(tmp_path, lint="0.0001")
     assert ran.returncode == 124, ran.stdout
     assert "stage 'make lint': over its budget" in ran.stdout
-    assert "make gate" not in (tmp_path / "called").read_text()
+    called = tmp_path / "called"  # perhaps the stage was over its budget before its program had begun
+    assert not called.exists() or "make gate" not in called.read_text()
 
 
 def test_the_budgets_have_room_for_a_slow_machine_and_not_for_an_hour_and_a_half() -> None:

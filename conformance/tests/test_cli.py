@@ -632,6 +632,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_check_finds_nothing_in_a_healthy_recording(document: Document) -> None:
     recording = ROOT / "conformance" / "tests" / "data" / "real-cluster-2.2.4"
     code, found = document("check", str(recording))
@@ -674,7 +675,7 @@ def test_a_damaged_path_is_refused_before_spark_is_started(
     assert "neither .ndjson nor .parquet" in call("check", str(B02)).stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.slow) for each in ("zsh", "fish"))])
 def test_a_shell_completes_verbs_and_loads_none_of_them(shell: str) -> None:
     """zsh is sent `"VERB":"what it does"` in its own syntax, fish a line with a tab, bash the verb."""
 

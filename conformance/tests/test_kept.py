@@ -22,6 +22,7 @@ def test_a_seed_that_is_not_given_is_another_one_each_time() -> None:
     assert chosen_seed(7) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.quality
 def test_a_finding_is_kept_and_comes_first_the_next_time(tmp_path: Path) -> None:
     options = HuntOptions(mutant="B02", seconds=30, seed=1, shrink_seconds=0, database=tmp_path, rare_starts=False)

@@ -483,13 +483,14 @@ def test_a_walk_does_all_of_this() -> None:
     assert not drawn("nacos-2.0.4")["register batch"]
 
 
-@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
+@pytest.mark.parametrize("profile", ["strict", pytest.param("nacos-2.2.4", marks=pytest.mark.slow)])
 def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str) -> None:
     done = drawn(profile, http=True)
     wanted = ("http register", "http beat", "http deregister", "drop", "swallow", "list members", "has_v2: yes")
     assert all(done[each] for each in (*wanted, "cut", "crash", "refuse")), done
 
 
+@pytest.mark.slow
 def test_some_of_all_walks_have_clients_of_the_http_api_and_notice_what_is_broken_there() -> None:
     some = HuntOptions(
         seconds=300.0, runs_max=24, steps_per_run=20, seed=4, rare_starts=False, transport=Carrier.MEMORY

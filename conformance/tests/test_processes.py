@@ -35,6 +35,7 @@ def test_each_process_walks_with_a_seed_of_its_own() -> None:
     assert {text.rpartition(", ")[2] for text in progress} == {"seed 5", "seed 6"}
 
 
+@pytest.mark.slow
 def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
     wrong = replace(FEW, mutant="m-no-delete", runs_max=None, steps_per_run=60, shrink_seconds=0)
     both = hunt_on(2, wrong)

@@ -21,7 +21,8 @@ from distro_model.timing import Timing, shown_by
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("http", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("http", [False, True])
 def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(
     monkeypatch: pytest.MonkeyPatch, http: bool
 ) -> None:

@@ -60,6 +60,7 @@ def test_without_maven_an_empty_cache_is_reported_in_one_line(monkeypatch: pytes
     assert _files_below(tmp_path) == []
 
 
+@pytest.mark.slow
 @needs_maven
 def test_maven_offline_with_an_empty_cache_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

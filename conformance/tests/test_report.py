@@ -226,6 +226,7 @@ def test_a_section_states_what_it_cannot_show(tmp_path: Path) -> None:
         assert f"{what}: " in text or f"{what} model: " in text
 
 
+@pytest.mark.slow
 def test_the_failing_run_of_a_search_is_on_its_page(call: Call, tmp_path: Path) -> None:
     html = tmp_path / "walks.html"
     out = ("--html", str(html), "--out", str(tmp_path))

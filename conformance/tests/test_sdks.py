@@ -100,6 +100,7 @@ def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pyt
     assert cell.message == "the SDK python needs 'no-such-tool', which is not installed"
 
 
+@pytest.mark.slow
 def test_trouble_of_the_kit_with_the_nodes_is_no_verdict_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
     async def out_of_reach(_: Stage) -> None:
         raise TargetError("the node is not to be reached")

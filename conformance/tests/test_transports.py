@@ -155,7 +155,11 @@ def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"), [((), {"grpc", "memory"}), (("--transport", "memory"), {"memory"})], ids=["mixed", "memory"]
+    ("chosen", "expected"),
+    [
+        pytest.param((), {"grpc", "memory"}, id="mixed", marks=pytest.mark.slow),
+        pytest.param(("--transport", "memory"), {"memory"}, id="memory"),
+    ],
 )
 def test_the_report_says_how_many_steps_went_over_which(
     document: Document, chosen: tuple[str, ...], expected: set[str], tmp_path: Path

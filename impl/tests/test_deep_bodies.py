@@ -82,7 +82,7 @@ def collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("collector")
-@pytest.mark.parametrize("levels", [MAX_NESTING, 3_000])
+@pytest.mark.parametrize("levels", [MAX_NESTING, pytest.param(3_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", READERS)
 def test_a_finalizer_has_stack_left_while_a_body_is_read(name: str, levels: int) -> None:
     ended: list[bool] = []

@@ -48,6 +48,7 @@ async def push_for_a_minute(writer: RawClient, clock: VirtualClock) -> None:
         await clock.advance(1_000)
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_clients_that_abused_a_node(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     node, clock = await lab.node()
     before, tasks = living(Connection, Client), len(asyncio.all_tasks())

@@ -76,6 +76,7 @@ def rotated(to: Path, gone: set[tuple[str, str]]) -> None:
             target.write_text("".join(records[number * third : (number + 1) * third]))
 
 
+@pytest.mark.slow
 def test_no_rotated_file_that_is_missing_raises_an_alarm(tmp_path: Path) -> None:
     nodes = ("n0", "n1", "n2")
     for size in range(1, len(LOGS) + 1):

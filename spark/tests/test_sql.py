@@ -90,6 +90,7 @@ def test_convergence_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.Monkey
     assert query(CONV, corpus).rows == rows
 
 
+@pytest.mark.slow
 def test_responsibility_is_the_same_in_sql(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tally, "LISTED_MAX", 10**6)
     found = in_process(corpus, invariants=["INV-OWNER"])
