@@ -90,16 +90,20 @@ class Kit(Observer):
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
 
-    async def connection(self, labels: Mapping[str, str], *, on_push: OnPush | None = None) -> Connection:
-        """A connection with other labels; with those of a member it uses the port and the headers of members."""
-        offset, headers = SDK_OFFSET, self.target.client_headers
+    async def connection(
+        self, labels: Mapping[str, str], *, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
+    ) -> Connection:
+        """A connection with other labels; with those of a member it uses the port and, unless there are `headers`, the
+        headers of members."""
+        offset, usual = SDK_OFFSET, self.target.client_headers
         if labels == CLUSTER_LABELS:
             if not self.target.limits.takes_syncs:
                 raise BeyondError(f"cannot go on without a node that may be spoken to as a member; seen: {ELSES}")
-            offset, headers = CLUSTER_OFFSET, self.target.member_headers
+            offset, usual = CLUSTER_OFFSET, self.target.member_headers
         address = with_offset(self.target.address, offset)
         async with _a_few_at_a_time():
-            connection = await Connection.open(address, labels=labels, on_push=on_push, headers=headers)
+            shown = usual if headers is None else headers
+            connection = await Connection.open(address, labels=labels, on_push=on_push, headers=shown)
         connection.namespace = self.target.limits.namespace
         self._connections.append(connection)
         self._own.add(connection.id)

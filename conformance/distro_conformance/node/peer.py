@@ -79,6 +79,7 @@ class Arrival:
     is_typed: bool = True
     """It was answered with the response that belongs to it, success or not."""
     body: Json = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def is_about(self, operation: str, client: str | None = None) -> bool:
         return self.call is not None and self.call.operation == operation and client in (None, self.call.client)
@@ -364,13 +365,16 @@ class PlayedPeer:
         if call is not None:
             reply = self._reply_to(call)
             is_success = reply.succeeds and not reply.after_ms
-            self._arrived(Arrival(self.now_ms(), message.type, call, is_success, body=message.body))
+            self._arrived(
+                Arrival(self.now_ms(), message.type, call, is_success, body=message.body, headers=message.headers)
+            )
             return reply.encoded(), reply.after_ms
         if message.type == REPORT_REQUEST:
             reported = Reply(REPORT_RESPONSE, {**OK, "node": self.as_member()})
             reply = self._ruled(DistroCall("REPORT")) or reported
             typed = reply.type == REPORT_RESPONSE
-            self._arrived(Arrival(self.now_ms(), message.type, None, typed and reply.succeeds, typed, message.body))
+            succeeded = typed and reply.succeeds
+            self._arrived(Arrival(self.now_ms(), message.type, None, succeeded, typed, message.body, message.headers))
             return reply.encoded(), reply.after_ms
         self._arrived(Arrival(self.now_ms(), message.type, body=message.body))
         if message.type == "HealthCheckRequest":

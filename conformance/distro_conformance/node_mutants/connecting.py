@@ -10,6 +10,7 @@ from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.errors import NacosError
+from distro_impl.security.inner_api import InnerApi
 from distro_protos import Payload
 
 
@@ -101,6 +102,7 @@ left_out(
     "A connection that sends requests all the time counts as idle.",
 )
 
+left_out("m-inner-identity-is-not-asked", InnerApi, "check", "A request of a member without the identity is accepted.")
 add(
     Mutant("m-unknown-type-is-500", "A request without a handler gets 500.", changes=(_with_code(500, 302),)),
     Mutant("m-unreadable-is-500", "A body that cannot be read gets 500.", changes=(_with_code(500, 502),)),

@@ -76,6 +76,16 @@ def _healthy(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     old(self, sync, **named)
 
 
+@mutant("m-copy-is-in-the-default-cluster", ClientManager, "apply")
+def _in_the_default_cluster(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
+    """An instance of a client of the HTTP API is in the cluster DEFAULT in a copy, whatever the member says."""
+    if is_ip_port(sync.client_id):
+        single = {service: each for service, each in sync.publishers.items() if isinstance(each, PublishedInstance)}
+        moved = {service: replace(each, cluster="DEFAULT") for service, each in single.items()}
+        sync = SyncData(sync.client_id, sync.revision, {**sync.publishers, **moved})
+    old(self, sync, **named)
+
+
 @mutant("m-add-is-refused", Handler, "_sync")
 def _refuses_add(old: Any, self: Any, data: Any, key: Any) -> Any:
     """An ADD fails."""

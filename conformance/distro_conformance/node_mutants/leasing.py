@@ -32,6 +32,14 @@ def _empty_stays(_: Any, self: IpPortClient, now_ms: int, profile: Any) -> bool:
     return bool(profile.ip_port_lease and now_ms - self.renewed_ms > profile.client_expired_ms)
 
 
+@mutant("m-beat-does-not-touch-the-client", ClientManager, "beat")
+def _instance_only(old: Any, self: Any, client: IpPortClient, service: Any) -> None:
+    """A beat renews the instance and not its client, which expires while it beats."""
+    renewed_ms = client.renewed_ms
+    old(self, client, service)
+    client.renewed_ms = renewed_ms
+
+
 @mutant("m-change-renews-no-ip-port-client", ClientManager, "_renewed_by_sync")
 def _connected_only(old: Any, self: Any, client: Client) -> None:
     """A CHANGE renews no copy of a client of the HTTP API."""

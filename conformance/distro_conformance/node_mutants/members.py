@@ -10,7 +10,7 @@ from distro_impl.distro.mapper import DistroMapper
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
-from distro_impl.membership.member import Member
+from distro_impl.membership.member import Member, MemberState
 from distro_impl.membership.members import ServerMemberManager
 
 
@@ -43,6 +43,22 @@ def _versionless(old: Any, self: Any) -> Any:
     """A report does not tell the version."""
     data = old(self)
     return {**data, "extendInfo": {k: v for k, v in data["extendInfo"].items() if k != "version"}}
+
+
+@mutant("m-suspicious-gets-requests", ServerMemberManager, "is_up")
+def _sends_to_suspicious(_: Any, self: Any, address: str) -> bool:
+    """A member that has refused a report and is not DOWN yet is sent Distro requests as before."""
+    return address in self.others and not self.is_down(address)
+
+
+@mutant("m-reporter-is-what-it-says", ServerMemberManager, "receive_report")
+def _as_it_says(old: Any, self: Any, node: Any) -> bool:
+    """A member that reports has the state that its report names, and is not UP for that it reports."""
+    if (member := self.others.get(node.address or "")) is None:
+        return bool(old(self, node))
+    member.take_over(node)
+    self._set_state(member, MemberState(node.state or MemberState.UP))
+    return True
 
 
 @mutant("m-failures-are-never-forgotten", ServerMemberManager, "report_succeeded")

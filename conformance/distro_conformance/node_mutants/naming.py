@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant
-from distro_impl.http import distro_filter, instance_parameters
+from distro_impl.http import distro_filter, instance_parameters, instances_v2
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.naming import ip_port_client, naming_handlers, service_storage
@@ -94,6 +94,25 @@ def _with(**fixed: Any) -> Any:
         return lambda published, **named: old(published, **{**named, **fixed})
 
     return made
+
+
+@mutant("m-two-clusters-are-one", service_storage, "shown")
+def _first_cluster(old: Any, published: Any, **named: Any) -> Any:
+    """Of several clusters that a query names only the first counts."""
+    return old(published, **{**named, "clusters": (named.get("clusters") or "").partition(",")[0]})
+
+
+@mutant("m-subscription-raises-the-revision", ClientManager, "subscribe")
+def _subscription_counts(old: Any, self: Any, client: Client, *arguments: Any) -> None:
+    """A subscription raises the revision of its client, which members do not learn by a CHANGE."""
+    old(self, client, *arguments)
+    client.asked(self._clock.now_ms(), self._profile)
+
+
+@mutant("m-later-beat-of-unknown-succeeds", instances_v2, "json_reply")
+def _beat_of_whoever(old: Any, body: Any) -> Any:
+    """A light beat of an unknown instance succeeds by the later version of the HTTP API."""
+    return old({**body, "code": int(BeatCode.OK)} if "clientBeatInterval" in body else body)
 
 
 @mutant("m-lists-show-the-disabled", service_storage, "shown")

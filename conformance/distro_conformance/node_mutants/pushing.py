@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import left_out, mutant
+from distro_impl.naming import push
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
 from distro_impl.naming.service_storage import ServiceStorage
@@ -28,6 +29,18 @@ async def _never_acknowledged(old: Any, self: Any, *arguments: Any) -> bool:
     """A push is repeated although it was acknowledged."""
     await old(self, *arguments)
     return False
+
+
+@mutant("m-refused-push-is-delivered", ConnectionManager, "acknowledge")
+def _refused_is_delivered(old: Any, self: Any, connection_id: str, request_id: Any, succeeded: bool) -> None:  # noqa: ARG001
+    """A push that the client answers with failure counts as delivered."""
+    old(self, connection_id, request_id, True)
+
+
+@mutant("m-two-subscriptions-one-push", push, "_merged")
+def _last_subscription(old: Any, new: Any, pending: Any) -> Any:
+    """Of two clients that subscribe within the push delay only the last is pushed the list."""
+    return old(new, pending) if new is None or pending is None else new
 
 
 @mutant("m-push-is-repeated-once", PushService, "_try_again")

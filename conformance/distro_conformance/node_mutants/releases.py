@@ -1,4 +1,4 @@
-"""Bugs that releases have: each turns a switch of the profile the way a release had it."""
+"""What releases do otherwise, mostly bugs: each turns a switch of the profile the way a release had it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,26 @@ add(
         {"pause_is_forgiven": False},
     ),
     Mutant("B31", "A copy that is not verified expires after 30 s.", {"client_expired_ms": 30_000}),
+    Mutant(
+        "m-requests-carry-no-identity",
+        "Requests to members carry no identity of the cluster.",
+        {"identity_sent": False},
+    ),
+    Mutant(
+        "m-instance-id-stays-empty",
+        "An instance that is registered without an id gets none.",
+        {"instance_id_generated": False},
+    ),
+    Mutant(
+        "m-illegal-instance-is-registered",
+        "An instance with a beat interval longer than its time-outs, or an illegal cluster name, is registered.",
+        {"instances_checked": False},
+    ),
+    Mutant(
+        "m-load-waits-three-seconds",
+        "A SNAPSHOT request times out after three seconds, as a sync does.",
+        {"load_timeout_ms": 3_000},
+    ),
     Mutant("B33", "A node that has not loaded gives a snapshot.", {"snapshot_needs_load": False}),
     Mutant(
         "D4", "A change of nothing but the cluster of an instance is not applied.", {"equality_sees_cluster": False}

@@ -32,6 +32,14 @@ def _as_change(
     old(self, key, DataOperation.CHANGE if is_failure else operation, reply, revision)
 
 
+@mutant("m-received-delete-is-passed-on", DistroProtocol, "_on_client_removed")
+def _passes_on(old: Any, self: Any, event: Any) -> None:
+    """The removal of a copy is sent to the members as a DELETE."""
+    old(self, event)
+    if not event.client.responsible:
+        self._sync_to_all(event.client.id, DataOperation.DELETE)
+
+
 def _believed(*good: DistroReply, only: DataOperation | None = None) -> Any:
     """Some bad ends of a sync count as success."""
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.observer import BeyondError
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, sync_data
 from distro_protos import Json, Message
 
 EMPTY: Json = {"headers": {}, "module": "internal"}
+_KNOWN_MS = 12_000
+"""Until a node knows the versions of its members by their reports."""
+_FORBIDDEN = 403
 
 
 @requirement("DISTRO-ERROR-001", MUST, "#wire-checks, #wire-errors")
@@ -77,6 +81,32 @@ async def members_requests_are_refused_on_the_sdk_port(kit: Kit) -> None:
     ):
         _require_error(kit, await connection.ask(type_name, body), 502, f"{type_name} on the SDK port")
     await _require_alive(kit, connection)
+
+
+@requirement("DISTRO-SECURITY-002", MUST, "#member-auth", since="3.0.0")
+async def members_without_the_identity_are_refused(kit: Kit) -> None:
+    """Once all members are 3.x, Distro requests and reports without the identity of the cluster, or with another one,
+    are refused with 403 and change nothing."""
+    identity = kit.target.member_headers
+    if not identity:
+        raise BeyondError("cannot go on without a cluster with an identity; seen: the kit knows of none")
+    client = kit.foreign_client()
+    content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
+    requests = (
+        (DISTRO_REQUEST, distro_request("SNAPSHOT")),
+        (DISTRO_REQUEST, distro_request("CHANGE", client, target=kit.target.address, content=content)),
+        ("MemberReportRequest", {"headers": {}, "node": kit.peer.as_member(), "module": "cluster"}),
+    )
+    for headers, which in ({}, "no identity"), (dict.fromkeys(identity, "another"), "another identity"):
+        connection = await kit.connection(CLUSTER_LABELS, headers=headers)
+        for type_name, body in requests:
+
+            async def refused(ask: Connection = connection, type_name: str = type_name, body: Json = body) -> bool:
+                return (await ask.ask(type_name, body)).body.get("errorCode") == _FORBIDDEN
+
+            await kit.eventually(refused, within_ms=_KNOWN_MS, what=f"{_FORBIDDEN} for {type_name} with {which}")
+    copy = await kit.peer.query(client)
+    kit.require(copy is None, f"no {client}", copy)
 
 
 def _require_error(kit: Kit, reply: Message, code: int, what: str) -> None:

@@ -138,13 +138,13 @@ async def add_is_a_change(kit: Kit) -> None:
 @requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal")
 async def every_field_is_applied(kit: Kit) -> None:
     """A CHANGE that differs in only one field is applied, for a client of either kind: the health, metadata or address
-    of an instance, or the group or namespace of its service."""
+    of an instance, or the group or namespace of its service; the first one is applied with the cluster that it
+    names."""
+    fields = (("cluster", "blue"), ("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81))
     for client in _of_either_kind(kit):
-        _, service = await kit.synced(1, client=client)
+        service = kit.service()
         changed: dict[str, object] = {}
-        for revision, (field, value) in enumerate(
-            (("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2
-        ):
+        for revision, (field, value) in enumerate(fields, 1):
             content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
             changed[field] = value  # the only difference from the previous CHANGE
             content["instancePublishInfos"][0] |= changed
@@ -154,7 +154,12 @@ async def every_field_is_applied(kit: Kit) -> None:
             (held,) = copy.published if copy and len(copy.published) == 1 else (None,)
             kit.require(held is not None, f"one instance of {client}", copy)
             assert held is not None
-            found = {"healthy": held.healthy, "extendDatum": json.loads(held.attributes), "port": held.port}[field]
+            found = {
+                "cluster": held.cluster,
+                "healthy": held.healthy,
+                "extendDatum": json.loads(held.attributes),
+                "port": held.port,
+            }[field]
             kit.require(found == value, f"{field} {value}", held)
         named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
         content = {**sync_data(client, 5, [(service, "10.0.0.1", 80)]), **named}

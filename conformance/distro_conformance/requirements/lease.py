@@ -151,6 +151,25 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
     return longest_ms
 
 
+@requirement("DISTRO-LEASE-009", MUST, "#http-beat, #lease-copies")
+async def client_that_beats_does_not_expire(kit: Kit) -> None:
+    """A client of the HTTP API that beats never expires, however long it changes nothing."""
+    client, service = kit.http_client(kit.target.address), kit.service()
+    reply = await client.register(service)
+    kit.note(f"{client.id}, which the node owns, registers {service} there: {reply}")
+    kit.assume(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
+    beaten_ms = kit.target.clock.now_ms()
+
+    async def beat() -> None:
+        nonlocal beaten_ms
+        last_ms, beaten_ms = beaten_ms, kit.target.clock.now_ms()
+        await client.light_beat(service)
+        kit.assume_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
+
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    await _keep_until(kit, until_ms, client.id, "it beats", beat)
+
+
 async def _keep_until(
     kit: Kit, until_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
 ) -> None:

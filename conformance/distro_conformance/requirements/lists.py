@@ -6,6 +6,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import known
+from distro_protos import Json
 
 
 @requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
@@ -42,17 +43,24 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
 async def selectors_select(kit: Kit) -> None:
-    """A query for healthy instances leaves out unhealthy ones, and a query for a cluster leaves out instances of other
-    clusters."""
+    """A query for healthy instances leaves out unhealthy ones, and a query for one or several clusters shows the
+    instances of each and no others."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
-    await kit.arrange_listed(reader, service, "10.0.0.1:80", "10.0.0.1:81")
-    for selector, port in ({"healthyOnly": True}, 81), ({"cluster": "blue"}, 81), ({"cluster": "DEFAULT"}, 80):
+    await _register(await kit.client(), service, 82, clusterName="green")
+    await kit.arrange_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
+    selectors: tuple[tuple[Json, list[int]], ...] = (
+        ({"healthyOnly": True}, [81, 82]),
+        ({"cluster": "blue"}, [81]),
+        ({"cluster": "DEFAULT"}, [80]),
+        ({"cluster": "DEFAULT,green"}, [80, 82]),
+    )
+    for selector, ports in selectors:
         reply = await reader.ask("ServiceQueryRequest", {**query_request(service), **selector})
         hosts = read_hosts(reply)
         kit.note(f"a query with {selector}: {hosts}")
-        kit.require([each.port for each in hosts] == [port], f"port {port} alone for {selector}", hosts)
+        kit.require(sorted(each.port for each in hosts) == ports, f"ports {ports} alone for {selector}", hosts)
 
 
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")

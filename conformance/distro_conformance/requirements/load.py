@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
@@ -23,6 +24,8 @@ _NOT_UPGRADED_WITH_DATA = Span(until="2.0.4")
 node that has only loaded copies refuses for ever. So it must serve before it gets any copy (observed on a running
 2.0.4)."""
 _HELD_MS = 15_000
+_SLOW_MS = 8_000
+"""Longer than any time-out but that of a SNAPSHOT request."""
 _BALLAST = 8 * 1024 * 1024
 """The size of the content, which is a third longer in the message."""
 _LOAD_RETRY_MS, _LOAD_RETRY_2_0_MS = 30_000, 60_000
@@ -96,6 +99,20 @@ async def large_snapshot_is_taken(kit: Kit) -> None:
     what = f"{client} at the node, from a snapshot of {_BALLAST} bytes and more"
     held = kit.holds(client, service)
     await kit.eventually(held, within_ms=_STARTED_MS + _LOAD_RETRY_MS, what=what, otherwise=otherwise)
+
+
+@requirement("DISTRO-LOAD-012", MUST, "#load-asks, #load-takes", since="2.2.1", own_node=True)
+async def slow_snapshot_is_taken(kit: Kit) -> None:
+    """A SNAPSHOT that is answered after several seconds is applied, and no other member is asked meanwhile: one of many
+    clients takes its time."""
+    client, service = kit.foreign_client(), kit.service()
+    content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
+    _all_answer(kit, replace(snapshot_reply(content), after_ms=_SLOW_MS))
+    await kit.start_node(until_loaded=False)
+    what = f"{client} at the node, from a SNAPSHOT that took {_SLOW_MS} ms"
+    await kit.eventually(kit.holds(client, service), within_ms=_STARTED_MS + _SLOW_MS, what=what)
+    asked = [peer.address for peer in kit.peers for _ in _requests(peer)]
+    kit.require(len(asked) == 1, "one SNAPSHOT request", asked)
 
 
 @requirement("DISTRO-LOAD-004", MUST, "#load-takes", since="2.2.1", own_node=True)
@@ -206,7 +223,7 @@ async def _is_loaded_from_the_next(kit: Kit, reply: Reply) -> None:
     low.answer("SNAPSHOT", reply)
     client, service = kit.foreign_client(), kit.service()
     high.answer("SNAPSHOT", snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
-    await kit.start_node()
+    await kit.start_node(until_loaded=False)
     await kit.eventually(_asked(high), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {high.address}")
     await kit.eventually(kit.holds(client, service), within_ms=1_000, what=f"{client} at the node")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import HttpReply, PlayedHttpClient
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.observer import BeyondError
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
@@ -67,12 +68,12 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
-    """A member that refuses reports is sent nothing while other members are, and it catches up once it accepts reports
-    again."""
+    """A member that refuses reports is sent nothing from the first refusal on while other members are, and it catches
+    up once it accepts reports again."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
-    refusal = await _goes_down(kit, kit.other)
+    refusal = await _goes_down(kit, kit.other, refused=1)
     seen = len(kit.arrivals(client.id, kit.other))
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
@@ -93,17 +94,20 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)
 async def ownership_follows_the_living(kit: Kit) -> None:
-    """The clients of a DOWN member get another owner, and the member owns them again when it is back."""
+    """The clients of a DOWN member get another owner, and the member owns them again when it is back: who reports is
+    UP, whatever state the report names."""
     await kit.start_node()
     refusal = await _goes_down(kit, kit.other)
     client = kit.http_client(kit.other.address)
     reply, passed_on = await _registers(kit, client, kit.other)
     kit.require(not passed_on, f"nothing passed on to {kit.other.address}, which is DOWN", reply)
     kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
-    report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, _report_of(kit.other))
+    body = _report_of(kit.other)
+    body["node"]["state"] = "DOWN"
+    report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, body)
     kit.other.forget(refusal)
     kit.assume(report.succeeded, "a report that is taken", report)
-    kit.note(f"{kit.other.address} has reported itself")
+    kit.note(f"{kit.other.address} has reported itself, as DOWN")
     await kit.settle(500)
     reply, passed_on = await _registers(kit, client, kit.other)
     kit.require(passed_on, f"that it is passed on to {kit.other.address}", reply)
@@ -241,11 +245,12 @@ async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:
     await kit.arrange(_report(peer, before + count), within_ms=_DOWN_MS, what=f"{count} reports at {peer.address}")
 
 
-async def _goes_down(kit: Kit, peer: PlayedPeer) -> AnswerRule:
+async def _goes_down(kit: Kit, peer: PlayedPeer, *, refused: int = 4) -> AnswerRule:
+    """The member refuses reports from now on; `refused` of them before this returns. It is DOWN after four."""
     refusal = peer.answer("REPORT", REPORT_FAILURE)
     before = len(_reports(peer))
     kit.note(f"{peer.address} refuses member reports from now on")
-    await kit.arrange(_report(peer, before + 4), within_ms=_DOWN_MS, what=f"four reports at {peer.address}")
+    await kit.arrange(_report(peer, before + refused), within_ms=_DOWN_MS, what=f"{refused} reports at {peer.address}")
     await kit.settle(300)
     return refusal
 
@@ -263,6 +268,26 @@ async def report_without_address_is_of_its_ip_and_port(kit: Kit) -> None:
     """A report without an address counts as a report of the member at its ip and port."""
     reply, _ = await _report_without_address(kit)
     kit.require(reply.succeeded, "success", reply)
+
+
+@requirement("DISTRO-MEMBER-014", MUST, "#member-auth", since="3.0.0")
+async def members_are_sent_the_identity(kit: Kit) -> None:
+    """Each request to a member, of Distro or a report, carries the identity of the cluster: members refuse a request
+    without it."""
+    identity = kit.target.member_headers
+    if not identity:
+        raise BeyondError("cannot go on without a cluster with an identity; seen: the kit knows of none")
+    client, _, change = await kit.replicated()
+    sent = [change, await kit.arrange_sent("VERIFY", client.id)]
+    before = len(_reports(kit.peer))
+    sent.append(
+        await kit.arrange(
+            _report(kit.peer, before + 1), within_ms=3 * _ROUND_MS, what=f"a report at {kit.peer.address}"
+        )
+    )
+    for arrival in sent:
+        missing = [key for key, value in identity.items() if arrival.headers.get(key) != value]
+        kit.require(not missing, f"the identity in {arrival}", f"headers {sorted(arrival.headers)}")
 
 
 async def _report_without_address(kit: Kit) -> tuple[Message, Connection]:

@@ -39,16 +39,21 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
 async def unacknowledged_push_is_repeated(kit: Kit) -> None:
-    """A push that is not acknowledged is repeated more than once, and only to that subscriber."""
-    subscriber, acknowledging, service = await kit.client(), await kit.client(), kit.service()
-    await subscriber.subscribe(service)
-    await acknowledging.subscribe(service)
+    """A push that is not acknowledged, or answered with failure, is repeated more than once, and only to that
+    subscriber."""
+    (subscriber, refusing, acknowledging), service = [await kit.client() for _ in range(3)], kit.service()
+    for each in (subscriber, refusing, acknowledging):
+        await each.subscribe(service)
     await kit.settle(kit.timings.push_ms)
     subscriber.falls_silent()
-    before = len(subscriber.pushed(service))
+    refusing.refuses = True
+    before, refused = len(subscriber.pushed(service)), len(refusing.pushed(service))
     await (await kit.client()).register(service, "10.0.0.1", 80)
     within_ms = kit.timings.push_ms + _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 500
-    for more, what in ((2, "the same push again"), (3, "the same push once more")):
+    for more, which in ((2, "again"), (3, "once more")):
+        what = f"the same push {which} to the subscriber that answers it with failure"
+        await kit.eventually(_pushes(refusing, service, refused + more), within_ms=within_ms, what=what)
+        what = f"the same push {which}"
         await kit.eventually(_pushes(subscriber, service, before + more), within_ms=within_ms, what=what)
     shown = [_read_ports(push) for push in acknowledging.pushed(service)]
     kit.require(
@@ -137,7 +142,7 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-009", MUST, "#index-push")
 async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
     """A change is pushed to every earlier subscriber even if another client subscribes within the push delay, before or
-    after the change."""
+    after the change, and each of several clients that subscribe within the delay is pushed the list."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for port, is_change_first in ((80, True), (81, False)):
@@ -154,6 +159,14 @@ async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
         kit.note(f"{publisher.id} registers {service} at port {port} just {order} {newcomer.id} subscribes to it")
         for each in (subscriber, newcomer):
             await _pushed(kit, each, service, port)
+    newcomers = [await kit.client() for _ in range(2)]
+    began_ms = kit.target.clock.now_ms()
+    for each in newcomers:
+        await each.subscribe(service)
+    kit.assume_turns(kit.target.clock.now_ms() - began_ms, _PUSH_DELAY_MS, "two subscriptions")
+    kit.note(f"{newcomers[0].id} and {newcomers[1].id} subscribe to {service}")
+    for each in newcomers:
+        await _pushed(kit, each, service, port)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:

@@ -6,7 +6,7 @@ import json
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.player import instance_request, query_request
-from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import content_of
 
 
@@ -91,7 +91,8 @@ async def blank_service_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-007", MUST, "#client-change, #revision-connection", since="2.1.2")
 async def every_request_counts(kit: Kit) -> None:
-    """Every registration and deregistration raises the client's revision, even if nothing changes."""
+    """Every registration and deregistration raises the client's revision, even if nothing changes; a subscription does
+    not."""
     client, service = await kit.publisher()
     revisions = [await kit.revision_of(client.id)]
     await client.register(service, "10.0.0.1", 80)
@@ -100,6 +101,11 @@ async def every_request_counts(kit: Kit) -> None:
         await client.deregister(service, "10.0.0.1", 80)
         revisions.append(await kit.revision_of(client.id))
     kit.require(revisions == [1, 2, 3, 4], "1 to 4 after two registrations and two deregistrations", revisions)
+    for wanted in (True, False):
+        await client.subscribe(service, wanted=wanted)
+        revision = await kit.revision_of(client.id)
+        kit.note(f"it {'subscribes to' if wanted else 'unsubscribes from'} {service}")
+        kit.require(revision == 4, "the revision 4 as before", revision)
 
 
 @requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
@@ -117,3 +123,42 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     query = {**query_request(service), "namespace": "nowhere"}
     reply = await client.ask("ServiceQueryRequest", query)
     kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)
+
+
+@requirement("DISTRO-REGISTER-009", SHOULD, "#naming-names", since="2.3.0")
+async def instance_without_id_gets_one(kit: Kit) -> None:
+    """An instance that is registered without an id gets one of its address, cluster and service, and one with an id
+    keeps it; the CHANGE and lists show the id."""
+    for own in (None, "an-id-of-its-own"):
+        client, service = await kit.client(), kit.service()
+        body = instance_request("registerInstance", service, "10.0.0.1", 80, {})
+        body["instance"] |= {} if own is None else {"instanceId": own}
+        reply = await client.ask("InstanceRequest", body)
+        kit.note(f"it registers {service} at 10.0.0.1:80 with the id {own}: {reply}")
+        kit.assume(reply.succeeded, "a registration that succeeds", reply)
+        listed = await client.ask("ServiceQueryRequest", query_request(service))
+        hosts = (listed.body.get("serviceInfo") or {}).get("hosts") or [{}]
+        change = await kit.arrange_sent("CHANGE", client.id)
+        infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
+        ids = [hosts[0].get("instanceId"), (infos[0].get("extendDatum") or {}).get("customInstanceId")]
+        what = f"the id {own or f'10.0.0.1#80#DEFAULT#{service}'} in the list and in the CHANGE"
+        kit.require(ids == 2 * [own or f"10.0.0.1#80#DEFAULT#{service}"], what, ids)
+
+
+@requirement("DISTRO-REGISTER-010", MUST, "#naming-requests", since="2.1.1")
+async def illegal_instance_is_refused(kit: Kit) -> None:
+    """An instance with a beat interval longer than one of its time-outs, or with an illegal cluster name, is refused,
+    and the connection survives."""
+    client, service = await kit.publisher()
+    slow, short = {"preserved.heart.beat.interval": "20000"}, "10000"
+    for metadata in (
+        {**slow, "preserved.heart.beat.timeout": short, "preserved.ip.delete.timeout": "30000"},
+        {**slow, "preserved.heart.beat.timeout": "30000", "preserved.ip.delete.timeout": short},
+        {"cluster": "no,name"},
+    ):
+        body = instance_request("registerInstance", kit.service(), "10.0.0.1", 80, metadata)
+        reply = await client.ask("InstanceRequest", body)
+        kit.note(f"it registers an instance with {metadata}: {reply}")
+        kit.require(not reply.succeeded, f"a refusal of an instance with {metadata}", reply)
+    copy = await kit.peer.query(client.id)
+    kit.require(services(copy) == [service], f"{client.id} to publish {service} and nothing else", copy)

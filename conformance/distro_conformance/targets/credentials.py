@@ -1,8 +1,8 @@
 """Credentials: of the clusters that the kit starts, and for a foreign server.
 
-The identity is the header that members, also played ones, send to each other. From 3.0 on a node refuses requests of a
-member without it, so a cluster needs one; older releases do not check it. A foreign server has its own, and a user
-where authentication is on. They are never printed: not in reports, logs, shown commands or errors.
+The identity is the header that members, also played ones, send to each other. From 3.0 on, and in `strict`, a node
+refuses requests of a member without it, so a cluster needs one; older releases do not check it. A foreign server has
+its own, and a user where authentication is on. They are never printed: not in reports, logs, shown commands or errors.
 Source: docs/protocol #member-auth.
 """
 
@@ -30,8 +30,7 @@ TLS_PORTS = ("grpc", "http")
 
 def options_for(profile: Profile) -> NodeOptions:
     """The options of a node with this profile."""
-    is_asked = profile.inner_auth is InnerAuth.ALL_MEMBERS_3X
-    return NodeOptions(identity=IDENTITY) if is_asked else DEFAULT_OPTIONS
+    return DEFAULT_OPTIONS if profile.inner_auth is InnerAuth.NEVER else NodeOptions(identity=IDENTITY)
 
 
 def headers_of(options: NodeOptions) -> Mapping[str, str]:

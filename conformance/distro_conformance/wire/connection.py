@@ -45,6 +45,8 @@ class Connection:
         """The namespace that replaces the public one in its requests."""
         self.is_mute = False
         """Whether it receives pushes of the server without answering them."""
+        self.refuses = False
+        """Whether it answers pushes of the server with failure."""
         self._channel = channel
         self._on_push = on_push
         self._stream: ClientStream | None = None
@@ -219,7 +221,8 @@ class Connection:
             await self._answer(stream, message)
 
     async def _answer(self, stream: ClientStream, message: Message) -> None:
-        answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
+        codes = {"resultCode": 500, "errorCode": 500} if self.refuses else {"resultCode": 200, "errorCode": 0}
+        answer = {**codes, "requestId": message.body.get("requestId"), "success": not self.refuses}
         reply = encode(message.type.removesuffix("Request") + "Response", answer)
         await stream.write(reply.SerializeToString())
 
