@@ -94,7 +94,7 @@ def check(
     listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
     quarantined = sum(misfit.rows for misfit in aside.misfits)
     missing = max(0, _missing(good) - quarantined)
-    reasons = tuple(_of_invalid(engine, invalid)) if cluster.names else ("there is no event",)
+    reasons = tuple(_of_invalid(invalid)) if cluster.names else ("there is no event",)
     reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
     reasons += tuple(_unexplained(results))
     reasons += tuple(
@@ -213,9 +213,9 @@ def _without_checkpoint(cluster: Cluster) -> list[str]:
     return [run for run in cluster.of_run if run not in there]
 
 
-def _of_invalid(engine: Engine, invalid: Mapping[str, InvalidRecording]) -> Iterator[str]:
+def _of_invalid(invalid: Mapping[str, InvalidRecording]) -> Iterator[str]:
     for run, fault in islice(invalid.items(), INVALID_MAX):
-        yield f"run {run} is not judged: {fault} ({engine.place_of(run, fault.node, fault.seq)})"
+        yield f"run {run} is not judged: {fault}"
     if len(invalid) > INVALID_MAX:
         yield f"{len(invalid) - INVALID_MAX} further runs are not judged for such reasons"
 

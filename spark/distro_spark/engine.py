@@ -53,10 +53,6 @@ class Engine(Protocol):
         """By run rows that contradict each other, and clocks that go back."""
         ...
 
-    def place_of(self, run: str, node: str, seq: int) -> str:
-        """The file of a row, and its line where there is one."""
-        ...
-
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
         of about so many rows, sorted (`timeline.SORTED`). They come in parts, each of whole clients."""

@@ -7,7 +7,6 @@ damaged file costs more than a whole one, but all readers set aside the same row
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -216,27 +215,3 @@ def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[SetAside]:
             ndjson.event_in(row, run)
         except ValueError as reason:
             yield SetAside(str(reason), str(path), None)
-
-
-def place_of(files: Iterable[Path], node: str, seq: int) -> str:
-    """The file and line of the last row of that number, or the file."""
-    place = ""
-    for path in files:
-        if path.suffix == ndjson.SUFFIX:
-            with path.open("rb") as file:
-                for number, line in enumerate(file, start=1):
-                    if number > 1 and node.encode() in line and _is_row(line, node, seq):
-                        place = f"{path} line {number}"
-        elif (
-            pl.scan_parquet(path, hive_partitioning=False).filter(node=node, seq=seq).select(pl.len()).collect().item()
-        ):
-            place = str(path)
-    return place
-
-
-def _is_row(line: bytes, node: str, seq: int) -> bool:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(row, dict) and (row.get("node"), row.get("seq")) == (node, seq)

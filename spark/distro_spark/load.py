@@ -72,12 +72,6 @@ class Loaded:
     def quarantine(self) -> DataFrame:
         return _placed(self.rows.where("reason is not null"), self.lines)
 
-    def place_of(self, run: str, node: str, seq: int) -> str:
-        """The file and line of the last row of that number, or the file."""
-        is_it = F.col("reason").isNull() & (F.col("run") == run) & (F.col("node") == node) & (F.col("seq") == seq)
-        file, line = _placed(self.rows.where(is_it), self.lines).agg(F.max(F.struct("file", "line"))).collect()[0][0]
-        return file if line is None else f"{file} line {line}"
-
     @property
     def headers(self) -> int:
         return sum(source.is_ndjson for source in self.sources)

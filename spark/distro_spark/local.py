@@ -26,8 +26,7 @@ class Local:
 
     def __init__(self, paths: Path | str | Iterable[Path | str]) -> None:
         files = frames.files_at([paths] if isinstance(paths, Path | str) else paths)
-        self._sources = frames.distinct(map(frames.headed, files))
-        self._recorded = frames.read(self._sources)
+        self._recorded = frames.read(frames.distinct(map(frames.headed, files)))
         self.headers: Mapping[str, Header] = self._recorded.headers
         self._events = self._recorded.events
 
@@ -53,9 +52,6 @@ class Local:
         several = rows.filter(pl.len().over("run", "node", "seq") > 1).sort("seq", "node")
         first = several.group_by("run", maintain_order=True).first()
         return {run: two_rows(node, seq) for run, node, seq in first.select("run", "node", "seq").iter_rows()}
-
-    def place_of(self, run: str, node: str, seq: int) -> str:
-        return frames.place_of([Path(each.path) for each in self._sources if each.header.run == run], node, seq)
 
     def of_clients(self, cluster: Cluster, judge: Judge, _: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         rows = self._of(cluster).filter(pl.col("client").is_not_null()).sort(SORTED).collect()

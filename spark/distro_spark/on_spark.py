@@ -79,9 +79,6 @@ class OnSpark:
         events = self._loaded.events
         return {**_clocks(events.where(F.col("run").isin(virtual))), **_names(events, cluster)}
 
-    def place_of(self, run: str, node: str, seq: int) -> str:
-        return self._loaded.place_of(run, node, seq)
-
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The executors keep the results on their disks, from where they come here in parts."""
         rows = client_by_client(self.events(cluster), cluster, judge, columns, part_rows)
