@@ -9,12 +9,13 @@ for that member, since it could not be delivered.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import polars as pl
 
 from distro_spark.cluster import NEVER
 from distro_spark.history import OWN_CONNECTION
-from distro_spark.result import ChangeTime, Convergence, EventReference
+from distro_spark.result import ChangeTime, Convergence, event_reference
 from distro_spark.timeline import Timeline, c
 from distro_traces.event import Kind
 
@@ -109,6 +110,5 @@ def _whole(value: object) -> int | None:
     return None if value is None else int(value)  # type: ignore[call-overload]
 
 
-def _change(row: dict[str, object]) -> ChangeTime:
-    event = EventReference(*(row[name] for name in ("node", "seq", "at_ms", "kind", "message")))  # type: ignore[arg-type]
-    return ChangeTime(row["run"], row["client"], event, row["follower"], row["ms"])  # type: ignore[arg-type]
+def _change(row: dict[str, Any]) -> ChangeTime:
+    return ChangeTime(row["run"], row["client"], event_reference(row), row["follower"], row["ms"])

@@ -215,7 +215,7 @@ def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
     """Rows of `Loaded.rows` with their line numbers, without the headers.
 
     Spark does not number lines. A position counts within one block of a file, so the lines of the blocks before it
-    are to be added; that table has a row for each block, and is only computed when somebody asks for a place.
+    are to be added; that table has a row for each block, and is only computed for rows in quarantine.
     """
     blocks = (
         lines.groupBy("file", "block")

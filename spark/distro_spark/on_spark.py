@@ -270,12 +270,12 @@ def _set_aside(loaded: Loaded) -> Set:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """A file that is whole at its ends and not in its midst: the user's matter, not ours."""
+    """Report a file that is damaged between its ends as an error of the user."""
     try:
         yield
     except spark_errors() as error:
-        said = next((line for line in str(error).splitlines() if "FAILED_READ_FILE" in line), None)
-        if said is None:
+        _, _, text = str(error).partition("FAILED_READ_FILE")
+        if not text:
             raise
-        said = said.partition("FAILED_READ_FILE")[2].partition("] ")[2]
-        raise TraceError(f"a trace cannot be read to its end ({said}); record or compact it again") from error
+        reason = text.splitlines()[0].partition("] ")[2]
+        raise TraceError(f"a trace cannot be read to its end ({reason}); record or compact it again") from error

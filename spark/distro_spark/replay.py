@@ -17,7 +17,7 @@ import polars as pl
 
 from distro_model.profiles import profile_named
 from distro_spark.cluster import Cluster
-from distro_spark.result import EventReference, Rejected, Replay
+from distro_spark.result import Rejected, Replay, event_reference
 from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
@@ -102,5 +102,4 @@ def _sum(found: Sequence[Mapping[str, Any]], name: str) -> int:
 
 
 def _rejected(row: Mapping[str, Any]) -> Rejected:
-    event = EventReference(*(row[name] for name in ("node", "seq", "at_ms", "kind", "message")))
-    return Rejected(row["run"], row["client"], event, tuple(json.loads(row["guards"])))
+    return Rejected(row["run"], row["client"], event_reference(row), tuple(json.loads(row["guards"])))

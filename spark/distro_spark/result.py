@@ -193,16 +193,20 @@ class CheckResult:
         return {"schema": "distrocheck/check/1", **asdict(self)}
 
 
+REFERENCE = ("node", "seq", "at_ms", "kind", "message")
+"""The columns of an `EventReference`."""
+
+
 def violation(row: Mapping[str, Any]) -> Violation:
     """A row of `violations.VIOLATION_COLUMNS`."""
     same = ("invariant", "run", "profile", "client", "node", "message", "known", "expected", "after")
     return Violation(
         **{name: row[name] for name in same},
-        first_event=event_reference(row, "first"),
-        last_event=event_reference(row, "last"),
+        first_event=event_reference(row, "first_"),
+        last_event=event_reference(row, "last_"),
         evidence=json.loads(row["evidence"]),
     )
 
 
-def event_reference(row: Mapping[str, Any], prefix: str) -> EventReference:
-    return EventReference(*(row[f"{prefix}_{name}"] for name in ("node", "seq", "at_ms", "kind", "message")))
+def event_reference(row: Mapping[str, Any], prefix: str = "") -> EventReference:
+    return EventReference(*(row[f"{prefix}{name}"] for name in REFERENCE))

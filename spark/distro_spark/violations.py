@@ -15,15 +15,14 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import Cluster
+from distro_spark.frames import EVENT_TYPES
 from distro_spark.history import CALLS, ClientHistory, Finding, Row
 from distro_spark.invariants import INVARIANTS, Invariant
+from distro_spark.result import REFERENCE
 from distro_spark.symptoms import known_bug, symptoms_of
-from distro_spark.timeline import COLUMNS, Timeline, c, timeline
+from distro_spark.timeline import Timeline, c, timeline
 from distro_traces.content import shortened
 from distro_traces.event import RESET_KINDS, Kind
-
-REFERENCE = ("node", "seq", "at_ms", "kind", "message")
-"""The columns that identify a row: (run, node, seq) is its key."""
 
 EXPLAINED_MAX = 20_000
 """Limit of violations of one invariant, in a part of the clients, that are compared with the known defects; further
@@ -55,15 +54,9 @@ def violations_in(
 
 def violations_of_nodes(cluster: Cluster, chosen: Sequence[str]) -> pl.DataFrame:
     """Violations in the nodes' own rows."""
-    t = timeline(pl.DataFrame(schema=ROWS), cluster)
+    t = timeline(pl.DataFrame(schema=EVENT_TYPES), cluster)
     lines = [_line(name, found, has_room=True) for name in chosen for found in findings_of_nodes(t, INVARIANTS[name])]
     return pl.DataFrame(lines, VIOLATION_COLUMNS)
-
-
-ROWS = {
-    name: pl.Int64() if name in ("seq", "at_ms", "revision") else pl.Boolean() if name == "owned" else pl.String()
-    for name in COLUMNS
-}
 
 
 def _of_invariant(t: Timeline, invariant: Invariant, seconds: dict[str, float]) -> pl.DataFrame:
