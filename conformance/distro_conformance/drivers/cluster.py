@@ -45,44 +45,46 @@ class VirtualTime(WithoutSlack):
 class Cluster(Protocol):
     """`start` returns when all nodes are up, loaded and quiet; time is 0 from there on."""
 
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def links(self) -> Collection[Ends]:
-        """The directed links, (source, target), on which faults can be put."""
-        ...
-
-    @property
-    def incomparable(self) -> str | None:
-        """Why the model cannot watch every step of this cluster, or None where it does."""
-        ...
-
-    @property
-    def one_release(self) -> str | None:
-        """Why all nodes are of one release, or None where each may have its own."""
-        ...
+    names: Sequence[str]
+    clock: Clock
+    links: Collection[Ends]
+    """The directed links, (source, target), on which faults can be put."""
+    incomparable: str | None = None
+    """Why the model cannot watch every step of this cluster, or None where it does."""
+    one_release: str | None = None
+    """Why all nodes are of one release, or None where each may have its own."""
+    answers: tuple[ClientAnswer, ...] = ()
+    """The answers to the last request of a client; more than one if several states are possible."""
 
     def set_release(self, node: str, profile: str) -> None:
-        """The node has this behaviour from its next start on."""
-        ...
+        """The node has this behaviour from its next start on. Raises CannotError."""
+        raise CannotError(f"node {node} {profile}: {self.one_release}")
 
     def cannot(self, action: Action) -> str | None:
         """Why this driver can never perform such an action, or None."""
         ...
 
+    def forbidden(self, action: Action) -> str | None:
+        """Why the action makes no sense now, or None."""
+        return self.cannot(action)
+
+    def unsuited(self, action: Action) -> str | None:
+        """Why a walk leaves the action out, or None."""
+        return self.forbidden(action)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no repair is known to be pending."""
+        return True
+
+    @property
+    def is_loaded(self) -> bool:
+        return True
+
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """`spare` are addresses under which nodes may come back: no list names them and no node listens there.
 
         Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
-        ...
-
-    @property
-    def answers(self) -> Sequence[ClientAnswer]:
-        """The answers to the last request of a client; more than one if several states are possible."""
         ...
 
     def unreached(self, action: Action) -> str | None:

@@ -99,7 +99,8 @@ class LockstepCluster(EmbeddedCluster):
         return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
 
     def unsuited(self, action: Action) -> str | None:
-        """Why a walk leaves the action out, or None: a fault is already armed for the same requests, for instance."""
+        """Also a fault that is already armed for the same requests: many pending faults would outlast every calm
+        period."""
         if isinstance(action, Fault):
             meant = (action.operation, action.client)
             wires = [state.wire(action.source, action.target) for state in self._possible.states]

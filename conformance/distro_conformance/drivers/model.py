@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from distro_conformance.drivers.cluster import CannotError, Ends, VirtualTime
+from distro_conformance.drivers.cluster import CannotError, Cluster, Ends, VirtualTime
 from distro_conformance.drivers.service_lists import projection
-from distro_conformance.node.answers import ClientAnswer, answer_of_model
+from distro_conformance.node.answers import answer_of_model
 from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, later_api
 from distro_conformance.node.player import RefusedError
 from distro_model.actions import Action, Advance, HttpBeat, Move, Restart, beyond_the_model
@@ -23,11 +23,10 @@ from distro_model.profiles import beside_nodes, profile_named
 _QUIET = (Operation.VERIFY, CallResult.SUCCESS)
 
 
-class ModelCluster:
+class ModelCluster(Cluster):
     """Raises UnknownMutantError when it starts; an action that a guard forbids raises CannotError."""
 
-    incomparable = None
-    one_release: str | None = "the model has one release for all nodes; reference nodes (embedded) have each their own"
+    one_release = "the model has one release for all nodes; reference nodes (embedded) have each their own"
 
     def __init__(self, mutant: str | None = None, lease_ms: int | None = None) -> None:
         self.names: tuple[str, ...] = ()
@@ -40,10 +39,6 @@ class ModelCluster:
         self._last_event: str | None = None
         self._givers: dict[str, set[str]] = {}
         self._later_api = "v2"
-        self.answers: tuple[ClientAnswer, ...] = ()
-
-    def set_release(self, node: str, profile: str) -> None:
-        raise CannotError(f"node {node} {profile}: {self.one_release}")
 
     def cannot(self, action: Action) -> str | None:
         if isinstance(action, HttpBeat) and action.by_v2 and self._later_api == "v3":

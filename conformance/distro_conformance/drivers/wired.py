@@ -18,10 +18,10 @@ from typing import TypeVar
 import grpc.aio
 
 from distro_conformance.drivers.clients import ConnectedClients, read_instance
-from distro_conformance.drivers.cluster import CannotError, Ends, Lists, VirtualTime
+from distro_conformance.drivers.cluster import CannotError, Cluster, Ends, Lists, VirtualTime
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.service_lists import published_of
-from distro_conformance.node.answers import ClientAnswer, answer_over_http
+from distro_conformance.node.answers import answer_over_http
 from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, HttpReply, PlayedHttpClient, later_api
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
@@ -90,7 +90,7 @@ UNDER_WAY_MS = 2_000
 Meant = TypeVar("Meant", bound=OfRequest)
 
 
-class WiredCluster:
+class WiredCluster(Cluster):
     """`names` in ascending order; the nodes' ports ascend with them, so that both sort alike."""
 
     kind = "wired"
@@ -126,7 +126,6 @@ class WiredCluster:
         self._releases: dict[str, str] = {}
         """Profiles of nodes that differ from the cluster's."""
         self._later_apis: dict[str, str] = {}
-        self.answers: tuple[ClientAnswer, ...] = ()
         self._serves_http = True
 
     def _name(self, names: Sequence[str], spare: Sequence[str], profile: str) -> None:
@@ -146,10 +145,6 @@ class WiredCluster:
         return RealClock(self.slack) if self.virtual is None else VirtualTime(self.virtual.now_ms, self.perform)
 
     # The contract
-
-    def set_release(self, node: str, profile: str) -> None:
-        """From its next start on."""
-        raise CannotError(f"node {node} {profile}: {self.one_release}")
 
     def cannot(self, action: Action) -> str | None:
         match action:

@@ -107,14 +107,22 @@ class _OnCluster(Stage):
             self.stop()
             raise
 
+    @property
+    def is_at_rest(self) -> bool:
+        return self._driven.is_at_rest
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._driven.is_loaded
+
     def can(self, action: Action) -> bool:
         return self._driven.cannot(action) is None
 
     def forbidden(self, action: Action) -> str | None:
-        return self._driven.cannot(action)
+        return self._driven.forbidden(action)
 
     def suited(self, action: Action) -> Action | None:
-        return None if self.forbidden(action) else action
+        return None if self._driven.unsuited(action) else action
 
     def perform(self, action: Action) -> None:
         event_loop().run_until_complete(self._driven.perform(action))
@@ -152,21 +160,6 @@ class Lockstep(_OnCluster):
             self.cluster = LockstepCluster(mutant, recorder, wire, watch, serves_http=serves_http)
         self._needs_checkpoint = recorder is not None
         super().__init__(self.cluster, nodes, profile)
-
-    @property
-    def is_at_rest(self) -> bool:
-        return self.cluster.is_at_rest
-
-    @property
-    def is_loaded(self) -> bool:
-        return self.cluster.is_loaded
-
-    def forbidden(self, action: Action) -> str | None:
-        return self.cluster.forbidden(action)
-
-    def suited(self, action: Action) -> Action | None:
-        """None for a fault that is already pending: many pending faults would outlast every calm period."""
-        return None if self.cluster.unsuited(action) else action
 
     def checkpoint(self) -> None:
         super().checkpoint()
