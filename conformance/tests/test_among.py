@@ -95,6 +95,34 @@ def test_a_changed_node_is_not(mutant: str) -> None:
     assert lived(mutant=mutant) is Verdict.VIOLATES
 
 
+PUSHED = """
+profile strict
+nodes a b
+played b
+connect c1 a
+connect c2 a
+register c1 web 10.0.0.1:80
+advance 2s
+say b CHANGE f1 revision 1 web 10.0.0.2:80
+advance 300ms
+subscribe c2 web
+advance 2s
+register c1 web 10.0.0.1:80 enabled=false
+advance 2s
+register c1 web 10.0.0.1:80 weight=2.5
+advance 2s
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("mutant", [None, "m-subscription-takes-the-push", "m-enabled-once-hidden"])
+def test_the_last_push_is_compared_with_what_the_node_holds(mutant: str | None) -> None:
+    """A change is pushed to earlier subscribers also if another client subscribes within the push delay; a change of
+    `enabled` or the weight alone is pushed too, and a disabled instance is in no list."""
+    expected = Verdict.CONFORMS if mutant is None else Verdict.VIOLATES
+    assert replay(parse(PUSHED), target="embedded", mutant=mutant).verdict is expected
+
+
 def test_a_life_among_played_members_is_recorded_with_what_they_say(tmp_path: Path) -> None:
     """The content of the members is known: they are played."""
     played = record(parse(LIFE), target="embedded", profile="strict", directory=tmp_path, run="life")

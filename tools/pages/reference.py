@@ -181,7 +181,8 @@ _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
     "`distrocheck replay FILE --target …`. A line is one step; a word that begins with `#` begins a comment. "
     "`NODE->NODE` is the directed link",
-    "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`, `cluster=…` for the name of its cluster.",
+    "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`, where `cluster=…`,",
+    "`weight=2.5` and `enabled=false` are fields of their own.",
     "A driver reports a step that it cannot do in a sentence, and the run is inconclusive. Texts of version 1 are read",
     "unchanged.",
     "",

@@ -27,6 +27,7 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.answers import answer_over_grpc, answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
+from distro_conformance.node.player import RefusedError
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
@@ -256,11 +257,12 @@ class PeersCluster(WiredCluster):
         return projection(await self.reader.held(self.under_test))
 
     async def _compare_lists(self, action: Action, held: Mapping[str, View]) -> None:
-        """Compares the node's lists with what it holds, also lists of services that it no longer holds. Raises
-        DivergedError."""
+        """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds.
+        Raises DivergedError."""
         self._services.update(dict.fromkeys(projection(held)))
         lists = await self.reader.lists(self.under_test, self._services)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
+        wrong = wrong or self.clients.wrong_push({self.under_test: projection(held)})
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
 
@@ -326,6 +328,9 @@ class PeersCluster(WiredCluster):
 
     async def _acts(self, action: Register | RegisterBatch | Deregister, event: Event) -> None:
         client, (type_name, body) = action.client, self.clients.request_of(action)
+        if not isinstance(action, Deregister):
+            with contextlib.suppress(RefusedError):  # the answer to the request itself is judged
+                await self.clients.subscribe(client, action.service)
 
         async def ask() -> Answer:
             reply = await self.clients.now[client].connection.ask(type_name, body)

@@ -24,14 +24,16 @@ PUSHED_WITHIN_MS = 700
 Held = Mapping[str, View] | None
 
 _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
+_DISABLED = "enabled=false"
 
 
 def projection(held: Held) -> Lists:
-    """The lists that follow from a client table. They contain unhealthy instances too."""
+    """The lists that follow from a client table. They contain unhealthy instances too, and no disabled ones."""
     lists: dict[str, set[str]] = {}
     for view in (held or {}).values():
         for service, published in view.content:
-            lists.setdefault(service, set()).update(each.removesuffix(UNHEALTHY) for each in instances_of(published))
+            shown = (each.removesuffix(UNHEALTHY) for each in instances_of(published))
+            lists.setdefault(service, set()).update(each for each in shown if _DISABLED not in each.split())
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 
@@ -43,7 +45,8 @@ def read_list(message: Message) -> tuple[str, ...]:
     """The list in a query's reply or in a push."""
     return tuple(
         sorted(
-            instance_text(host.ip, host.port, json.dumps(host.metadata), host.cluster) for host in read_hosts(message)
+            instance_text(host.ip, host.port, json.dumps(host.metadata), host.cluster, host.weight)
+            for host in read_hosts(message)
         )
     )
 
@@ -58,9 +61,15 @@ def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str 
     return None
 
 
-def instance_text(ip: str, port: int, attributes: str, cluster: str) -> str:
-    """`ip:port key=value …`, as a scenario writes it; keys that the server itself adds are left out."""
+def instance_text(ip: str, port: int, attributes: str, cluster: str, weight: float = 1.0) -> str:
+    """`ip:port key=value …`, as a scenario writes it. Weight and `enabled` are kept under keys of the server; its other
+    keys are left out."""
     metadata = {} if attributes == "{}" else json.loads(attributes)
+    weight = metadata.get("publishInstanceWeight", weight)
+    if weight != 1.0:
+        metadata["weight"] = f"{weight:g}"
+    if metadata.get("publishInstanceEnable") is False:
+        metadata["enabled"] = "false"
     if cluster != CLUSTER:
         metadata["cluster"] = cluster
     words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]

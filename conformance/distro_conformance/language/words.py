@@ -7,6 +7,7 @@ import re
 from distro_model.actions import OPERATIONS
 from distro_protos.addresses import is_ip_and_port
 
+_WEIGHT = re.compile(r"(?!1$)(0|[1-9]\d*)(\.\d*[1-9])?")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
@@ -88,7 +89,7 @@ class Words:
     def instance(self, until: str | None = None) -> str:
         """`ip:port key=value …` up to a word or the end; the keys in order, so that equal instances are equal texts.
 
-        `cluster=…` names its cluster, which is DEFAULT otherwise.
+        `cluster=…` names its cluster, which is DEFAULT otherwise; `weight=…` is 1 and `enabled=…` true otherwise.
         """
         address = self.word("instance")
         if not is_ip_and_port(address):
@@ -97,6 +98,11 @@ class Words:
         metadata, self._rest = sorted(self._rest[:end]), self._rest[end:]
         if any("=" not in pair for pair in metadata):
             raise ValueError("metadata is written key=value")
+        for key, value in (pair.split("=", 1) for pair in metadata):
+            if key == "weight" and not _WEIGHT.fullmatch(value):
+                raise ValueError(f"weight={value}: a weight is a number such as 2.5, and 1 is left out")
+            if key == "enabled" and value != "false":
+                raise ValueError(f"enabled={value}: an instance is enabled unless it has enabled=false")
         return " ".join([address, *metadata])
 
     def instances(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from distro_conformance.node.player import CLUSTER, GROUP, without_cluster
+from distro_conformance.node.player import CLUSTER, FIELDS, GROUP, without_fields
 from distro_conformance.release import Span
 from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
@@ -63,10 +63,10 @@ class PlayedHttpClient:
         return f"{self.ip}:{self.port}#true"
 
     async def register(self, service: str, metadata: Mapping[str, str] | None = None, **more: str) -> HttpReply:
-        """`cluster` among the metadata is the name of its cluster; `more` are parameters of the API."""
-        if metadata and "cluster" in metadata:
-            more["clusterName"] = metadata["cluster"]
-        if metadata and (rest := without_cluster(metadata)):
+        """The keys of FIELDS among the metadata are parameters of their own; `more` are others of the API."""
+        for key in FIELDS.intersection(metadata or ()):
+            more["clusterName" if key == "cluster" else key] = (metadata or {})[key]
+        if metadata and (rest := without_fields(metadata)):
             more["metadata"] = json.dumps(rest)
         return await self._ask("POST", "", service, None, **more)
 
@@ -85,7 +85,7 @@ class PlayedHttpClient:
         grouped = f"{GROUP}@@{service}"
         info = {"ip": self.ip, "port": self.port, "serviceName": grouped, "cluster": known.get("cluster", CLUSTER)}
         named = grouped if parameter is None else f"{GROUP}@@{parameter}"
-        return await self._ask("PUT", "/beat", named, beat=json.dumps({**info, "metadata": without_cluster(known)}))
+        return await self._ask("PUT", "/beat", named, beat=json.dumps({**info, "metadata": without_fields(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
         """The light beat names the address only, which a node that does not know the instance cannot use. It is the

@@ -19,6 +19,8 @@ from distro_protos import Json, Message
 
 PUSH, DETECTION = "NotifySubscriberRequest", "ClientDetectionRequest"
 NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
+FIELDS = frozenset({"cluster", "weight", "enabled"})
+"""Words of an instance's text that are no metadata."""
 
 
 class RefusedError(KitError):
@@ -122,22 +124,22 @@ def batch_request(service: str, instances: Iterable[tuple[str, int, Mapping[str,
 
 
 def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
-    """One instance as an SDK writes it; `cluster` among the metadata is the name of its cluster."""
+    """One instance as an SDK writes it; the keys of FIELDS among the metadata are fields of their own."""
     return {
         "ip": ip,
         "port": port,
-        "weight": 1.0,
+        "weight": float(metadata.get("weight", 1.0)),
         "healthy": True,
-        "enabled": True,
+        "enabled": metadata.get("enabled") != "false",
         "ephemeral": True,
         "clusterName": metadata.get("cluster", CLUSTER),
         "serviceName": service,
-        "metadata": without_cluster(metadata),
+        "metadata": without_fields(metadata),
     }
 
 
-def without_cluster(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in metadata.items() if key != "cluster"}
+def without_fields(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in metadata.items() if key not in FIELDS}
 
 
 def read_hosts(message: Message) -> tuple[Host, ...]:

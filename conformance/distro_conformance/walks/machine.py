@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from distro_conformance.walks import NODES
-from distro_conformance.walks.messages import LOST, SYNC_MS, Messages
+from distro_conformance.walks.messages import LOST, SYNC_MS, VERSIONS, Messages
 from distro_conformance.walks.walk import ADDRESSES, INDEX, LEASES_MS, SERVICES, SHORT_PAUSES_MS, pick
 from distro_model.actions import (
     ACKNOWLEDGED,
@@ -52,7 +52,7 @@ LEASES_MAX = 2
 BEGINNINGS_MAX = 8
 
 _SERVICE, _ADDRESS, _BY_V2 = st.sampled_from(SERVICES), st.sampled_from(ADDRESSES), st.booleans()
-_VERSION, _RESULT = st.integers(1, 3), st.sampled_from((*RESULTS, LOST))
+_VERSION, _RESULT = st.integers(1, len(VERSIONS)), st.sampled_from((*RESULTS, LOST))
 
 
 class Machine(Messages):

@@ -49,6 +49,9 @@ seconds."""
 UNTIL_DOWN_MS = (4_000,) * 8
 """Four reports to a member, of three in turn."""
 
+VERSIONS = ("80", "81", "80 zone=b", "80 cluster=north", "80 weight=2.5", "80 enabled=false")
+"""The port and other parts of what a client registers."""
+
 _OPERATION = st.sampled_from(ACKNOWLEDGED)
 _FOREIGN, _CONTENT = st.sampled_from(FOREIGN), st.integers(0, 7)
 
@@ -76,9 +79,8 @@ class Messages(Walk):
         return client
 
     def register_one(self, client: str, service: str, version: int) -> None:
-        """Versions 1 and 2 differ in the port only, versions 2 and 3 in the metadata only."""
-        instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
-        self.perform(Register(client, service, instance))
+        """Each version differs from version 1 in one part of the content only."""
+        self.perform(Register(client, service, f"10.0.0.{client[1:]}:{VERSIONS[version - 1]}"))
 
     def registered_one(self, index: int) -> tuple[str, str]:
         """A service, and an instance that was registered there over HTTP."""
