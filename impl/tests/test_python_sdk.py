@@ -26,7 +26,7 @@ from distro_impl.options import READS_ALL, AuthOptions, User
 pytestmark = pytest.mark.wire
 
 SERVICE, PORT = "orders", 8080
-WITHIN_S = 8.0
+WITHIN_S = 30.0
 
 
 def sdk(module: str = "v2.nacos") -> Any:
