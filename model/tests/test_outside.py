@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from distro_model.clock.cluster import View
@@ -77,6 +79,19 @@ def test_a_report_that_is_late_by_no_more_than_the_machine_took_is_counted() -> 
     outside.slack.measure(0, 0)
     with pytest.raises(Unexplained, match="it has not reported itself to b"):
         outside.check(11_500)
+
+
+@pytest.mark.parametrize(("taken_ms", "is_open"), [(5_100, True), (4_900, False)])
+def test_a_report_that_is_missing_is_open_where_the_machine_took_more_than_half_of_the_time(
+    taken_ms: int, *, is_open: bool
+) -> None:
+    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), at_leisure())
+    outside.sent("s", "b", Snapshot(), 0)
+    outside.ended("s", CallResult.SUCCESS, (), 10)
+    outside.slack.measure(taken_ms, 0)
+    with nullcontext() if is_open else pytest.raises(Unexplained, match="it has not reported itself to b"):
+        outside.check(60_000)
+    assert outside.late == is_open
 
 
 def changed_once(answers_take_ms: int, slack: Slack | None = None) -> NodeOutside:

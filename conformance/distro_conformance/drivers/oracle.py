@@ -21,6 +21,7 @@ from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Unexplained
 from distro_model.outside.ip_clients import as_seen
+from distro_model.outside.slack import DUE_WITHIN_MS
 from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
@@ -62,8 +63,6 @@ class OracleTraffic(TrafficLog):
         self._oracle.ended(carried.id, result, copies)
 
 
-DUE_WITHIN_MS = 10_000
-"""Every timer of a node expires within the longest of its periods, that of a retry after a call that timed out."""
 OBSERVED_WITHIN_MS = 30_000
 """A request that was under way may be observed late by this time."""
 

@@ -149,7 +149,7 @@ NOT_JUDGED: Mapping[str, str] = {
     "clients_lost": "{} clients could not be followed to their end",
     "clients_left_out": "{} clients are in no comparison: not every node can know their last change or end",
     "runs_open": "in {} runs the machine took too much of the time in which the nodes have to agree",
-    "node_late": "{} times the node was late by no more than the machine took",
+    "node_late": "{} times the node was late, and the machine may be why",
     "views_in_parts": "{} views of clients that were being changed are not judged",
 }
 """What neither passes nor fails.

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DUE_WITHIN_MS = 10_000
+"""Every timer of a node expires within the longest of its periods, that of a retry after a call that timed out."""
+
 
 @dataclass(slots=True)
 class Slack:
@@ -18,7 +21,7 @@ class Slack:
     at_leisure_late_ms: int = 0
     at_leisure_skew_ms: int = 0
     taken_ms: int = 0
-    """The machine's delay within the time in which an event becomes due."""
+    """The machine's delay within `DUE_WITHIN_MS`."""
     peak_ms: int = 0
     """The machine's delay at a time."""
 
@@ -31,6 +34,11 @@ class Slack:
     def skew_ms(self) -> int:
         """The delay until a message that was sent before an event is observed."""
         return self.at_leisure_skew_ms + self.peak_ms
+
+    @property
+    def is_starved(self) -> bool:
+        """The machine took more than half of the time. Delays of several threads then add up, more than is measured."""
+        return 2 * self.taken_ms > DUE_WITHIN_MS
 
     def measure(self, taken_ms: int, peak_ms: int) -> None:
         if self.at_leisure_late_ms or self.at_leisure_skew_ms:
