@@ -163,14 +163,14 @@ class ConnectedClients:
 
     # Pushes
 
-    def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """The first subscriber at one of these nodes whose last push differs from what the node holds.
+    def wrong_push(self, expected: Mapping[str, Lists], without: Collection[str] = ()) -> str | None:
+        """The first subscriber at one of these nodes whose last push differs from what the node holds; `without` these.
 
         Where a subscriber does not acknowledge, retries to it delay the next push to all.
         """
         connected = [client for client in self.now.values() if not client.connection.is_closed]
         put_off = {client.node for client in connected if client.connection.is_mute}
-        for client in connected:
+        for client in (each for each in connected if each.name not in without):
             lists = None if client.node in put_off else expected.get(client.node)
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()

@@ -125,6 +125,8 @@ class PeersCluster(WiredCluster):
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
+        self._deleted: set[str] = set()
+        """The clients for which a member sent a DELETE: their subscriptions may have ended with what the node held."""
         self._services: dict[str, None] = {}
         """The services that the node has ever been observed to hold."""
         self._foreign = count(1_600_000_000_001)
@@ -262,7 +264,7 @@ class PeersCluster(WiredCluster):
         self._services.update(dict.fromkeys(projection(held)))
         lists = await self.reader.lists(self.under_test, self._services)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
-        wrong = wrong or self.clients.wrong_push({self.under_test: projection(held)})
+        wrong = wrong or self.clients.wrong_push({self.under_test: projection(held)}, self._deleted)
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
 
@@ -366,6 +368,8 @@ class PeersCluster(WiredCluster):
 
     async def _send(self, action: Says) -> None:
         peer = self.peers[action.peer]
+        if action.operation == "DELETE" and action.client is not None:
+            self._deleted.add(action.client)
         client_id = self._id_of(action)
         if action.operation == "REPORT":
             if self.virtual is None:  # a server acts on it before its answer is here
