@@ -1047,6 +1047,47 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     return []
 
 
+def failed_beside_a_change(run: RunRecorder, *, leaves_while_asked: bool) -> list[Expected]:
+    """c leaves the list and comes back while a asks it to delete c1, or before that; an earlier CHANGE is under way."""
+
+    def leaves_and_comes_back() -> None:
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
+    run.change("a", 2, "Y")
+    change = {"peer": "c", "message": "slow", "operation": "CHANGE", "client": "c1"}
+    delete = {"peer": "c", "message": "last", "operation": "DELETE", "client": "c1"}
+    run.row("a", Kind.REQUEST_SENT, **change, revision=2, digest="Y")
+    run.disconnect("a")
+    deleted(run, "b")
+    if not leaves_while_asked:
+        leaves_and_comes_back()
+    run.row("a", Kind.REQUEST_SENT, **delete)
+    if leaves_while_asked:
+        leaves_and_comes_back()
+    run.row("a", Kind.REPLY_RECEIVED, **change, outcome=Outcome.TIMEOUT)
+    failed = run.row("a", Kind.REPLY_RECEIVED, **delete, outcome=Outcome.TIMEOUT)
+    run.wait(40_000)
+    run.row("c", Kind.REPLICA_REMOVED, client="c1")
+    run.wait(8_000)
+    checks = run.checkpoint()
+    return [] if leaves_while_asked else [Expected("INV-RETRY", "a", failed, checks["a"])]
+
+
+@complete_case()
+def a_delete_that_fails_beside_a_change_for_a_member_that_leaves_meanwhile(run: RunRecorder) -> list[Expected]:
+    return failed_beside_a_change(run, leaves_while_asked=True)
+
+
+@complete_case()
+def a_delete_that_fails_beside_a_change_for_a_member_that_came_back_before(run: RunRecorder) -> list[Expected]:
+    return failed_beside_a_change(run, leaves_while_asked=False)
+
+
 def failed_of_the_http_api(run: RunRecorder, *, before_a_list_changes: bool) -> list[Expected]:
     client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
     run.change("a", 77, "X", client=client)

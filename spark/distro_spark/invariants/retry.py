@@ -23,6 +23,8 @@ def given_up(t: Timeline) -> pl.DataFrame:
     next_check = pl.when(same.fill_null(value=False)).then(c("check").shift(-1)).otherwise("end_check")
     is_again = (c("begin") == c("begin").shift(1)) & (c("to") == c("to").shift(1)) & c("is_sent").shift(1)
     asked_ms = pl.when(is_again.fill_null(value=False)).then(c("at_ms").shift(1)).otherwise("at_ms")
+    sent_ms = pl.when("is_sent").then(c("at_ms")).min().over("begin", "to", "message")  # calls may overlap
+    asked_ms = pl.when(c("message").is_not_null()).then(sent_ms).fill_null(asked_ms)
     failed = calls.with_columns(next_check=next_check, asked_ms=asked_ms).filter(
         ~c("is_sent") & (c("outcome") != "success") & (c("check") < c("next_check"))
     )
