@@ -54,6 +54,7 @@ class _Handled:
     unchanged: _States
     changed: bool
     among_others: bool
+    is_change: bool = False  # its steps overwrite those of another one, also where it would change nothing alone
     shown: bool = False
 
 
@@ -221,7 +222,10 @@ class ClientRows:
                     changed = True
         for each in others if changed else ():
             each.among_others = True
-        handled = _Handled(holder.states, frozenset(outcomes), frozenset(unchanged), changed, changed and bool(others))
+        is_change = any(isinstance(request, Change) for request in requests)
+        handled = _Handled(
+            holder.states, frozenset(outcomes), frozenset(unchanged), changed, changed and bool(others), is_change
+        )
         holder.handled[event.message] = handled
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
 
@@ -230,16 +234,19 @@ class ClientRows:
         before."""
         if not self._profile.has(torn.on_change):
             return []
-        return [each for each in holder.handled.values() if each.changed and not each.shown]
+        return [each for each in holder.handled.values() if (each.changed or each.is_change) and not each.shown]
 
-    def _mixed(self, event: Event, handled: _Handled) -> _States:
-        """What a CHANGE and others that are applied at the same time come to: each service may be of any of them."""
+    def _mixed(self, event: Event, handled: _Handled, states: _States | None) -> _States:
+        """What a CHANGE and others that are applied at the same time come to: each service, and the revision, may be of
+        any of them."""
         sent = self._cluster.calls[event.message].sent if event.message in self._cluster.calls else None
         if not handled.among_others or event.digest is None or sent is None or sent.revision is None:
             return frozenset()
-        copies = [
-            Change(self._client, sent.revision, each) for each in (content_of(event.digest), *batches_of(event.digest))
-        ]
+        contents = (content_of(event.digest), *batches_of(event.digest))
+        copies = [Change(self._client, sent.revision, each) for each in contents]
+        if event.digest == sent.digest:  # its own last, under the revision that the row of the other one has shown
+            views = filter(None, map(self._view, states or ()))
+            copies += [Change(self._client, revision, each) for _, revision, _ in views for each in contents]
         arrived = [RequestReceived(event.at_ms, sent.node, copy) for copy in copies]
         return frozenset(self._after(state, each).node for state in handled.before for each in arrived)
 
@@ -254,7 +261,7 @@ class ClientRows:
             is_recorded = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
             if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_recorded:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
-            made = frozenset(node for node, _ in handled.outcomes) | self._mixed(event, handled)
+            made = frozenset(node for node, _ in handled.outcomes) | self._mixed(event, handled, holder.states)
             if handled.among_others and holder.states is not None:
                 made |= holder.states  # the last steps were those of the other request, whose row shows the result
             return self._keep(event, holder, made, "apply a request")

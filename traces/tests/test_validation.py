@@ -403,6 +403,7 @@ def test_two_changes_applied_concurrently_may_result_in_a_content_of_neither(
     ("profile", "first", "shown", "is_accepted"),
     [
         ("nacos-2.2.4", ["m4", "m5"], (3, "mixed"), True),
+        ("nacos-2.2.4", ["m4", "m5"], (3, "d2"), True),  # the content of m4 under the revision of m5
         ("nacos-2.2.4", ["m4", "m5"], (3, "other"), False),  # the row of m5 has shown another content
         ("nacos-2.2.4", ["m4", "m5"], (4, "mixed"), False),  # no request had this revision
         ("strict", ["m4", "m5"], (3, "mixed"), False),
@@ -423,6 +424,26 @@ def test_the_row_of_a_change_may_show_what_a_concurrent_batch_made_of_the_copy(
     rows = numbered([*before, *calls, *arrived, last, replace(last, message="m4", revision=shown[0], digest=shown[1])])
     found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
     assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
+    ("profile", "is_answered", "is_accepted"),
+    [("nacos-2.2.4", False, True), ("nacos-2.2.4", True, False), ("strict", False, False)],
+)
+def test_a_change_that_changes_nothing_alone_may_undo_a_concurrent_one(
+    tmp_path: Path, profile: str, is_answered: bool, is_accepted: bool
+) -> None:
+    """B05: m4 carries what b has, and its steps come after those of m5, unless it was answered before."""
+    trace = recorded(tmp_path)
+    before, changed, (sent, received, applied, answered, _) = trace.events[:9], trace.events[3], trace.events[4:9]
+    other = {"message": "m5", "revision": 2, "digest": "d2"}
+    calls = [replace(sent, message="m4"), replace(changed, revision=2, digest="d2"), replace(sent, **other)]  # type: ignore[arg-type]
+    first, second = replace(received, message="m4"), replace(received, **other)  # type: ignore[arg-type]
+    arrived = [first, replace(answered, message="m4"), second] if is_answered else [first, second]
+    shown = replace(applied, message="m5", revision=1 if profile != "strict" else 2)
+    rows = numbered([*before, *(replace(row, at_ms=1_000) for row in (*calls, *arrived, shown))])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted, found
 
 
 @pytest.mark.parametrize(

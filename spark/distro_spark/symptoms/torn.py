@@ -66,9 +66,11 @@ def two_at_once(found: Finding) -> bool:
     return bool(_meanwhile(found, CHANGES))
 
 
-@clause_about(_own, "the content is not what that sync carried")
+@clause_about(_own, "it is not what that sync carried: another content, or the same under a later revision")
 def not_what_it_carried(found: Finding, own: Handled) -> bool:
-    return own.request.digest not in (None, found.actual)
+    carried, held = own.request.revision, found.last.revision
+    is_under_a_later = carried is not None and held is not None and carried < held
+    return own.request.digest not in ((None,) if is_under_a_later else (None, found.actual))
 
 
 @clause_about(_own, "the node has held that content since it had handled both")

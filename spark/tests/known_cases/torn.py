@@ -73,6 +73,36 @@ def two_changes_that_are_applied_at_once(run: Run) -> None:
     two_changes(run, at_once=True)
 
 
+@case("nacos-2.2.4", INV_REV=["B05"], INV_CONV=["B05"])
+def an_older_change_that_ends_last(run: Run) -> None:
+    """The later CHANGE, a batch, brings revision 3; the last step is that of the older one, whose row shows it."""
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+    second = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 3, "C", second)
+    run.answers("CHANGE", second)
+    run.apply("b", 3, "B", first)
+    run.answers("CHANGE", first)
+
+
+@case("nacos-2.2.4", (known.MIXED, known.not_what_it_carried), INV_REV=[None, None], INV_CONV=[None])
+def a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -> None:
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+    run.after(1_000)
+    second = run.arrives("CHANGE", revision=3, digest="B")
+    run.apply("b", 2, "B", first)
+    run.answers("CHANGE", first)
+    run.apply("b", 3, "B", second)
+    run.answers("CHANGE", second)
+
+
 @case("nacos-2.5.1", (known.MIXED, known.two_at_once), INV_REV=[None], INV_CONV=[None])
 def two_changes_that_are_applied_one_after_the_other(run: Run) -> None:
     two_changes(run, at_once=False)
