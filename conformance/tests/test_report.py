@@ -238,7 +238,7 @@ def test_the_failing_run_of_a_search_is_on_its_page(call: Call, tmp_path: Path) 
     assert "No picture" not in section
     assert section.count('class="bad"') == 2, "the answer that should not have been, and what is wrong with it"
     times = [int(found) for found in re.findall(r">[a-z ]*connect[^<]*, (\d+)", section)]
-    assert times == [4_200], "times are those of the scenario"
+    assert times == [1_100], "times are those of the scenario"
 
 
 def test_a_finding_of_a_trace_comes_with_its_scenario(tmp_path: Path) -> None:
