@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY, AsyncMock, Mock
@@ -433,3 +434,29 @@ def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
     cluster.peers = {"d": Mock(report=report)}
     asyncio.run(cluster._send(Says("d", "REPORT")))
     assert cluster.oracle.outside.reported_to.call_count == 2
+
+
+BEATEN = """
+profile nacos-2.2.4
+nodes a b
+played b
+http beat web 10.0.1.4:80 weight=2.5 at a
+advance 2s
+http beat web 10.0.1.8:80 at a
+advance 2s
+expect model agrees
+"""
+
+
+def test_a_whole_beat_registers_an_instance_with_its_weight() -> None:
+    assert replay(parse(BEATEN), target="embedded").verdict is Verdict.CONFORMS
+
+
+@pytest.mark.slow
+@pytest.mark.wire
+def test_a_whole_beat_registers_an_instance_at_a_real_server_with_its_weight(
+    need_release: Callable[[str], None],
+) -> None:
+    """The server takes a beat that has no weight for one of the weight 0."""
+    need_release("2.2.4")
+    assert replay(parse(BEATEN), target="nacos:2.2.4").verdict is Verdict.CONFORMS

@@ -83,9 +83,16 @@ class PlayedHttpClient:
         """
         known = metadata or {}
         grouped = f"{GROUP}@@{service}"
-        info = {"ip": self.ip, "port": self.port, "serviceName": grouped, "cluster": known.get("cluster", CLUSTER)}
+        info = {
+            "ip": self.ip,
+            "port": self.port,
+            "serviceName": grouped,
+            "cluster": known.get("cluster", CLUSTER),
+            "weight": float(known.get("weight", 1.0)),  # without it a server registers the weight 0
+            "metadata": without_fields(known),
+        }
         named = grouped if parameter is None else f"{GROUP}@@{parameter}"
-        return await self._ask("PUT", "/beat", named, beat=json.dumps({**info, "metadata": without_fields(known)}))
+        return await self._ask("PUT", "/beat", named, beat=json.dumps(info))
 
     async def light_beat(self, service: str) -> HttpReply:
         """The light beat names the address only, which a node that does not know the instance cannot use. It is the
