@@ -1047,6 +1047,20 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     return []
 
 
+def left_while_a_change_is_under_way(run: RunRecorder) -> dict[str, str]:
+    """c1 leaves a while c has not answered its last CHANGE, and b deletes it. Returns the columns of that call."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
+    run.change("a", 2, "Y")
+    change = {"peer": "c", "message": "slow", "operation": "CHANGE", "client": "c1"}
+    run.row("a", Kind.REQUEST_SENT, **change, revision=2, digest="Y")
+    run.disconnect("a")
+    deleted(run, "b")
+    return change
+
+
 def failed_beside_a_change(run: RunRecorder, *, leaves_while_asked: bool) -> list[Expected]:
     """c leaves the list and comes back while a asks it to delete c1, or before that; an earlier CHANGE is under way."""
 
@@ -1054,16 +1068,8 @@ def failed_beside_a_change(run: RunRecorder, *, leaves_while_asked: bool) -> lis
         run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
         run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
 
-    run.connect("a")
-    run.change("a", 1, "X")
-    synced(run, "b", 1, "X")
-    synced(run, "c", 1, "X")
-    run.change("a", 2, "Y")
-    change = {"peer": "c", "message": "slow", "operation": "CHANGE", "client": "c1"}
-    delete = {"peer": "c", "message": "last", "operation": "DELETE", "client": "c1"}
-    run.row("a", Kind.REQUEST_SENT, **change, revision=2, digest="Y")
-    run.disconnect("a")
-    deleted(run, "b")
+    change = left_while_a_change_is_under_way(run)
+    delete = change | {"message": "last", "operation": "DELETE"}
     if not leaves_while_asked:
         leaves_and_comes_back()
     run.row("a", Kind.REQUEST_SENT, **delete)
@@ -1113,17 +1119,9 @@ def a_change_of_the_http_api_that_failed_at_its_owner(run: RunRecorder) -> list[
 
 @complete_case()
 def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    run.change("a", 1, "X")
-    synced(run, "b", 1, "X")
-    synced(run, "c", 1, "X")
-    run.change("a", 2, "Y")
-    change = {"message": "late", "operation": "CHANGE", "client": "c1"}
-    run.row("a", Kind.REQUEST_SENT, peer="c", **change, revision=2, digest="Y")
-    run.disconnect("a")
-    deleted(run, "b")
+    change = left_while_a_change_is_under_way(run)
     deleted(run, "c")
-    run.row("a", Kind.REPLY_RECEIVED, peer="c", **change, outcome=Outcome.TIMEOUT)
+    run.row("a", Kind.REPLY_RECEIVED, **change, outcome=Outcome.TIMEOUT)
     taken_back = run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X")
     run.wait(8_000)
     checks = run.checkpoint()

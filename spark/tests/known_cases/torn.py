@@ -49,13 +49,19 @@ def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owne
     a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
 
 
-def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> None:
-    """The second one leaves what the first one carried, under its own revision."""
+def first_of_two(run: Run) -> str:
+    """The first CHANGE has arrived at b when the second change is made; c has both."""
     run.registered()
     run.change(2, "B")
     first = run.arrives("CHANGE", revision=2, digest="B")
     run.change(3, "C")
     run.apply("c", 3, "C")
+    return first
+
+
+def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> None:
+    """The second one leaves what the first one carried, under its own revision."""
+    first = first_of_two(run)
     if at_once:
         second = run.arrives("CHANGE", revision=3, digest="C")
     run.apply("b", 2, "B", first)
@@ -76,11 +82,7 @@ def two_changes_that_are_applied_at_once(run: Run) -> None:
 @case("nacos-2.2.4", INV_REV=["B05"], INV_CONV=["B05"])
 def an_older_change_that_ends_last(run: Run) -> None:
     """The later CHANGE, a batch, brings revision 3; the last step is that of the older one, whose row shows it."""
-    run.registered()
-    run.change(2, "B")
-    first = run.arrives("CHANGE", revision=2, digest="B")
-    run.change(3, "C")
-    run.apply("c", 3, "C")
+    first = first_of_two(run)
     second = run.arrives("CHANGE", revision=3, digest="C")
     run.apply("b", 3, "C", second)
     run.answers("CHANGE", second)
@@ -90,11 +92,7 @@ def an_older_change_that_ends_last(run: Run) -> None:
 
 @case("nacos-2.2.4", (known.MIXED, known.not_what_it_carried), INV_REV=[None, None], INV_CONV=[None])
 def a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -> None:
-    run.registered()
-    run.change(2, "B")
-    first = run.arrives("CHANGE", revision=2, digest="B")
-    run.change(3, "C")
-    run.apply("c", 3, "C")
+    first = first_of_two(run)
     run.after(1_000)
     second = run.arrives("CHANGE", revision=3, digest="B")
     run.apply("b", 2, "B", first)
