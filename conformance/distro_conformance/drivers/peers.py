@@ -241,14 +241,11 @@ class PeersCluster(WiredCluster):
             await super().perform(action if lists is None else Advance(PUSHED_WITHIN_MS))
             self.oracle.raise_found(action)
             held = await self._look()
-            if lists == projection(held):
-                await self._compare_lists(action, held)
+            if lists is not None and lists == projection(held):
+                await self._compare_lists(action, held, lists)
         except (Unexplained, WorkFailedError) as found:
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
-
-    unsuited = forbidden
-    is_at_rest = is_loaded = True
 
     async def _lists_before(self, action: Action) -> Lists | None:
         """In virtual time a wait that is long enough for a push passes up to one push delay before its end: the lists
@@ -258,13 +255,13 @@ class PeersCluster(WiredCluster):
         await self.virtual.advance(action.ms - PUSHED_WITHIN_MS)
         return projection(await self.reader.held(self.under_test))
 
-    async def _compare_lists(self, action: Action, held: Mapping[str, View]) -> None:
+    async def _compare_lists(self, action: Action, held: Mapping[str, View], expected: Lists) -> None:
         """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds.
         Raises DivergedError."""
-        self._services.update(dict.fromkeys(projection(held)))
+        self._services.update(dict.fromkeys(expected))
         lists = await self.reader.lists(self.under_test, self._services)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
-        wrong = wrong or self.clients.wrong_push({self.under_test: projection(held)}, self._deleted)
+        wrong = wrong or self.clients.wrong_push({self.under_test: expected}, self._deleted)
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
 
@@ -469,7 +466,9 @@ class PeersCluster(WiredCluster):
         return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
 
     def _member_headers(self, profile: str) -> Mapping[str, str]:
-        return headers_of(options_for(profile_named(profile))) if self._target is None else self._target.member_headers
+        if self._target is not None:
+            return self._target.member_headers
+        return headers_of(options_for(profile_named(profile)).identity)
 
     def _ports(self, number: int) -> list[int]:
         if self._target is None:

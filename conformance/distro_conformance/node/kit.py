@@ -90,6 +90,12 @@ class Kit(Observer):
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
 
+    def identity(self) -> Mapping[str, str]:
+        """The headers of the cluster's identity. Raises BeyondError where the kit knows of none."""
+        if not self.target.member_headers:
+            raise BeyondError("cannot go on without a cluster with an identity; seen: the kit knows of none")
+        return self.target.member_headers
+
     async def connection(
         self, labels: Mapping[str, str], *, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
     ) -> Connection:

@@ -66,24 +66,25 @@ def _adds_only(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     old(self, SyncData(sync.client_id, sync.revision, {**kept, **sync.publishers}), **named)
 
 
+def _applied_with(old: Any, self: Any, sync: SyncData, named: dict[str, Any], **fields: Any) -> None:
+    """Apply a copy of a client of the HTTP API with these fields in each instance."""
+    if is_ip_port(sync.client_id):
+        single = {service: each for service, each in sync.publishers.items() if isinstance(each, PublishedInstance)}
+        changed = {service: replace(each, **fields) for service, each in single.items()}
+        sync = SyncData(sync.client_id, sync.revision, {**sync.publishers, **changed})
+    old(self, sync, **named)
+
+
 @mutant("m-copy-is-healthy", ClientManager, "apply")
 def _healthy(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     """An instance of a client of the HTTP API is healthy in a copy, whatever the member says that sends it."""
-    if is_ip_port(sync.client_id):
-        single = {service: each for service, each in sync.publishers.items() if isinstance(each, PublishedInstance)}
-        healthy = {service: replace(each, healthy=True) for service, each in single.items()}
-        sync = SyncData(sync.client_id, sync.revision, {**sync.publishers, **healthy})
-    old(self, sync, **named)
+    _applied_with(old, self, sync, named, healthy=True)
 
 
 @mutant("m-copy-is-in-the-default-cluster", ClientManager, "apply")
 def _in_the_default_cluster(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     """An instance of a client of the HTTP API is in the cluster DEFAULT in a copy, whatever the member says."""
-    if is_ip_port(sync.client_id):
-        single = {service: each for service, each in sync.publishers.items() if isinstance(each, PublishedInstance)}
-        moved = {service: replace(each, cluster="DEFAULT") for service, each in single.items()}
-        sync = SyncData(sync.client_id, sync.revision, {**sync.publishers, **moved})
-    old(self, sync, **named)
+    _applied_with(old, self, sync, named, cluster="DEFAULT")
 
 
 @mutant("m-add-is-refused", Handler, "_sync")

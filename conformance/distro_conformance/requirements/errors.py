@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import BeyondError
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, sync_data
@@ -87,9 +86,7 @@ async def members_requests_are_refused_on_the_sdk_port(kit: Kit) -> None:
 async def members_without_the_identity_are_refused(kit: Kit) -> None:
     """Once all members are 3.x, Distro requests and reports without the identity of the cluster, or with another one,
     are refused with 403 and change nothing."""
-    identity = kit.target.member_headers
-    if not identity:
-        raise BeyondError("cannot go on without a cluster with an identity; seen: the kit knows of none")
+    identity = kit.identity()
     client = kit.foreign_client()
     content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
     requests = (

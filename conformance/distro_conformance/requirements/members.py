@@ -7,7 +7,6 @@ from __future__ import annotations
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import HttpReply, PlayedHttpClient
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import BeyondError
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
@@ -278,9 +277,7 @@ async def report_without_address_is_of_its_ip_and_port(kit: Kit) -> None:
 async def members_are_sent_the_identity(kit: Kit) -> None:
     """Each request to a member, of Distro or a report, carries the identity of the cluster: members refuse a request
     without it."""
-    identity = kit.target.member_headers
-    if not identity:
-        raise BeyondError("cannot go on without a cluster with an identity; seen: the kit knows of none")
+    identity = kit.identity()
     client, _, change = await kit.replicated()
     sent = [change, await kit.arrange_sent("VERIFY", client.id)]
     before = len(_reports(kit.peer))

@@ -141,8 +141,8 @@ async def instance_without_id_gets_one(kit: Kit) -> None:
         change = await kit.arrange_sent("CHANGE", client.id)
         infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
         ids = [hosts[0].get("instanceId"), (infos[0].get("extendDatum") or {}).get("customInstanceId")]
-        what = f"the id {own or f'10.0.0.1#80#DEFAULT#{service}'} in the list and in the CHANGE"
-        kit.require(ids == 2 * [own or f"10.0.0.1#80#DEFAULT#{service}"], what, ids)
+        expected = own or f"10.0.0.1#80#DEFAULT#{service}"
+        kit.require(ids == 2 * [expected], f"the id {expected} in the list and in the CHANGE", ids)
 
 
 @requirement("DISTRO-REGISTER-010", MUST, "#naming-requests", since="2.1.1")

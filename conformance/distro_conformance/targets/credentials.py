@@ -33,9 +33,9 @@ def options_for(profile: Profile) -> NodeOptions:
     return DEFAULT_OPTIONS if profile.inner_auth is InnerAuth.NEVER else NodeOptions(identity=IDENTITY)
 
 
-def headers_of(options: NodeOptions) -> Mapping[str, str]:
-    """The headers that a member sends in its requests to such a node."""
-    return NO_HEADERS if options.identity is None else {options.identity.key: options.identity.value}
+def headers_of(identity: ServerIdentity | None) -> Mapping[str, str]:
+    """The headers of a request of a member in a cluster with this identity."""
+    return NO_HEADERS if identity is None else {identity.key: identity.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Credentials:
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers of a member's request."""
-        return NO_HEADERS if self.identity is None else {self.identity.key: self.identity.value}
+        return headers_of(self.identity)
 
     def client_headers(self, address: str) -> Mapping[str, str]:
         """The headers of a client's request to the server at this main port: a token, for which the user logs in there.

@@ -112,7 +112,7 @@ class ReferenceNode:
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers of a member's requests to it."""
-        return headers_of(self.config.options)
+        return headers_of(self.config.options.identity)
 
     def behave_as(self, profile: Profile) -> None:
         self.config = replace(self.config, profile=profile, options=options_for(profile))
@@ -177,7 +177,7 @@ class EmbeddedTarget(Target):
         self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
         self._options, self._may_be_alone = options or options_for(self._profile), options is not None
-        self.member_headers = headers_of(self._options)
+        self.member_headers = headers_of(self._options.identity)
 
     def fresh(self) -> Self:
         other = super().fresh()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from distro_conformance.release import numbers_of, release_of
-from distro_conformance.targets.credentials import IDENTITY
+from distro_conformance.targets.credentials import IDENTITY, headers_of
 from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.verdict import UsageError, named
 
@@ -108,7 +108,7 @@ OF_3 = NacosRelease(
     ready_path="/nacos/v3/admin/core/state/readiness",
     ready_text='"ok"',
     port_key="nacos.server.main.port",
-    member_headers={IDENTITY.key: IDENTITY.value},
+    member_headers=headers_of(IDENTITY),
     jvm_properties={
         "nacos.deployment.type": "server",
         "nacos.functionMode": "naming",

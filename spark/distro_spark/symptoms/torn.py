@@ -70,7 +70,7 @@ def two_at_once(found: Finding) -> bool:
 def not_what_it_carried(found: Finding, own: Handled) -> bool:
     carried, held = own.request.revision, found.last.revision
     is_under_a_later = carried is not None and held is not None and carried < held
-    return own.request.digest not in ((None,) if is_under_a_later else (None, found.actual))
+    return own.request.digest is not None and (own.request.digest != found.actual or is_under_a_later)
 
 
 @clause_about(_own, "the node has held that content since it had handled both")
