@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -39,13 +40,14 @@ class Served:
     def showing(self) -> tuple[str, ...]:
         return "--cert", str(self.own[0]), "--key", str(self.own[1])
 
-    def post(self, path: str, **parameters: str) -> str:
-        data = urllib.parse.urlencode(parameters).encode()
+    def ask(self, member: str, path: str, data: bytes | None = None) -> str:
         context = ssl.create_default_context(cafile=self.authority)
         context.load_cert_chain(*self.own)
-        url = f"https://{self.members[0]}/nacos{path}"
-        with urllib.request.urlopen(url, data, timeout=20, context=context) as answer:
+        with urllib.request.urlopen(f"https://{member}/nacos{path}", data, timeout=20, context=context) as answer:
             return str(answer.read().decode())
+
+    def post(self, path: str, **parameters: str) -> str:
+        return self.ask(self.members[0], path, urllib.parse.urlencode(parameters).encode())
 
     def audit(self, out: Path, *more: str, password: str = "opensesame") -> subprocess.CompletedProcess[str]:
         members = [word for address in self.members for word in ("--member", address)]
@@ -117,8 +119,15 @@ def members(directory: Path, call: Call, *, is_mutual: bool) -> Iterator[Served]
             addresses = tuple(json.loads(nodes.stdout.readline())["address"] for _ in range(2))
             found = Served(addresses, trusted, (chain, key), call)
             token = json.loads(found.post("/v1/auth/login", username="op", password="opensesame"))["accessToken"]
+            stays = {"preserved.heart.beat.timeout": 600_000, "preserved.ip.delete.timeout": 600_000}  # without beats
             instance = {"serviceName": "web", "ip": "10.0.0.9", "port": "8080", "accessToken": token}
+            instance["metadata"] = json.dumps({key: str(ms) for key, ms in stays.items()})
             assert found.post("/v1/ns/instance", **instance) == "ok"
+            list_of_web = f"/v1/ns/instance/list?serviceName=web&accessToken={token}"
+            until_s = time.monotonic() + 20
+            while not json.loads(found.ask(found.members[1], list_of_web))["hosts"]:
+                assert time.monotonic() < until_s, "the copy does not come"
+                time.sleep(0.1)
             yield found
         finally:
             nodes.terminate()
