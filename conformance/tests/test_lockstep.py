@@ -23,6 +23,7 @@ from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep, Stage
+from distro_conformance.walks.walk import LISTS_DIFFER_MAX_MS
 from distro_conformance.wire.transports import Carrier, Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
@@ -50,6 +51,7 @@ from distro_model.actions import (
 )
 from distro_model.clock import instants
 from distro_model.possible import Observation
+from distro_spark.ownership import SETTLED_MS
 from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
 
@@ -158,6 +160,26 @@ def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own
     machine.come_to_rest(stage)
     waited_ms = sum(action.ms for action in machine.done if isinstance(action, Advance))
     assert waited_ms // 180_000 == leases
+
+
+@pytest.mark.parametrize("over_http", [True, False])
+def test_lists_do_not_differ_for_so_long_that_two_members_must_own_a_client(over_http: bool) -> None:
+    """Nodes with different lists own the same client of the HTTP API, as the walk made them, and not as they decided."""
+    assert LISTS_DIFFER_MAX_MS < SETTLED_MS
+    stage = Stage()
+    machine = type("Walk", (Machine,), {"start": lambda: stage, "on_end": lambda *_: None})()
+    machine.change_list(node=0, member=0, names_reader=True)
+    machine.perform(Advance(177_000))
+    if over_http:
+        machine.perform(HttpRegister("web", "10.0.1.1:80", "b", by_v2=True))
+    changes = [action.members for action in machine.done if isinstance(action, ListMembers)]
+    assert changes == [("a", "c"), ("a", "b", "c")][: 1 + over_http]
+    machine.change_list(node=0, member=1, names_reader=True)
+    for _ in range(7):
+        machine.perform(Advance(10_000))
+    assert (ListMembers("a", ("a", "b", "c")) in machine.done[-7:]) is over_http
+    machine.perform(Crash("a"), Advance(60_000))
+    assert machine.done[-2:] == [Crash("a"), Advance(60_000)]
 
 
 def time_at_rest_ms(run: Path) -> int:
