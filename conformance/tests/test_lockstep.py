@@ -164,7 +164,7 @@ def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own
 
 @pytest.mark.parametrize("over_http", [True, False])
 def test_lists_do_not_differ_for_so_long_that_two_members_must_own_a_client(over_http: bool) -> None:
-    """Nodes with different lists own the same client of the HTTP API, as the walk made them, and not as they decided."""
+    """Nodes with different lists own the same client of the HTTP API: the walk caused that, and not the nodes."""
     assert LISTS_DIFFER_MAX_MS < SETTLED_MS
     stage = Stage()
     machine = type("Walk", (Machine,), {"start": lambda: stage, "on_end": lambda *_: None})()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from distro_model.defects import Symptom
+from distro_model.defects import Clause, Symptom
 from distro_model.release import Span
 from distro_spark.history import SYNCS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
@@ -19,6 +20,7 @@ from distro_spark.symptoms.look import (
     own_of,
     remembered,
     sent_messages,
+    state_before,
     states_of,
 )
 from distro_traces.event import Kind
@@ -88,8 +90,11 @@ def came_of_both(found: Finding, own: Handled) -> bool:
 
 
 def _answer_of_giver(found: Finding) -> Row | None:
+    came = state_before(found.history, found.node, found.last.seq + 1)
+    if came is None or came.message is None:
+        return None
     rows = (row for of_node in found.history.loads.values() for row in of_node)
-    wanted = (Kind.REPLY_SENT, found.node, found.last.message)
+    wanted = (Kind.REPLY_SENT, found.node, came.message)
     return next((row for row in rows if (row.kind, row.peer, row.message) == wanted), None)
 
 
@@ -112,6 +117,30 @@ def giver_was_applying(found: Finding, given: Row) -> bool:
 def change_carried_another(found: Finding, given: Row) -> bool:
     applied = [row for row in _applied_by_giver(found, given) if row.revision == found.evidence["revision"]]
     return all(row.digest != found.actual for row in applied)
+
+
+# A snapshot has what two that were applied at once have left on its giver
+
+
+def _at_giver(found: Finding) -> Finding | None:
+    """The violation as it arose at the giver of the snapshot, or at that one's giver, and so on."""
+    given = _answer_of_giver(found)
+    if given is None:
+        return None
+    held = state_before(found.history, given.node, given.seq)
+    if held is None or held.digest != found.actual:
+        return None
+    at_giver = replace(found, node=given.node, last=held, after=None)
+    return at_giver if _answer_of_giver(at_giver) is None else _at_giver(at_giver)
+
+
+@clause_about(_answer_of_giver, "its giver held that content")
+def giver_held_it(found: Finding, _: Row) -> bool:
+    return _at_giver(found) is not None
+
+
+def _of_giver(mixed: Clause[Finding]) -> Clause[Finding]:
+    return clause_about(_at_giver, f"at its giver, {mixed.sentence}")(lambda _, at_giver: mixed.holds(at_giver))
 
 
 # The owner reads while it changes
@@ -226,6 +255,12 @@ GIVEN_TORN = Symptom(
     clauses=(came_with_a_snapshot, giver_was_applying, change_carried_another),
     releases=Span(since="2.1.2"),
 )
+GIVEN_MIXED = Symptom(
+    bug="B05",
+    about=("INV-CONV", "INV-REV"),
+    sentence="A snapshot brings the content of two CHANGEs that its giver applied at once.",
+    clauses=(came_with_a_snapshot, giver_held_it, *map(_of_giver, MIXED.clauses)),
+)
 READ_TORN = Symptom(
     bug="B05",
     about=("INV-CONV", "INV-REV"),
@@ -253,4 +288,4 @@ CONFIRMED = Symptom(
     sentence="A verify comes between two steps of a CHANGE, and finds a client that is not whole yet.",
     clauses=(changed_meanwhile, changed_to_that_revision),
 )
-SYMPTOMS = (MIXED, GIVEN_TORN, READ_TORN, SENT_EARLY, REMOVED, CONFIRMED)
+SYMPTOMS = (MIXED, GIVEN_TORN, GIVEN_MIXED, READ_TORN, SENT_EARLY, REMOVED, CONFIRMED)

@@ -59,8 +59,8 @@ def first_of_two(run: Run) -> str:
     return first
 
 
-def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> None:
-    """The second one leaves what the first one carried, under its own revision."""
+def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> str:
+    """The second one, which is returned, leaves what the first one carried, under its own revision."""
     first = first_of_two(run)
     if at_once:
         second = run.arrives("CHANGE", revision=3, digest="C")
@@ -72,6 +72,7 @@ def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> None:
     run.answers("CHANGE", second)
     if later is not None:
         run.apply("b", 3, later)
+    return second
 
 
 @case("nacos-2.5.1", INV_REV=["B05"], INV_CONV=["B05"])
@@ -155,6 +156,58 @@ def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Run) 
     run.apply("b", 2, "X", second)
     run.answers("CHANGE", first)
     run.answers("CHANGE", second)
+
+
+TWO_AT_ONCE, NOT_WHAT_IT_CARRIED, CAME_OF_BOTH = known.GIVEN_MIXED.clauses[2:]
+
+
+def c_loads_from_b(run: Run, content: str = "B", *, brings: bool = True) -> None:
+    """c is started again, and is given what b holds."""
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    load = {"message": "m-load", "operation": "SNAPSHOT"}
+    run.row("c", Kind.REQUEST_SENT, peer="b", **load)
+    run.row("b", Kind.REQUEST_RECEIVED, peer="c", **load)
+    run.row("b", Kind.REPLY_SENT, peer="c", **load, outcome=Outcome.SUCCESS)
+    run.row("c", Kind.REPLY_RECEIVED, peer="b", **load, outcome=Outcome.SUCCESS)
+    run.apply("c", 3, content, "m-load" if brings else None)
+
+
+@case("nacos-2.3.1", INV_REV=["B05", "B05"], INV_CONV=["B05", "B05"])
+def a_snapshot_of_two_changes_that_were_applied_at_once(run: Run) -> None:
+    two_changes(run, at_once=True)
+    c_loads_from_b(run)
+
+
+@case("nacos-2.3.1", (known.GIVEN_MIXED, known.came_with_a_snapshot), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
+def a_content_like_that_of_two_changes_at_once_which_no_snapshot_brings(run: Run) -> None:
+    two_changes(run, at_once=True)
+    c_loads_from_b(run, brings=False)
+
+
+@case("nacos-2.3.1", (known.GIVEN_MIXED, known.giver_held_it), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
+def a_snapshot_with_another_content_than_two_changes_at_once_have_left(run: Run) -> None:
+    two_changes(run, at_once=True)
+    c_loads_from_b(run, "X")
+
+
+@case("nacos-2.3.1", (known.GIVEN_MIXED, TWO_AT_ONCE), INV_REV=[None, None], INV_CONV=[None, None])
+def a_snapshot_of_two_changes_that_were_applied_one_after_the_other(run: Run) -> None:
+    two_changes(run, at_once=False)
+    c_loads_from_b(run)
+
+
+@case("nacos-2.3.1", (known.GIVEN_MIXED, NOT_WHAT_IT_CARRIED), INV_REV=[None, None, None], INV_CONV=[None, None])
+def a_snapshot_of_a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -> None:
+    a_change_that_carried_the_older_content_under_the_later_revision(run)
+    c_loads_from_b(run)
+
+
+@case("nacos-2.3.1", (known.GIVEN_MIXED, CAME_OF_BOTH), INV_REV=[None, None, "B05"], INV_CONV=[None, None])
+def a_snapshot_of_something_else_that_was_applied_after_two_changes_at_once(run: Run) -> None:
+    second = two_changes(run, at_once=True)
+    run.apply("b", 3, "X", second)
+    c_loads_from_b(run, "X")
 
 
 def a_message_behind_its_revision(run: Run, *, waits_ms: int = 0, sent: str = "A", applied: str = "A") -> None:
