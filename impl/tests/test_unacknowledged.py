@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from distro_impl.distro.unacknowledged import MAX_REVISIONS, NONE_BEFORE, UnacknowledgedChanges
 
 CLIENT, OTHER, A, B = "10.0.0.1:80#true", "10.0.0.2:80#true", "127.0.0.1:8848", "127.0.0.1:8858"
@@ -43,6 +45,20 @@ def test_a_removal_supersedes_the_client_and_is_known_until_its_tombstone_ends()
     assert changes.superseded(CLIENT) == [1, 2]
     removed.clear()
     changes.ended(OTHER, 1, was_owner=True)
+    assert changes.superseded(CLIENT) == []
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_what_was_superseded_is_forgotten_with_the_tombstone_also_when_no_other_client_ends(comes_back: bool) -> None:
+    removed = [CLIENT]
+    changes = UnacknowledgedChanges(removed.__contains__)
+    changes.supersede(CLIENT, (1,), 2)
+    changes.ended(CLIENT, 2, was_owner=False)
+    removed.clear()
+    if comes_back:
+        changes.accepted(CLIENT, (A,))
+        changes.supersede(CLIENT, (NONE_BEFORE,), 3)
+    assert not changes.is_superseded(CLIENT, 1)
     assert changes.superseded(CLIENT) == []
 
 

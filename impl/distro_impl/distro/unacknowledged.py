@@ -30,11 +30,13 @@ class UnacknowledgedChanges:
 
     def accepted(self, client_id: str, members: Iterable[str]) -> None:
         """The client is sent to these members until they acknowledge it."""
+        self._forget_if_over(client_id)
         self._pending.setdefault(client_id, set()).update(members)
         self._trim(client_id)
 
     def supersede(self, client_id: str, replaced: Iterable[int], revision: int) -> None:
         """The node holds `revision` of the client, which has replaced those."""
+        self._forget_if_over(client_id)
         self._ended.pop(client_id, None)
         held = self._superseded.setdefault(client_id, {})
         for each in replaced:
@@ -60,7 +62,7 @@ class UnacknowledgedChanges:
             self.supersede(client_id, (revision,), NONE_BEFORE)
             self._ended[client_id] = None
         for each in tuple(takewhile(self._is_over, self._ended)):
-            del self._ended[each], self._superseded[each]
+            self._forget_if_over(each)
 
     def keep_members(self, members: Collection[str]) -> None:
         """The others are no members any more."""
@@ -73,10 +75,17 @@ class UnacknowledgedChanges:
         return member is not None and member in self._pending.get(client_id, ())
 
     def is_superseded(self, client_id: str, revision: int) -> bool:
+        self._forget_if_over(client_id)
         return revision in self._superseded.get(client_id, ())
 
     def superseded(self, client_id: str) -> list[int]:
+        self._forget_if_over(client_id)
         return list(self._superseded.get(client_id, ()))
+
+    def _forget_if_over(self, client_id: str) -> None:
+        if client_id in self._ended and self._is_over(client_id):
+            del self._ended[client_id]
+            self._superseded.pop(client_id, None)
 
     def _is_over(self, client_id: str) -> bool:
         return client_id not in self._pending and not self._was_removed(client_id)
