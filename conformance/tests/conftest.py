@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from distro_conformance.cli import main
-from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.cli import COMMAND, main
 from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError

@@ -13,8 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from distro_conformance.cli import app
-from distro_conformance.cli.verbs import LazyGroup
+from distro_conformance.cli import LazyGroup, app
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")

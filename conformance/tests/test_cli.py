@@ -25,12 +25,11 @@ from promises import hold
 from schemas import DOCUMENTS, schema_of
 from typer.core import TyperGroup, TyperOption
 
-from distro_conformance.cli import app, console
+from distro_conformance.cli import COMMAND as COMMAND_NAME
+from distro_conformance.cli import VERBS, app, console
 from distro_conformance.cli.options import known_profile
 from distro_conformance.cli.output import ResultLine, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
-from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
-from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
 from distro_conformance.exploration.explored import BOUND_OPTIONS
 from distro_conformance.release import listed_profile

@@ -9,7 +9,7 @@ from importlib.metadata import requires
 import pytest
 from programs import Ran, executed
 
-from distro_conformance.cli.verbs import COMMAND, VERBS
+from distro_conformance.cli import COMMAND, VERBS
 from distro_conformance.extras import EXTRAS
 
 BLOCKED = """

@@ -20,11 +20,10 @@ import pytest
 
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.carried import Carried
-from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, node_server
 from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import distro_request, read_snapshot, sync_data
-from distro_conformance.wire.server import node_server
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_protos import (
     REQUEST_METHOD,

@@ -23,7 +23,7 @@ import track_record
 from ledger import gone_on, lines_of
 from programs import Call, executed
 
-from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.cli import COMMAND
 from distro_conformance.verdict import UsageError
 from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 

@@ -10,10 +10,9 @@ import pytest
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.node import run as conformance_run
-from distro_conformance.node.beside import members_beside
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import both, run_node_conformance
+from distro_conformance.node.run import both, members_beside, run_node_conformance
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.target import OnProgress

@@ -25,7 +25,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from programs import ROOT, Call, Ran, executed
 
-from distro_conformance.cli.verbs import VERBS
+from distro_conformance.cli import VERBS
 from distro_conformance.extras import EXTRAS
 from distro_conformance.targets.ports import free_base_ports
 

@@ -18,7 +18,7 @@ import typer
 from blocks import ROOT, Block, blocks
 from programs import understood
 
-from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.cli import COMMAND
 
 PAGES = sorted(
     page

@@ -9,8 +9,9 @@ from programs import Document
 
 from distro_conformance.findings import Judgement
 from distro_conformance.findings.finding import MUST
-from distro_conformance.node.run import requirements_named, run_requirements
+from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
+from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.process import description_of
 from distro_conformance.targets.target import Limits

@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from distro_conformance.cli import app
-from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.cli import COMMAND, app
 from pages.markdown import page, table
 
 EXIT_CODES = {

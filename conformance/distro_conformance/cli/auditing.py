@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import IdentityOption, JsonOption, PasswordOption, UsernameOption, measure
+from distro_conformance.cli.options import (
+    IdentityOption,
+    JsonOption,
+    PasswordOption,
+    UsernameOption,
+    measure,
+    writable_file,
+)
 from distro_conformance.cli.output import ResultLine, print_json, progress, say, schema, summary
-from distro_conformance.cli.paths import writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
 

@@ -13,9 +13,16 @@ from urllib.parse import urlsplit
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import HtmlOption, JsonOption, only
+from distro_conformance.cli.options import (
+    HtmlOption,
+    JsonOption,
+    only,
+    readable,
+    require_extras,
+    writable_directory,
+    writable_file,
+)
 from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
-from distro_conformance.cli.paths import readable, require_extras, writable_directory, writable_file
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import JsonOption, readable, writable_directory
 from distro_conformance.cli.output import print_json, progress, say
-from distro_conformance.cli.paths import readable, writable_directory
 from distro_conformance.commands import command
 
 

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only
+from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only, writable_file
 from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
-from distro_conformance.cli.paths import writable_file
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.findings import Finding
 from distro_conformance.language.text import Scenario

@@ -10,9 +10,8 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.console import errors
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import JsonOption, readable, writable_file
 from distro_conformance.cli.output import print_json
-from distro_conformance.cli.paths import readable, writable_file
 from distro_conformance.verdict import UsageError, named
 
 

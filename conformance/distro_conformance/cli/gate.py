@@ -26,10 +26,12 @@ from distro_conformance.cli.options import (
     WriteExpectedOption,
     chosen_jobs,
     chosen_seed,
+    require_extras,
     require_time_for,
+    writable_file,
+    writable_places,
 )
 from distro_conformance.cli.output import ResultLine, print_json, progress, row, say, say_aside, schema, summary
-from distro_conformance.cli.paths import require_extras, writable_file, writable_places
 from distro_conformance.findings import Finding
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.gate.options import BUDGETS, GateOptions

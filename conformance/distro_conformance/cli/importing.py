@@ -12,9 +12,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from distro_conformance.cli import import_app
-from distro_conformance.cli.options import DEFAULT_OUT, HtmlOption, JsonOption, profile_option
+from distro_conformance.cli.options import (
+    DEFAULT_OUT,
+    HtmlOption,
+    JsonOption,
+    profile_option,
+    readable,
+    require_extras,
+    writable_directory,
+    writable_file,
+)
 from distro_conformance.cli.output import Progress, print_json, progress, say
-from distro_conformance.cli.paths import readable, require_extras, writable_directory, writable_file
 from distro_conformance.commands import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError

@@ -10,9 +10,8 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
-from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only
+from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only, require_extras, writable_file
 from distro_conformance.cli.output import ResultLine, print_judged, progress, row, say, summary
-from distro_conformance.cli.paths import require_extras, writable_file
 from distro_conformance.findings import Finding, Judgement
 
 mutants = typer.Typer(invoke_without_command=True)

@@ -13,9 +13,8 @@ from rich.table import Table
 
 from distro_conformance.cli import app
 from distro_conformance.cli.console import PipedConsole, output
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import JsonOption, readable
 from distro_conformance.cli.output import print_json
-from distro_conformance.cli.paths import readable
 
 
 @app.command()

@@ -20,9 +20,9 @@ from distro_conformance.cli.options import (
     UsernameOption,
     require_time_for,
     say_judged_as,
+    writable_file,
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
-from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
 from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.holding import StepResult

@@ -30,9 +30,9 @@ from distro_conformance.cli.options import (
     measure,
     require_time_for,
     say_judged_as,
+    writable_places,
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
-from distro_conformance.cli.paths import writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import Judged
 from distro_conformance.node_mutants import with_mutant

@@ -31,13 +31,14 @@ from distro_conformance.cli.options import (
     measure,
     require_time_for,
     say_judged_as,
+    writable_file,
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, summary
-from distro_conformance.cli.paths import writable_file
-from distro_conformance.node.run import requirements_named, run_node_conformance
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
 from distro_conformance.release import STRICT
 from distro_conformance.requirements import all_requirements
+from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import resolve_target

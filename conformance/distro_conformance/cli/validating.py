@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import HtmlOption, JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption, readable, require_extras, writable_file
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.cli.paths import readable, require_extras, writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
 from distro_traces.event import Outcome

@@ -26,9 +26,9 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_p
 from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import RealClock, eventually, together
+from distro_conformance.wire.connection import LOOPBACK
 from distro_conformance.wire.forwarder import Forwarder
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.server import LOOPBACK
 from distro_impl import NodeConfig, SystemClock, UnknownProfileError, profile_named
 from distro_model.actions import (
     Action,

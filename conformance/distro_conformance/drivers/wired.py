@@ -32,9 +32,8 @@ from distro_conformance.targets.server_process import signal_group
 from distro_conformance.targets.target import Node
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
-from distro_conformance.wire.connection import TRANSPORT
+from distro_conformance.wire.connection import LOOPBACK, TRANSPORT
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.server import LOOPBACK
 from distro_conformance.wire.transports import OVER_GRPC, Wire
 from distro_impl import VirtualClock
 from distro_model.actions import (

@@ -17,9 +17,9 @@ from distro_conformance.gate.stages import (
     node_stage,
     real_cluster_stage,
 )
-from distro_conformance.node.run import requirements_named
 from distro_conformance.release import judged_as
 from distro_conformance.report import Report, Stage
+from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import UsageError, worst

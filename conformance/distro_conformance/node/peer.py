@@ -32,7 +32,7 @@ from distro_conformance.node.replies import (
 from distro_conformance.release import Span
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, Context, node_server
 from distro_conformance.wire.links import LinkCutError
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
@@ -44,7 +44,6 @@ from distro_conformance.wire.messages import (
     read_snapshot,
     sync_data,
 )
-from distro_conformance.wire.server import Context, node_server
 from distro_impl.clocks.clock import Clock as NodesClock
 from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.payloads import SENDER_HEADER

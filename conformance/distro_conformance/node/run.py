@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import grpc.aio
@@ -18,20 +19,22 @@ import grpc.aio
 from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
-from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.observer import BeyondError, LacksError, NotJudgedError, ViolationError
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.requirements import Requirement, all_requirements
-from distro_conformance.requirements.requirement import MUST, SHOULD
+from distro_conformance.release import release_of
+from distro_conformance.requirements import Requirement
+from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
+from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, UsageError, named
+from distro_conformance.verdict import KitError
 from distro_conformance.waiting import known
 from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
+from distro_protos.addresses import parse_address
 
 OWN_NODES = 6
 """The number of concurrent checks with a node of their own; a real server takes some 300 MB, and 4 s of a core to
@@ -39,6 +42,8 @@ start."""
 _FORBIDDEN = 403
 _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 1200.0
+PLAYED = 2
+"""Members that the kit plays: so a check can distinguish what one member gets from what all get."""
 BY = "node"
 
 
@@ -101,18 +106,7 @@ async def check_requirements(
     All checks begin together and share the waiting; those that want a node of their own, a few at a time. In real
     time a check that is not judged is repeated once: the machine may have been too busy. A violation counts at once.
     """
-    async with target.clock.measured():
-        return await _checked(target, peers, requirements, on_finding, frozenset(asked))
 
-
-async def _checked(
-    target: Target,
-    peers: tuple[PlayedPeer, ...],
-    requirements: Sequence[Requirement],
-    on_finding: OnFinding,
-    asked: frozenset[str],
-) -> list[Finding]:
-    missing = await _missing(target, peers) if any(target.profile in each.releases for each in requirements) else None
     nodes = asyncio.Semaphore(OWN_NODES)
 
     async def checked(requirement: Requirement) -> Finding:
@@ -141,20 +135,23 @@ async def _checked(
                 return await _check_on_own_node(target.fresh(), requirement, judged)
         return await _check(Kit(target, peers), requirement, judged)
 
-    tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
-    findings: list[Finding] = []
-    try:
-        for task in tasks:
-            findings.append(await task)
-            on_finding(findings[-1])
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with target.clock.measured():
+        applies = any(target.profile in each.releases for each in requirements)
+        missing = await _missing(target, peers) if applies else None
+        tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
+        findings: list[Finding] = []
+        try:
+            for task in tasks:
+                findings.append(await task)
+                on_finding(findings[-1])
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
     return findings
 
 
-def _beyond(requirement: Requirement, asked: frozenset[str]) -> Judgement:
+def _beyond(requirement: Requirement, asked: Sequence[str]) -> Judgement:
     return Judgement.NOT_JUDGED if requirement.id in asked else Judgement.NOT_APPLICABLE
 
 
@@ -268,30 +265,48 @@ def _call_failed(error: grpc.aio.AioRpcError) -> str:
     return f"a call to the node failed: {error.code().name} {error.details()}"
 
 
-def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None = None) -> Sequence[Requirement]:
-    """The named requirements, or all, without those that `skip` names.
+@asynccontextmanager
+async def members_beside(
+    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False, listed: bool = True
+) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """The target running, and played members on its list that have been dialled in both directions, if possible.
 
-    A name is an id, the beginning of ids up to a hyphen (DISTRO-SYNC), or a level, MUST or SHOULD. Ids and beginnings
-    add up, and a level narrows them: DISTRO-SYNC and MUST are the MUSTs of that area. Raises UsageError.
+    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
+    (docs/protocol #owner-place). `listed`: if false they are on no list of the node, and only send to it.
     """
-    chosen = _named(names, "--requirement") if names else all_requirements()
-    skipped = _named(skip, "--skip") if skip else ()
-    left = tuple(each for each in chosen if each not in skipped)
-    if not left:
-        raise UsageError("no requirement is left to be judged; see 'distrocheck list requirements'")
-    return left
+    async with played_members(target, count, higher=higher) as peers:
+        await target.start([peer.address for peer in peers] if listed else [], on_progress)
+        for peer in peers:
+            await (peer.join if listed and target.limits.counts_members else peer.dial)(target.address)
+        yield peers
 
 
-def _named(names: Sequence[str], option: str) -> tuple[Requirement, ...]:
-    """The requirements of these names, in the order of the names."""
-    levels = {name.upper() for name in names} & {MUST, SHOULD}
-    every = all_requirements()
-    found: dict[str, Requirement] = {}
-    others = [name for name in names if name.upper() not in levels]
-    for name in others:
-        alike = {each.id: each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
-        if not alike:
-            named("requirement", {each.id: each for each in every}, name)  # raises with the similar names
-            raise UsageError(f"{option} {name}: no requirement begins so")
-        found |= alike
-    return tuple(each for each in (found.values() if others else every) if not levels or each.level in levels)
+@asynccontextmanager
+async def played_members(
+    target: Target, count: int = PLAYED, *, higher: bool = False
+) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """Members that listen; the target has not been started yet. It is stopped before they are."""
+    release, own = release_of(target.profile), parse_address(target.address).port
+    # Its features are those of a member of this release; `strict` is based on the latest 2.x.
+    version = "2.5.1" if release is None else ".".join(map(str, release))
+    peers: list[PlayedPeer] = []
+    try:
+        for _ in range(count):
+            (port,) = free_base_ports(beside=(own, *(peer.port for peer in peers)), above=own if higher else 0)
+            peer = PlayedPeer(
+                port,
+                target.clock.now_ms,
+                version=version,
+                headers=target.member_headers,
+                in_virtual_time=not target.clock.is_real,
+                only_reads=not target.limits.takes_syncs,
+            )
+            peers.append(peer)
+            await peer.start()
+        yield tuple(peers)
+    finally:
+        for peer in peers:
+            await peer.hang_up()
+        await target.stop()
+        for peer in peers:
+            await peer.stop()

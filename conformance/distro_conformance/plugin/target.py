@@ -10,9 +10,8 @@ import pytest
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.expected import Expectations
-from distro_conformance.node.beside import members_beside
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.node.run import check_requirements
+from distro_conformance.node.run import check_requirements, members_beside
 from distro_conformance.plugin.background import do_now
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset

@@ -1,4 +1,4 @@
-"""What a requirement is, and the table of all of them.
+"""What a requirement is, the table of all of them, and their selection by name.
 
 A check is written once and registers itself with `@requirement`; no other registration is needed. The sentence
 that it checks is the first paragraph of its docstring.
@@ -6,18 +6,19 @@ that it checks is the first paragraph of its docstring.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from inspect import getdoc
 from typing import TYPE_CHECKING
 
 from distro_conformance.findings.finding import MUST, SHOULD, Level
 from distro_conformance.release import Span
+from distro_conformance.verdict import UsageError, named
 
 if TYPE_CHECKING:
     from distro_conformance.node.kit import Kit
 
-__all__ = ["MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]
+__all__ = ["MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement", "requirements_named"]
 
 Check = Callable[["Kit"], Awaitable[None]]
 
@@ -70,3 +71,32 @@ def requirement(
 def all_requirements() -> tuple[Requirement, ...]:
     """All, by id."""
     return tuple(_REGISTRY[name] for name in sorted(_REGISTRY))
+
+
+def requirements_named(names: Sequence[str] | None, skip: Sequence[str] | None = None) -> Sequence[Requirement]:
+    """The named requirements, or all, without those that `skip` names.
+
+    A name is an id, the beginning of ids up to a hyphen (DISTRO-SYNC), or a level, MUST or SHOULD. Ids and beginnings
+    add up, and a level narrows them: DISTRO-SYNC and MUST are the MUSTs of that area. Raises UsageError.
+    """
+    chosen = _named(names, "--requirement") if names else all_requirements()
+    skipped = _named(skip, "--skip") if skip else ()
+    left = tuple(each for each in chosen if each not in skipped)
+    if not left:
+        raise UsageError("no requirement is left to be judged; see 'distrocheck list requirements'")
+    return left
+
+
+def _named(names: Sequence[str], option: str) -> tuple[Requirement, ...]:
+    """The requirements of these names, in the order of the names."""
+    levels = {name.upper() for name in names} & {MUST, SHOULD}
+    every = all_requirements()
+    found: dict[str, Requirement] = {}
+    others = [name for name in names if name.upper() not in levels]
+    for name in others:
+        alike = {each.id: each for each in every if each.id == name or each.id.startswith(f"{name.rstrip('-')}-")}
+        if not alike:
+            named("requirement", {each.id: each for each in every}, name)  # raises with the similar names
+            raise UsageError(f"{option} {name}: no requirement begins so")
+        found |= alike
+    return tuple(each for each in (found.values() if others else every) if not levels or each.level in levels)

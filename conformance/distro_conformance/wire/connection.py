@@ -1,4 +1,4 @@
-"""One gRPC connection to a Nacos server, set up the way SDKs and cluster members do it.
+"""Both ends of a gRPC connection: a client's, set up the way SDKs and cluster members do it, and a node's.
 
 A connection is a transport: the unary calls and the stream of one client must share it, because the server knows the
 client by its TCP address (docs/protocol #connection-id). So every `Connection` has a channel of its own. Time-outs
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self
 
 import grpc
@@ -20,7 +20,18 @@ from distro_conformance.verdict import TargetError
 from distro_impl.options import TlsOptions
 from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Channel, ClientStream, Transport
-from distro_protos import Json, Message, Metadata, Payload, decode, encode
+from distro_protos import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Json,
+    Message,
+    Metadata,
+    Payload,
+    decode,
+    encode,
+)
 
 CALL_TIMEOUT_S = 20.0
 TRANSPORT = GrpcTransport()
@@ -28,6 +39,15 @@ SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
 
 OnPush = Callable[[Message], None]
+LOOPBACK = "127.0.0.1"
+SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.so_reuseport", 0),  # a port in use is an error, not a shared port
+    ("grpc.max_receive_message_length", 100 * 1024 * 1024),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+Context = grpc.aio.ServicerContext[Any, Any]
 UNREGISTERED = 301
 _STARTING = 300
 
@@ -243,3 +263,19 @@ def _set_up_body(labels: Mapping[str, str]) -> Json:
         "abilityTable": {},
         "module": "internal",
     }
+
+
+def node_server(
+    unary: Callable[[Payload, Context], Awaitable[Payload]], stream: Callable[[object, Context], Awaitable[None]]
+) -> grpc.aio.Server:
+    """A server without a port that takes the two calls of a node. `stream` reads and writes bytes."""
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    request = grpc.unary_unary_rpc_method_handler(unary, Payload.FromString, Payload.SerializeToString)
+    both_ways: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(stream)
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: request}),
+            grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: both_ways}),
+        )
+    )
+    return server

@@ -18,8 +18,8 @@ import grpc
 import grpc.aio
 
 from distro_conformance.verdict import TargetError
+from distro_conformance.wire.connection import LOOPBACK, Context, node_server
 from distro_conformance.wire.links import Link, LinkCutError
-from distro_conformance.wire.server import LOOPBACK, Context, node_server
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
 CALL_TIMEOUT_MAX_S = 60.0

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from distro_conformance.findings import Judged
-from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.node.run import members_beside
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos import listed_members
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
