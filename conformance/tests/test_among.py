@@ -327,26 +327,27 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
 def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_or_gone() -> None:
     clients = ConnectedClients(lambda node: node)
     left = asyncio.CancelledError  # what a call that is under way comes to when its own channel is closed
-    connections = [
-        Mock(is_mute=mute, is_closed=closed, check_health=AsyncMock(side_effect=error))
-        for mute, closed, error in (
+    connected = [
+        Mock(is_silent=silent, is_closed=closed, check_health=AsyncMock(side_effect=error))
+        for silent, closed, error in (
             (False, False, left),
             (False, False, TargetError),
             (True, False, None),
             (False, True, None),
         )
     ]
-    clients.now = {f"c{number}": ConnectedClient("c", "a", each, {}) for number, each in enumerate(connections)}
+    clients.now = {f"c{number}": each for number, each in enumerate(connected)}
     asyncio.run(clients.give_signs_of_life())
-    assert [each.check_health.await_count for each in connections] == [1, 1, 0, 0]
+    assert [each.check_health.await_count for each in connected] == [1, 1, 0, 0]
 
 
 def test_a_client_that_may_have_sent_nothing_for_too_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """From one request to the next: the duration of an answer does not count as time without a request."""
     at_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at_s[0])
-    clients, late = ConnectedClients(lambda node: node), Connection("a", Mock(call=AsyncMock(return_value=b"")), None)
-    clients.now = {"c1": ConnectedClient("c1", "a", late, {})}
+    late = ConnectedClient("a", Mock(call=AsyncMock(return_value=b"")))
+    clients = ConnectedClients(lambda node: node)
+    clients.now = {"c1": late}
     assert clients.idle_for(20_000) == ()
     at_s[0] = 119.0
     asyncio.run(late.call(Payload()))

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
-from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
-from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
+from distro_conformance.node.answers import ClientAnswer
+from distro_conformance.node.player import NAMESPACE, PUSH, Instance, PlayedClient, read_hosts
 from distro_conformance.targets.direct import NO_HEADERS
-from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
-from distro_impl.transport.transport import Transport
+from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, OnPush
+from distro_impl.transport.transport import Channel, Transport
 from distro_model.actions import Deregister, Register, RegisterBatch
-from distro_protos import Json, Message
+from distro_protos import Message
 from distro_protos.addresses import split_address
 
 ANY_INSTANCE = "10.0.0.1:80"
@@ -29,14 +28,19 @@ answered
 (docs/real-servers.md#a-played-member)."""
 
 
-@dataclass
-class ConnectedClient:
-    """`pushed` holds the last push of each service that it subscribes to."""
+class ConnectedClient(PlayedClient):
+    """A client that remembers lists instead of pushes."""
 
-    name: str
-    node: str
-    connection: Connection
-    pushed: dict[str, tuple[str, ...]]
+    def __init__(
+        self, address: str, channel: Channel, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(address, channel, on_push or self._note, headers)
+        self.lists: dict[str, tuple[str, ...]] = {}
+        """The last list of each service that it subscribes to: the answer to its subscription, then pushes."""
+
+    def _note(self, message: Message) -> None:
+        if message.type == PUSH:
+            self.lists[message.body["serviceInfo"]["name"]] = read_list(read_hosts(message))
 
 
 class ConnectedClients:
@@ -65,7 +69,7 @@ class ConnectedClients:
     @property
     def subscribed(self) -> set[str]:
         """The nodes to which a client with a subscription is connected."""
-        return {client.node for client in self.now.values() if client.pushed and not client.connection.is_closed}
+        return {client.node for client in self.now.values() if client.lists and not client.is_closed}
 
     # Actions
 
@@ -75,48 +79,31 @@ class ConnectedClients:
         def remember(client_id: str) -> None:
             self.names[client_id] = name
 
-        pushed: dict[str, tuple[str, ...]] = {}
-
-        def note(message: Message) -> None:
-            if message.type == "NotifySubscriberRequest":
-                pushed[message.body["serviceInfo"]["name"]] = read_list(message)
-
-        connection = await Connection.open(
-            self._address_of(node),
-            labels=SDK_LABELS,
-            on_id=remember,
-            on_push=note,
-            transport=self.transport,
-            headers=self.headers,
+        client = await ConnectedClient.open(
+            self._address_of(node), labels=SDK_LABELS, on_id=remember, transport=self.transport, headers=self.headers
         )
-        connection.namespace = self.namespace
-        self.now[name] = ConnectedClient(name, node, connection, pushed)
+        client.namespace, client.name, client.node = self.namespace, name, node
+        self.now[name] = client
 
     async def act(self, action: Register | RegisterBatch | Deregister) -> ClientAnswer:
         """Raises RefusedError."""
-        if not isinstance(action, Deregister):
-            await self.subscribe(action.client, action.service)
-        return answer_over_grpc(await self._accepted(action.client, *self.request_of(action)))
-
-    def request_of(self, action: Register | RegisterBatch | Deregister) -> tuple[str, Json]:
-        """Type and body of the request for the action."""
+        client = self.now[action.client]
         match action:
             case Register(_, service, instance):
-                kind = "registerInstance"
+                ip, port, metadata = read_instance(instance)
+                return await client.register(service, ip, port, **metadata)
             case RegisterBatch(_, service, instances):
-                return "BatchInstanceRequest", batch_request(service, map(read_instance, instances))
+                return await client.register_batch(service, map(read_instance, instances))
             case Deregister(_, service, named):
-                kind, instance = "deregisterInstance", named or ANY_INSTANCE
-        return "InstanceRequest", instance_request(kind, service, *read_instance(instance))
+                ip, port, metadata = read_instance(named or ANY_INSTANCE)
+                return await client.deregister(service, ip, port, **metadata)
 
     async def subscribe(self, name: str, service: str) -> None:
         """Subscribes once. The answer is a list too, and counts as the first push. Raises RefusedError."""
         self.services[service] = None
-        pushed = self.now[name].pushed
-        if service not in pushed:
-            body = {**service_request(service), "subscribe": True, "clusters": ""}
-            reply = await self._accepted(name, "SubscribeServiceRequest", body)
-            pushed.setdefault(service, read_list(reply))
+        client = self.now[name]
+        if service not in client.lists:
+            client.lists.setdefault(service, read_list(await client.subscribe(service)))
 
     async def stay(self, paused: Collection[str] = ()) -> None:
         """Give signs of life again and again, for as long as this is not cancelled."""
@@ -127,17 +114,17 @@ class ConnectedClients:
     async def give_signs_of_life(self, paused: Collection[str] = ()) -> None:
         """As SDKs do: a busy server removes some clients although they answer its detection (docs/protocol
         #ejector-answer). Clients of a paused node send nothing; a client that leaves meanwhile affects no other one."""
-        here = (each.connection for each in self.now.values() if each.node not in paused)
-        await asyncio.gather(*map(_sign_of_life, here), return_exceptions=True)
+        here = (each for each in self.now.values() if each.node not in paused)
+        signs = (each.check_health() for each in here if not each.is_silent and not each.is_closed)
+        await asyncio.gather(*signs, return_exceptions=True)  # the checks find a client that is unreachable
 
     def idle_for(self, ms: int) -> tuple[str, ...]:
         """The connected clients from which a server may at least once have received nothing for this time."""
-        connected = ((name, each.connection) for name, each in self.now.items())
-        return tuple(name for name, each in connected if each.longest_idle_ms >= ms)
+        return tuple(name for name, each in self.now.items() if each.longest_idle_ms >= ms)
 
     async def leave(self, name: str) -> ConnectedClient:
         gone = self.now.pop(name)
-        await gone.connection.close()
+        await gone.close()
         return gone
 
     async def leave_with(self, node: str) -> None:
@@ -153,14 +140,6 @@ class ConnectedClients:
         await self.close()
         self.names.clear()
 
-    async def _accepted(self, name: str, type_name: str, body: Mapping[str, object]) -> Message:
-        client = self.now[name]
-        reply = await client.connection.ask(type_name, body)
-        if not reply.succeeded:
-            message = f"{client.node} answers {type_name} of {name} with {reply}"
-            raise RefusedError(message, answer_over_grpc(reply))
-        return reply
-
     # Pushes
 
     def wrong_push(self, expected: Mapping[str, Lists], without: Collection[str] = ()) -> str | None:
@@ -168,27 +147,19 @@ class ConnectedClients:
 
         Where a subscriber does not acknowledge, retries to it delay the next push to all.
         """
-        connected = [client for client in self.now.values() if not client.connection.is_closed]
-        put_off = {client.node for client in connected if client.connection.is_mute}
+        connected = [client for client in self.now.values() if not client.is_closed]
+        put_off = {client.node for client in connected if client.is_silent}
         for client in (each for each in connected if each.name not in without):
             lists = None if client.node in put_off else expected.get(client.node)
-            for service in client.pushed if lists is not None else ():
+            for service in client.lists if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
-                if client.pushed[service] != due:
-                    pushed = (
-                        f"{client.node} last pushed {service} to {client.name} as {as_text(client.pushed[service])}"
-                    )
+                if client.lists[service] != due:
+                    pushed = f"{client.node} last pushed {service} to {client.name} as {as_text(client.lists[service])}"
                     return f"{pushed} and holds {as_text(due)}"
         return None
 
 
-async def _sign_of_life(connection: Connection) -> None:
-    """Raises nothing: the checks find a client that is unreachable."""
-    if not connection.is_mute and not connection.is_closed:
-        await connection.check_health()
-
-
-def read_instance(text: str) -> tuple[str, int, dict[str, str]]:
+def read_instance(text: str) -> Instance:
     """`ip:port key=value …` as ip, port and metadata, its cluster among them."""
     address, *words = text.split()
     ip, port = split_address(address)

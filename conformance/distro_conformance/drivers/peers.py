@@ -24,7 +24,7 @@ from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
-from distro_conformance.node.answers import answer_over_grpc, answer_over_http
+from distro_conformance.node.answers import answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.player import RefusedError
@@ -326,18 +326,22 @@ class PeersCluster(WiredCluster):
                 await self._acts(action, InstanceDeregistered(0, client, service))
 
     async def _acts(self, action: Register | RegisterBatch | Deregister, event: Event) -> None:
-        client, (type_name, body) = action.client, self.clients.request_of(action)
+        client = action.client
         if not isinstance(action, Deregister):
             with contextlib.suppress(RefusedError):  # the answer to the request itself is judged
                 await self.clients.subscribe(client, action.service)
 
         async def ask() -> Answer:
-            reply = await self.clients.now[client].connection.ask(type_name, body)
-            self.answers = (answer_over_grpc(reply),)
+            try:
+                self.answers = (await self.clients.act(action),)
+            except RefusedError as error:
+                if error.answer is None:
+                    raise
+                self.answers = (error.answer,)
             await self._settle()
-            return Answer(CallResult.SUCCESS if reply.succeeded else CallResult.FAIL)
+            return FAIL if self.answers[0].is_refused else SUCCESS
 
-        await self.oracle.in_window(client, event, ask, f"it answers {type_name} of {client} with")
+        await self.oracle.in_window(client, event, ask, f"it answers '{action}' with")
 
     async def _over_http(self, action: HttpRequest) -> None:
         """If the node passes the request on, it is not carried out: played members ignore it."""

@@ -14,7 +14,7 @@ import grpc.aio
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import read_list
-from distro_conformance.node.player import NAMESPACE, RefusedError, query_request
+from distro_conformance.node.player import NAMESPACE, RefusedError, query_request, read_hosts
 from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.verdict import TargetError, UnreadableError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
@@ -76,7 +76,7 @@ class Reader:
         reply = decode(await self._ask(node, "ServiceQueryRequest", asked))
         if not reply.succeeded:
             raise RefusedError(f"{node} answers a query of {service} with {reply}")
-        return read_list(reply)
+        return read_list(read_hosts(reply))
 
     async def lists(self, node: str, services: Iterable[str]) -> Lists:
         return {service: await self.listed(node, service) for service in services}

@@ -136,7 +136,7 @@ class RealTimeCluster(WiredCluster):
         """A server accepts a connection's requests before naming knows it, and a registration in between is lost
         (docs/protocol #connection-setup). A node that does not list clients without instances takes the whole time."""
 
-        client_id = self.clients.now[connected.client].connection.id
+        client_id = self.clients.now[connected.client].id
         await eventually(partial(self._holds, connected.node, client_id), self.clock, UNDER_WAY_MS)
 
     async def stop(self) -> None:

@@ -7,15 +7,14 @@ both. Lists are compared as sorted instance texts; equal instances of two client
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from distro_conformance.drivers.cluster import Lists
-from distro_conformance.node.player import CLUSTER, read_hosts
+from distro_conformance.node.player import CLUSTER, Host
 from distro_model.clock.cluster import View
 from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
 from distro_model.rules.owners import UNHEALTHY
-from distro_protos import Message
 from distro_traces.content import Replica
 
 PUSHED_WITHIN_MS = 700
@@ -41,12 +40,11 @@ def same_lists(held: Held, other: Held) -> bool:
     return held is other or projection(held) == projection(other)
 
 
-def read_list(message: Message) -> tuple[str, ...]:
-    """The list in a query's reply or in a push."""
+def read_list(hosts: Iterable[Host]) -> tuple[str, ...]:
+    """The list in a query's reply or in a push, as texts."""
     return tuple(
         sorted(
-            instance_text(host.ip, host.port, json.dumps(host.metadata), host.cluster, host.weight)
-            for host in read_hosts(message)
+            instance_text(host.ip, host.port, json.dumps(host.metadata), host.cluster, host.weight) for host in hosts
         )
     )
 

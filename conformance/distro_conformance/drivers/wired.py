@@ -170,7 +170,7 @@ class WiredCluster(Cluster):
                 | AnswerAgain(client)
             ) if client in self.clients.names.values():
                 held = self.clients.now.get(client)
-                return None if held and not held.connection.is_closed else f"{client} is no longer connected"
+                return None if held and not held.is_closed else f"{client} is no longer connected"
         return None
 
     async def perform(self, action: Action) -> None:
@@ -202,9 +202,9 @@ class WiredCluster(Cluster):
 
     async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
         subscriber = self.clients.now.get(client)
-        if subscriber is None or service not in subscriber.pushed:
+        if subscriber is None or service not in subscriber.lists:
             raise CannotError(f"{client} has no subscription of {service}")
-        return [subscriber.pushed[service]]
+        return [subscriber.lists[service]]
 
     async def members(self, node: str) -> Sequence[Mapping[str, str]]:
         states = await self.servers[node].members() if node in self.up else {}
@@ -336,7 +336,7 @@ class WiredCluster(Cluster):
                 await self._disconnect(client)
             case FallSilent(client) | AnswerAgain(client):
                 ends, silent = isinstance(action, AnswerAgain), self.clients.now[client]
-                await (silent.connection.answer_again() if ends else silent.connection.fall_mute())
+                await (silent.answer_again() if ends else silent.fall_silent())
                 if self.journal is not None:
                     self.journal.silence(silent.node, client, ends=ends)
             case OverHttp():
@@ -375,12 +375,15 @@ class WiredCluster(Cluster):
         match action:
             case Connect(client, node):
                 await self.clients.connect(client, node)
-            case _:
+            case Register(client, service) | RegisterBatch(client, service):
+                await self.clients.subscribe(client, service)
+                self.answers = (await self.clients.act(action),)
+            case Deregister():
                 self.answers = (await self.clients.act(action),)
 
     async def _disconnect(self, client: str) -> None:
         gone = await self.clients.leave(client)
-        await self._left(gone.node, gone.connection.id)
+        await self._left(gone.node, gone.id)
         if self.journal is not None and self.journal.infers_state:
             self.journal.client_disconnected(gone.node, client)
 
@@ -472,7 +475,7 @@ class WiredCluster(Cluster):
         journal, at = self.journal, self.clients.now[client]
         if journal is None or not journal.infers_state:
             return
-        held = next((r for r in await self.reader.replicas(at.node) if r.client == at.connection.id), None)
+        held = next((r for r in await self.reader.replicas(at.node) if r.client == at.id), None)
         if held is None:
             raise TargetError(f"{at.node} does not hold its own client {client}")
         write = journal.client_connected if isinstance(action, Connect) else journal.client_changed

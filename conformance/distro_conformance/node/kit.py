@@ -306,7 +306,7 @@ class Kit(Observer):
         """A client for which the kit was so late with a sign of life that a server may have ended its connection, if
         any."""
         for client in self._alive_at_ms:
-            if not client.is_mute and client.longest_idle_ms >= self.timings.idle_ms:
+            if not client.is_silent and client.longest_idle_ms >= self.timings.idle_ms:
                 return f"{client.id} gave no sign of life for {client.longest_idle_ms} ms"
         return None
 
@@ -330,7 +330,7 @@ class Kit(Observer):
         await super().stay()
         now_ms = self.target.clock.now_ms()
         due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _SIGN_OF_LIFE_MS]
-        for client in (each for each in due if not each.is_mute):
+        for client in (each for each in due if not each.is_silent):
             self._alive_at_ms[client] = now_ms
             with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices that a client is gone
                 await client.check_health()

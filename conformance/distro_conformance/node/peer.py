@@ -125,7 +125,7 @@ class PlayedPeer:
     """A restart waits until a stop under way is done."""
     _leaving: set[asyncio.Future[None]] = field(default_factory=set)  # of calls that are answered and not yet over
     _is_gone: bool = False
-    _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
+    _silent: frozenset[str] = frozenset()  # transports on which nothing is answered
     pid: None = field(default=None, init=False)
     link: PeerLink | None = None
     """The link that requests to this member pass if the node's own side has none."""
@@ -254,10 +254,10 @@ class PlayedPeer:
         """Forget every rule: success, and an empty snapshot."""
         self._rules.clear()
 
-    def falls_mute(self) -> None:
+    def fall_silent(self) -> None:
         """From now on requests on the open connections get lost, as on a link that was cut silently. New connections
         work."""
-        self._mute |= self._registered.keys()
+        self._silent |= self._registered.keys()
 
     def forgets_connections(self) -> None:
         """Requests on the open connections are answered as if the connections had never been set up. New connections
@@ -353,7 +353,7 @@ class PlayedPeer:
             connection_id = f"{time.time_ns() // 1_000_000}_{transport.removeprefix('ipv4:').replace(':', '_')}"
             body = {**OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
             return encode("ServerCheckResponse", body), 0
-        if transport in self._mute:
+        if transport in self._silent:
             return NEVER.encoded(), NEVER.after_ms
         if transport not in self._registered:
             return _error(301, "Connection is unregistered."), 0

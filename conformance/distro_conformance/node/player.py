@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from distro_conformance.node.answers import ClientAnswer
+from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
 from distro_conformance.verdict import KitError
 from distro_conformance.wire.connection import SDK_LABELS, Connection, OnPush
 from distro_impl.transport.transport import Channel
@@ -21,6 +21,8 @@ PUSH, DETECTION = "NotifySubscriberRequest", "ClientDetectionRequest"
 NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 FIELDS = frozenset({"cluster", "weight", "enabled"})
 """Words of an instance's text that are no metadata."""
+Instance = tuple[str, int, Mapping[str, str]]
+"""ip, port and metadata."""
 
 
 class RefusedError(KitError):
@@ -53,6 +55,8 @@ class PlayedClient(Connection):
     def __init__(
         self, address: str, channel: Channel, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
+        self.name, self.node = "", address
+        """What messages call it, by default its id, and its node."""
         self.pushes: list[Message] = []
         """NotifySubscriberRequest and all other messages of the node on the stream, in order."""
         self.require: Callable[[str], None] = lambda _: None
@@ -68,19 +72,20 @@ class PlayedClient(Connection):
         client.namespace = namespace
         return client
 
-    async def register(self, service: str, ip: str, port: int, **metadata: str) -> None:
+    async def register(self, service: str, ip: str, port: int, /, **metadata: str) -> ClientAnswer:
         """Publish one instance; a second call for the same service replaces it. Raises RefusedError."""
-        await self._ask("InstanceRequest", instance_request("registerInstance", service, ip, port, metadata))
+        return await self._change("InstanceRequest", instance_request("registerInstance", service, ip, port, metadata))
 
-    async def register_batch(self, service: str, ip: str, ports: Iterable[int]) -> None:
-        """Publish instances that differ by their port; replaces what it published there. Raises RefusedError."""
+    async def register_batch(self, service: str, instances: Iterable[Instance]) -> ClientAnswer:
+        """Publish these instances; replaces what it published there. Raises RefusedError."""
         self.require("batch")
-        await self._ask("BatchInstanceRequest", batch_request(service, [(ip, port, {}) for port in ports]))
+        return await self._change("BatchInstanceRequest", batch_request(service, instances))
 
-    async def deregister(self, service: str, ip: str, port: int) -> None:
-        """Withdraw the client's instance of the service; the node ignores its address
+    async def deregister(self, service: str, ip: str, port: int, /, **metadata: str) -> ClientAnswer:
+        """Withdraw the client's instance of the service; the node ignores the instance that is named
         (docs/protocol #naming-requests). Raises RefusedError."""
-        await self._ask("InstanceRequest", instance_request("deregisterInstance", service, ip, port, {}))
+        body = instance_request("deregisterInstance", service, ip, port, metadata)
+        return await self._change("InstanceRequest", body)
 
     async def query(self, service: str) -> tuple[Host, ...]:
         """The service's list as the node shows it now; up to 0.6 s old on a real server. Raises RefusedError."""
@@ -101,14 +106,14 @@ class PlayedClient(Connection):
             if push.type == PUSH and (push.body.get("serviceInfo") or {}).get("name") == service
         ]
 
-    def falls_silent(self) -> None:
-        """From now on it answers nothing, as if its machine had lost power: the transport stays open."""
-        self.is_mute = True
+    async def _change(self, type_name: str, body: Json) -> ClientAnswer:
+        return answer_over_grpc(await self._ask(type_name, body))
 
     async def _ask(self, type_name: str, body: Json) -> Message:
         reply = await self.ask(type_name, body)
         if not reply.succeeded:
-            raise RefusedError(f"{self.address} answers {type_name} with {reply}")
+            message = f"{self.node} answers {type_name} of {self.name or self.id} with {reply}"
+            raise RefusedError(message, answer_over_grpc(reply))
         return reply
 
 
@@ -117,8 +122,8 @@ def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapp
     return {**service_request(service), "type": kind, "instance": instance_of(service, ip, port, metadata)}
 
 
-def batch_request(service: str, instances: Iterable[tuple[str, int, Mapping[str, str]]]) -> Json:
-    """The body of a BatchInstanceRequest; an instance is ip, port and metadata."""
+def batch_request(service: str, instances: Iterable[Instance]) -> Json:
+    """The body of a BatchInstanceRequest."""
     bodies = [instance_of(service, *instance) for instance in instances]
     return {**service_request(service), "type": "batchRegisterInstance", "instances": bodies}
 

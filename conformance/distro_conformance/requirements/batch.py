@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
-from distro_conformance.node.player import Host, PlayedClient, batch_request, query_request, read_hosts
+from distro_conformance.node.player import Host, Instance, PlayedClient, batch_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import known
 from distro_protos import Json, Message
@@ -24,7 +24,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
     client, service = await kit.client(), kit.service()
     change: Arrival | None = None
     for ports in (PORTS, PORTS[1:]):
-        await client.register_batch(service, "10.0.0.1", ports)
+        await client.register_batch(service, _at(ports))
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
         change = await kit.arrange_sent("CHANGE", client.id, after=change)
         published = change.call.replica.published if change.call and change.call.replica else ()
@@ -45,7 +45,7 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     revisions = [await kit.revision_of(client.id)]
     kit.assume(bool(revisions[0]), f"a revision of {client.id} that a registration raises", revisions[0])
     for ports in (PORTS, PORTS[1:]):
-        await client.register_batch(service, "10.0.0.1", ports)
+        await client.register_batch(service, _at(ports))
         revisions.append(await kit.revision_of(client.id))
         kit.note(f"it registers the batch {service}, ports {ports}; the node holds revision {revisions[-1]}")
     copy = await kit.peer.query(client.id)
@@ -96,9 +96,9 @@ async def batches_of_several_services(kit: Kit) -> None:
     first, second, single = (kit.service() for _ in range(3))
     for service in (first, second):
         await reader.subscribe(service)
-    await client.register_batch(first, "10.0.0.1", PORTS)
+    await client.register_batch(first, _at(PORTS))
     await client.register(single, "10.0.0.1", 79)
-    await client.register_batch(second, "10.0.0.1", OTHER_PORTS)
+    await client.register_batch(second, _at(OTHER_PORTS))
     kit.note(f"it registers the batches {first}, ports {PORTS}, and {second}, ports {OTHER_PORTS}, and {single} at 79")
     published = {first: PORTS, second: OTHER_PORTS, single: (79,)}
     await _is_announced(kit, client.id, published)
@@ -209,3 +209,7 @@ def _pushed(client: PlayedClient, service: str) -> tuple[int, ...] | None:
     """The ports in the last push."""
     pushes = client.pushed(service)
     return tuple(sorted(each.port for each in read_hosts(pushes[-1]))) if pushes else None
+
+
+def _at(ports: Sequence[int]) -> list[Instance]:
+    return [("10.0.0.1", port, {}) for port in ports]

@@ -23,7 +23,7 @@ async def mute_client_is_given_up(kit: Kit) -> None:
     many such clients there are."""
     clients = [await _registered(kit) for _ in range(_SILENT)]
     for client in clients:
-        client.falls_silent()
+        await client.fall_silent()
     kit.note("they fall silent")
     end_ms = kit.target.clock.now_ms() + _EXPELLED_MS
     for client in clients:

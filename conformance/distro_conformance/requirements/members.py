@@ -175,7 +175,7 @@ async def mute_connection_is_replaced(kit: Kit) -> None:
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
-    kit.other.falls_mute()
+    kit.other.fall_silent()
     kit.note(f"{kit.other.address} neither reads nor answers anything more on the open connections")
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)

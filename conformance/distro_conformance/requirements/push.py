@@ -45,7 +45,7 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     for each in (subscriber, refusing, acknowledging):
         await each.subscribe(service)
     await kit.settle(kit.timings.push_ms)
-    subscriber.falls_silent()
+    await subscriber.fall_silent()
     refusing.refuses = True
     before, refused = len(subscriber.pushed(service)), len(refusing.pushed(service))
     await (await kit.client()).register(service, "10.0.0.1", 80)

@@ -63,7 +63,7 @@ class Connection:
         self.id = ""
         self.namespace: str | None = None
         """The namespace that replaces the public one in its requests."""
-        self.is_mute = False
+        self.is_silent = False
         """Whether it receives pushes of the server without answering them."""
         self.refuses = False
         """Whether it answers pushes of the server with failure."""
@@ -91,14 +91,14 @@ class Connection:
         """Whether its stream has ended, on either side."""
         return self._reader is not None and self._reader.done()
 
-    async def fall_mute(self) -> None:
+    async def fall_silent(self) -> None:
         """Answers nothing more, after one last sign of life."""
         await self.check_health()
-        self.is_mute = True
+        self.is_silent = True
 
     async def answer_again(self) -> None:
         """Answers again, also the requests that arrived meanwhile."""
-        self.is_mute = False
+        self.is_silent = False
         unanswered, self._unanswered = self._unanswered, []
         for message in unanswered:
             if self._stream is not None and not self.is_closed:
@@ -235,7 +235,7 @@ class Connection:
             return
         if not message.type.endswith("Request"):
             return
-        if self.is_mute:
+        if self.is_silent:
             self._unanswered.append(message)
         else:
             await self._answer(stream, message)
