@@ -213,15 +213,17 @@ def reported_in_vain(slack: Slack) -> NodeOutside:
     return outside
 
 
+@pytest.mark.parametrize("result", [CallResult.SUCCESS, CallResult.UNREADABLE, CallResult.UNHEARD])
 @pytest.mark.parametrize("answered_ms", [3_210, 6_150])
 @pytest.mark.parametrize("is_repeated", [True, False])
 def test_an_answer_that_takes_as_long_as_the_node_waits_may_come_too_late(
-    answered_ms: int, *, is_repeated: bool
+    result: CallResult, answered_ms: int, *, is_repeated: bool
 ) -> None:
+    """Answers after which a node does not repeat its request: it may have repeated it after its own time-out."""
     outside = changed_once(2)
     change = Change("c1", 1, (("web", INSTANCES[0]),))
     outside.sent("c", "b", change, 3_200)
-    outside.ended("c", CallResult.SUCCESS, (), answered_ms)
+    outside.ended("c", result, (), answered_ms)
     if not is_repeated:
         outside.clients["c1"].settle(20_000)
     elif answered_ms == 6_150:
@@ -229,6 +231,19 @@ def test_an_answer_that_takes_as_long_as_the_node_waits_may_come_too_late(
     else:
         with pytest.raises(Unexplained, match="expects no CHANGE and no DELETE"):
             outside.sent("c", "b", change, 9_200)
+
+
+@pytest.mark.parametrize(("answered_ms", "is_owed"), [(6_010, True), (8_950, False)])
+def test_a_failed_verify_is_repaired_unless_the_failure_may_have_come_too_late(
+    answered_ms: int, *, is_owed: bool
+) -> None:
+    outside = changed_once(2)
+    outside.sent("c", "b", Change("c1", 1, (("web", INSTANCES[0]),)), 3_200)
+    outside.ended("c", CallResult.SUCCESS, (), 3_210)
+    outside.sent("v", "b", Verify("c1", 1), 6_000)
+    outside.ended("v", CallResult.FAIL, (), answered_ms)
+    with pytest.raises(Unexplained, match="the model expects CHANGE c1 to b") if is_owed else nullcontext():
+        outside.clients["c1"].settle(20_000)
 
 
 def left_at_3000(slack: Slack) -> NodeOutside:
