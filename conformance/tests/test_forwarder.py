@@ -25,6 +25,7 @@ from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import distro_request, read_snapshot, sync_data
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
+from distro_model.actions import Swallow
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -208,6 +209,49 @@ async def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
             await call
         assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
         assert s.events[-1] == "a observed unreachable"
+
+
+async def test_a_source_that_is_gone_sends_nothing_more() -> None:
+    """A server is killed a moment after its stop is recorded."""
+    async with setting() as s, await s.connect() as source:
+        s.link.source_gone()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await send(source, CHANGE)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert s.events == []
+        s.link.source_back()
+        assert (await send(source, CHANGE)).succeeded
+
+
+async def test_a_target_that_is_gone_receives_nothing_until_it_is_back() -> None:
+    async with setting() as s, await s.connect() as source:
+        s.link.target_gone()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await send(source, CHANGE)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert s.events == ["a sent CHANGE of c1", "a observed unreachable"]
+        s.link.target_back()
+        assert (await send(source, CHANGE)).succeeded
+
+
+async def test_a_target_that_is_gone_has_not_answered_what_it_received() -> None:
+    async with setting() as s, await s.connect() as source:
+        s.server.answer.clear()
+        call = asyncio.create_task(send(source, CHANGE))
+        await until(lambda: "b received CHANGE of c1" in s.events)
+        s.link.target_gone()
+        s.server.answer.set()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await call
+        assert s.events[1:] == ["b received CHANGE of c1", "a observed unreachable"]
+
+
+async def test_a_mended_link_has_no_fault_armed() -> None:
+    async with setting() as s, await s.connect() as source:
+        s.link.arm(Swallow("a", "b", "CHANGE"))
+        s.link.mend()
+        await send(source, CHANGE)
+        assert "b received CHANGE of c1" in s.events
 
 
 async def test_a_healed_link_takes_new_connections_on_the_same_port() -> None:

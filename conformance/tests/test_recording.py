@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ class Recording:
 
     def call(self, operation: str, replica: Replica | None = None, reply: Message = OK) -> None:
         """One call from a to b, answered at once."""
-        call = DistroCall(operation, CLIENT, replica.revision if replica else None, replica)
+        client = CLIENT if operation != "SNAPSHOT" else None
+        call = DistroCall(operation, client, replica.revision if replica else None, replica)
         carried = Carried(self.journal.new_id(), "a", "b", call)
         outcome = Outcome.SUCCESS if reply.succeeded else Outcome.FAIL
         self.journal.sent(carried)
@@ -102,6 +104,22 @@ def test_a_snapshot_is_held_by_the_node_that_asked(real: Recording) -> None:
     real.call("SNAPSHOT", None, Message(DISTRO_RESPONSE, {**OK.body, "distroData": {"content": content}}))
     assert real.states == [("a", Kind.REPLICA_APPLIED, None, FIRST.digest)]
     assert real.events[-1].kind is Kind.REPLICA_APPLIED, "applied after the reply arrived"
+
+
+def test_a_client_of_an_earlier_run_leaves_no_rows(real: Recording) -> None:
+    """Its copies may outlive that run by a lease."""
+    real.journal.is_of_run = lambda client: client != CLIENT
+    content = pack({"clientSyncDataList": [sync_data(CLIENT, 1, [("web", "10.0.0.9", 80)])]})
+    real.call("CHANGE", FIRST)
+    real.call("SNAPSHOT", None, Message(DISTRO_RESPONSE, {**OK.body, "distroData": {"content": content}}))
+    real.journal.observed("a", [FIRST, replace(FIRST, client="other")])
+    assert [(e.kind, e.operation or e.client) for e in real.events] == [
+        (Kind.REQUEST_SENT, "SNAPSHOT"),
+        (Kind.REQUEST_RECEIVED, "SNAPSHOT"),
+        (Kind.REPLY_SENT, "SNAPSHOT"),
+        (Kind.REPLY_RECEIVED, "SNAPSHOT"),
+        (Kind.OBSERVED, "other"),
+    ]
 
 
 def test_nothing_is_inferred_where_the_node_speaks_for_itself(embedded: Recording) -> None:

@@ -498,6 +498,7 @@ class PeersCluster(WiredCluster):
         peer = self.peers[name]
         peer.listeners = [lambda arrival: self._arrived(name, arrival)]
         peer.on_connection = lambda: self._note_connection(name, peer)
+        self.links[self.under_test, name].target_back()
         if self.virtual is not None:
             await peer.start_in(self.transport, self.virtual)
         else:

@@ -243,9 +243,11 @@ class WiredCluster(Cluster):
         """In real time: another recording begins, of nodes that run already and links that work; its time is 0 now."""
         self.record_no_more()
         for link in self.links.values():
-            link.heal()
+            link.mend()
         self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock(self.slack)
-        self._records(TraceJournal(recorder, self.clock.now_ms, infer_state=True), profile)
+        journal = TraceJournal(recorder, self.clock.now_ms, infer_state=True)
+        journal.is_of_run = lambda client: client in self.clients.names.values()
+        self._records(journal, profile)
 
     def record_no_more(self) -> None:
         """Ends the recording."""
@@ -317,9 +319,11 @@ class WiredCluster(Cluster):
     async def _bring_up(self, name: str, *, until_loaded: bool) -> None:
         if self.journal is not None:
             self.journal.node_started(name, self._lists[name])
-        for ends, link in self.links.items():
-            if ends[0] == name:
+        for (source, target), link in self.links.items():
+            if source == name:
                 link.source_back()
+            elif target == name:
+                link.target_back()
         self.traffic.givers[name].clear()
         await self.servers[name].start(until_loaded=until_loaded)
         self.slack.watch(self.servers[name].pid)

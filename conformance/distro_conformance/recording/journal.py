@@ -21,7 +21,7 @@ from distro_conformance.wire.connection import Connection
 from distro_conformance.wire.messages import distro_request, read_snapshot
 from distro_protos import Message
 from distro_traces.content import Replica
-from distro_traces.event import BATCH, Event, Kind, Outcome
+from distro_traces.event import BATCH, Kind, Outcome
 from distro_traces.ndjson import EventFields, Recorder
 
 UNOWNED = ""
@@ -43,6 +43,8 @@ class TraceJournal:
         self.infers_state = infer_state
         self.client_name: Callable[[str | None], str | None] = lambda client_id: client_id
         """From the connection id of a node to the client name of the run."""
+        self.is_of_run: Callable[[str], bool] = lambda _: True
+        """Of a client of an earlier run, whose copies may outlive that run, there are no rows."""
         self._held: defaultdict[str, set[str]] = defaultdict(set)
         """For each node its clients, as in its last trace row."""
         self._owner: dict[str, str] = {}
@@ -131,7 +133,7 @@ class TraceJournal:
 
     def observed(self, node: str, replicas: Sequence[Replica]) -> None:
         """A probe's reading: a row for each client there, and one without digest for each that is missing there."""
-        replicas = self._named(replicas)
+        replicas = self._of_run(replicas)
         for each in replicas:
             owned = self._owns(node, each.client)
             self._state(node, Kind.OBSERVED, each.client, owned=owned, revision=each.revision, digest=each.digest)
@@ -154,13 +156,15 @@ class TraceJournal:
             f"{node} cannot be read: its state changed during each of {READINGS_MAX} readings; let it come to rest"
         )
 
-    def _named(self, replicas: Sequence[Replica]) -> tuple[Replica, ...]:
-        return tuple(replace(replica, client=self.client_name(replica.client) or "") for replica in replicas)
+    def _of_run(self, replicas: Sequence[Replica]) -> tuple[Replica, ...]:
+        """Those of the run, with the names of the run."""
+        named = (replace(replica, client=self.client_name(replica.client) or "") for replica in replicas)
+        return tuple(replica for replica in named if self.is_of_run(replica.client))
 
     def _infer(self, carried: Carried, reply: Message) -> None:
         operation, client = carried.call.operation, carried.call.client
         if operation == "SNAPSHOT":
-            self._asked_snapshots[carried.id] = self._named(read_snapshot(reply))
+            self._asked_snapshots[carried.id] = self._of_run(read_snapshot(reply))
         elif client is not None and operation == "DELETE":
             self.replica_removed(carried.target, client, message=carried.id)
         elif client is not None and carried.call.digest is not None:
@@ -199,8 +203,10 @@ class TraceJournal:
         (self._held[node].add if is_there else self._held[node].discard)(about)
         self._row(node, kind, **EventFields(**fields, client=about))
 
-    def _row(self, node: str, kind: Kind, **fields: Unpack[EventFields]) -> Event:
-        return self._recorder.record(node, kind, at_ms=self._clock_ms(), **fields)
+    def _row(self, node: str, kind: Kind, **fields: Unpack[EventFields]) -> None:
+        client = fields.get("client")
+        if client is None or self.is_of_run(client):
+            self._recorder.record(node, kind, at_ms=self._clock_ms(), **fields)
 
 
 async def read_state(connection: Connection, *, headers: Mapping[str, str] | None = None) -> tuple[Replica, ...]:

@@ -89,7 +89,7 @@ class Link(PeerLink):
         self._clock = clock or SystemClock()
         self._kept: list[_Kept] = []
         self._armed: list[Fault] = []
-        self._source_is_gone = False
+        self._source_is_gone = self._target_is_gone = False
         self._severed = asyncio.Event()
 
     def cut(self) -> None:
@@ -97,7 +97,7 @@ class Link(PeerLink):
         self._journal.fault(self.source, self.target, "cut")
         self.is_cut = True
         self._severed.set()
-        self.target_gone()
+        self._end_kept()
 
     def heal(self) -> None:
         """The target can be reached again and refuses nothing more."""
@@ -106,7 +106,9 @@ class Link(PeerLink):
         self._severed.clear()
 
     def mend(self) -> None:
-        """Repairs every fault: held messages travel on, and the target can be reached and refuses nothing."""
+        """Repairs every fault: held messages travel on, the target can be reached and refuses nothing, and no fault is
+        armed."""
+        self._armed.clear()
         if self.is_held:
             self.release()
         if self.is_cut or self.is_blackhole or self.is_refusing:
@@ -190,7 +192,7 @@ class Link(PeerLink):
         kept.decided.give(fate)
 
     def source_gone(self) -> None:
-        """The source crashed: the results of its requests no longer matter."""
+        """The source is stopped: what it still sends until it has ended is lost, and results no longer matter."""
         self._source_is_gone = True
 
     def source_back(self) -> None:
@@ -198,6 +200,15 @@ class Link(PeerLink):
         self._source_is_gone = False
 
     def target_gone(self) -> None:
+        """The target is stopped: until it has ended it neither receives nor answers anything more."""
+        self._target_is_gone = True
+        self._end_kept()
+
+    def target_back(self) -> None:
+        """The target is started again."""
+        self._target_is_gone = False
+
+    def _end_kept(self) -> None:
         """The connection has ended, and with it every request that waits for a reply, also a lost one."""
         ended, self._kept = self._kept, []
         for kept in ended:
@@ -213,7 +224,10 @@ class Link(PeerLink):
             raise LinkCutError("the link is cut")
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
-        """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut."""
+        """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut, or one of
+        its ends is stopped."""
+        if self._source_is_gone:
+            raise LinkCutError(f"{self.source} is stopped")
         type_name = request.metadata.type
         call = read_request(decode(request)) if type_name == DISTRO_REQUEST else None
         if call is None:
@@ -287,11 +301,17 @@ class Link(PeerLink):
             await self._wait(call, _Stage.TIME, until_ms=arrives_ms)
 
     async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
+        self._check_target()
         self._journal.received(carried)
         payload = await self._forward(request, forward)
+        self._check_target()
         reply, outcome = _read(payload)
         self._journal.replied(carried, outcome, reply)
         return payload, outcome
+
+    def _check_target(self) -> None:
+        if self._target_is_gone:
+            raise LinkCutError(f"{self.target} is stopped")
 
     async def _forward(self, request: Payload, forward: Forward) -> Payload:
         try:
