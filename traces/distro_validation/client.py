@@ -38,6 +38,8 @@ from distro_validation.wording import (
 
 _READ_MS = 50
 """The content of a request may be read this long before the call."""
+_READ_WITHIN_MS = 5_000
+"""A server that reports nothing is read after each action of a client: until then it may send what the row shows."""
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
 _States = frozenset[NodeState]
@@ -68,6 +70,7 @@ class _Holder:
     replaced: frozenset[tuple[int, str]] = frozenset()  # the state before the last change by its connection
     replaced_ms: int = 0
     has_left: bool = False  # the client's own connection has ended here
+    early: list[Rejection] = field(default_factory=list)  # of requests sent, unless the next row of its own explains them
 
 
 BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
@@ -95,6 +98,9 @@ class ClientRows:
         if "#" in self._client:
             self.undecided[BY_BEATS] += 1
             return None
+        late = self._unexplained(event.at_ms - _READ_WITHIN_MS)
+        if late is not None:
+            return late
         holder = self._holder(event)
         judge = self._judge if self._cluster.shows_state(event.node) else self._judge_answers
         rejection = judge(event, holder)
@@ -102,11 +108,19 @@ class ClientRows:
             return rejection
         return self._learn(event, holder)  # a missing row may explain this one
 
+    def finish(self) -> Rejection | None:
+        """After the last row."""
+        return self._unexplained(None)
+
+    def _unexplained(self, until_ms: int | None) -> Rejection | None:
+        """The first request sent by then that no row of its sender's own client has explained."""
+        early = (each for holder in self._holders.values() for each in holder.early)
+        return next((each for each in early if until_ms is None or each.event.at_ms < until_ms), None)
+
     def _judge_answers(self, event: Event, holder: _Holder) -> Rejection | None:
         """A node whose state was not observed: its answers must follow from its received requests."""
         if event.kind is Kind.REQUEST_RECEIVED and holder.states is not None:
-            leases_end = LeaseCheckDue(event.at_ms + self._slack_ms)
-            holder.states |= {self._after(state, leases_end).node for state in holder.states}
+            holder.states |= self._without_lease(event, holder.states)
             self._received(event, holder)
         elif event.kind is Kind.REPLY_SENT and event.message in holder.handled:
             return self._answered(event, holder)
@@ -115,6 +129,11 @@ class ClientRows:
             if event.kind is Kind.REPLY_SENT and event.outcome is Outcome.SUCCESS and holder.states is None:
                 holder.states = self._states_by_verify(event)
         return None
+
+    def _without_lease(self, event: Event, states: _States) -> _States:
+        """Where a lease may have ended by then; a node that does not report its state leaves no row of it."""
+        leases_end = LeaseCheckDue(event.at_ms + self._slack_ms)
+        return frozenset(self._after(state, leases_end).node for state in states)
 
     def _states_by_verify(self, event: Event) -> _States | None:
         """A verify that succeeds shows the held revision, where the release compares it."""
@@ -128,11 +147,18 @@ class ClientRows:
         return frozenset(held[:1]) if answers == [Outcome.SUCCESS, Outcome.FAIL] else None
 
     def _judge(self, event: Event, holder: _Holder) -> Rejection | None:
+        is_read = not self._cluster.observed.reports(event.node)
+        if is_read and holder.states is not None and event.kind in (Kind.REQUEST_RECEIVED, Kind.OBSERVED):
+            holder.states |= self._without_lease(event, holder.states)
         if event.kind in OWN and holder.states is not None:
-            return self._own(event, holder, holder.states)
+            return self._own(event, holder, holder.states) or self._explained(holder)
         match event.kind:
             case Kind.REQUEST_SENT:
-                return self._sent(event, holder)
+                rejection = self._sent(event, holder)
+                if rejection is not None and is_read:
+                    holder.early.append(rejection)
+                    return None
+                return rejection
             case Kind.REQUEST_RECEIVED:
                 self._received(event, holder)
             case Kind.REPLICA_APPLIED | Kind.REPLICA_REMOVED:
@@ -170,6 +196,11 @@ class ClientRows:
         asked = [self._without_batches(state) for state in states]
         after = frozenset(self._after(state, one).node for state in asked for one in inputs)
         return self._keep(event, holder, after, transition)
+
+    def _explained(self, holder: _Holder) -> Rejection | None:
+        """After a row of its own client: the first request sent shortly before that does not fit it either."""
+        early, holder.early = holder.early, []
+        return next((each for each in early if self._sent(each.event, holder) is not None), None)
 
     def _without_batches(self, state: NodeState) -> NodeState:
         """The row of a request has the digest of all that the client publishes then, so nothing is kept beside it."""
@@ -270,8 +301,7 @@ class ClientRows:
         if event.kind is Kind.REPLICA_REMOVED and event.message is None:
             if all(self._view(state) is None for state in holder.states):
                 return rejected(event, "end a lease", "the client is held until then", "nothing", "removed")
-            due = LeaseCheckDue(event.at_ms + self._slack_ms)
-            return self._keep(event, holder, frozenset(self._after(s, due).node for s in holder.states), "end a lease")
+            return self._keep(event, holder, self._without_lease(event, holder.states), "end a lease")
         giver = self._giver(event)
         if giver is not None:
             return self._loaded(event, holder, holder.states, giver)
@@ -297,7 +327,7 @@ class ClientRows:
         contents = {content for _, content in held}
         if held and self._profile.has(torn.on_change):  # a snapshot may be read before the first step of a CHANGE ends
             contents.add(NOTHING_PUBLISHED)
-        if self._cluster.shows_state(giver) and given[1] not in contents:
+        if self._is_known(giver) and given[1] not in contents:
             shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
             return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
         revisions = {revision for revision, _ in held}
@@ -309,6 +339,13 @@ class ClientRows:
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
         return self._keep(event, holder, after | states, "load a snapshot")
+
+    def _is_known(self, node: str) -> bool:
+        """Whether the rows show all that the node may hold of the client."""
+        holder = self._holders.get(node)
+        if holder is None or holder.life != self._cluster.life(node):
+            return self._cluster.shows_state(node) and self._cluster.is_empty_at_first(node)
+        return self._cluster.shows_state(node) and holder.states is not None
 
     def _answered(self, event: Event, holder: _Holder) -> Rejection | None:
         handled = holder.handled.get(event.message or "")

@@ -171,6 +171,14 @@ class ClusterRows:
         is_swallowed = call.received == 0 and self._has_fault(event, "swallow", "refus")
         return is_swallowed or self._has_fault(event, "answer", "lose", "duplicate", "reply")
 
+    def _may_stay_open(self, call: Call) -> bool:
+        """A Java server that no longer waits for a snapshot does not cancel its request, which a link of the kit keeps
+        then (docs/protocol #load-snapshot)."""
+        sent = call.sent
+        if sent is None or sent.operation != "SNAPSHOT" or self.observed.reports(sent.node):
+            return False
+        return bool(self._faults.get(_link(sent)))
+
     def _has_fault(self, event: Event, *words: str) -> bool:
         """A fault whose name has this beginning was set on the link of the row."""
         return any(fault.startswith(words) for fault in self._faults.get(_link(event), ()))
@@ -189,7 +197,7 @@ class ClusterRows:
                 continue
             if last_ms - sent.at_ms < _ENDS_WITHIN_MS.get(sent.operation or "", CALL_ENDS_WITHIN_MS):
                 continue
-            if not call.ended and self._stopped_at.get(sent.node, -1) < sent.at_ms:
+            if not call.ended and self._stopped_at.get(sent.node, -1) < sent.at_ms and not self._may_stay_open(call):
                 yield rejected(sent, "send", "every call ends", f"an end by {last_ms} ms", "none")
             target = sent.peer or ""
             if call.received > len(call.answers) and self._stopped_at.get(target, -1) < sent.at_ms:

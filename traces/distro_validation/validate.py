@@ -99,7 +99,8 @@ class Slices:
             if rejection is not None and event.client not in judged:
                 judged.add(event.client)
                 yield rejection
-        for rejection in () if until_ms is None else self._cluster.finish(until_ms):
+        left = [rejection for rows in self._clients.values() if (rejection := rows.finish()) is not None]
+        for rejection in (*left, *(() if until_ms is None else self._cluster.finish(until_ms))):
             if rejection.event.client not in judged:
                 judged.add(rejection.event.client)
                 yield rejection

@@ -19,7 +19,7 @@ from distro_traces.content import digest
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.invalid import doubled, missing
 from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
-from distro_traces.observed import Observed
+from distro_traces.observed import EVERYTHING, INFERRED, Observed
 from distro_traces.reading import read_run
 from distro_validation.client import BY_BEATS, FIRST, NO_STATE, TO_UNJUDGED, UNSAID
 from distro_validation.minimal import minimal
@@ -534,6 +534,108 @@ def test_a_delete_that_waits_is_sent_although_a_snapshot_restored_the_client(
     rows = numbered([*started, loads, *own, *at_b, copy, delete])
     found = list(Slices(trace.header, profile_named("nacos-2.2.4")).rejections(rows))
     assert (found == []) is is_accepted, found
+
+
+def rows_of(trace: TraceFile, *messages: str | None) -> list[Event]:
+    return [row for row in trace.events if row.message in messages]
+
+
+@pytest.mark.parametrize(
+    ("observed", "late_ms", "is_accepted"), [(INFERRED, 200, True), (INFERRED, 6_000, False), (EVERYTHING, 200, False)]
+)
+@pytest.mark.parametrize("operation", ["VERIFY", "CHANGE", "DELETE"])
+def test_a_server_may_send_what_its_client_did_before_the_kit_has_read_it(
+    tmp_path: Path, operation: str, observed: Observed, late_ms: int, is_accepted: bool
+) -> None:
+    """A server reports nothing: the row of what its client did follows when the kit has read the server."""
+    trace = recorded(tmp_path, observed)
+    started, (connected, changed), left = trace.events[:2], trace.events[2:4], rows_of(trace, None)[-1]
+    sent = next(row for row in trace.events if (row.operation, row.kind) == (operation, Kind.REQUEST_SENT))
+    sent = replace(sent, at_ms=10_000)
+    before, own = {
+        "VERIFY": ([], [connected, changed]),
+        "CHANGE": ([connected], [changed]),
+        "DELETE": ([connected, changed], [left]),
+    }[operation]
+    rows = numbered([*started, *before, sent, *(replace(row, at_ms=10_000 + late_ms) for row in own)])
+    if operation == "VERIFY":
+        rows = numbered([*started, replace(sent, revision=0), replace(connected, at_ms=10_000 + late_ms)])
+    found = list(Slices(trace.header, profile_named("strict")).rejections(rows))
+    assert (found == []) is is_accepted, found
+    assert all(each.event.kind is Kind.REQUEST_SENT for each in found)
+
+
+@pytest.mark.parametrize(("revision", "digest_sent"), [(2, "d1"), (1, "d2")])
+def test_a_server_that_sends_what_its_client_did_not_do_is_rejected(
+    tmp_path: Path, revision: int, digest_sent: str
+) -> None:
+    trace = recorded(tmp_path, INFERRED)
+    started, (connected, changed, sent) = trace.events[:2], trace.events[2:5]
+    early = replace(sent, at_ms=15, revision=revision, digest=digest_sent)
+    rows = numbered([*started, connected, early, changed])
+    (found,) = Slices(trace.header, profile_named("strict")).rejections(rows)
+    assert found.event.digest == digest_sent
+
+
+def test_a_server_that_sends_a_delete_of_a_client_that_never_left_is_rejected(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, INFERRED)
+    sent = next(row for row in trace.events if (row.operation, row.kind) == ("DELETE", Kind.REQUEST_SENT))
+    rows = numbered([*trace.events[:4], sent])
+    (found,) = Slices(trace.header, profile_named("strict")).rejections(rows)
+    assert found.event.operation == "DELETE"
+
+
+@pytest.mark.parametrize(
+    ("observed", "read_ms", "is_accepted"),
+    [(INFERRED, 186_000, True), (INFERRED, 150_000, False), (EVERYTHING, 186_000, False)],
+)
+def test_a_lease_of_a_server_ends_without_a_row(
+    tmp_path: Path, observed: Observed, read_ms: int, is_accepted: bool
+) -> None:
+    """The last VERIFY of c1 is of 5,000 ms; what b holds is read."""
+    trace = recorded(tmp_path, observed)
+    before = trace.events[: trace.events.index(rows_of(trace, "m2")[-1]) + 1]
+    gone = Event(run=trace.header.run, node="b", seq=0, at_ms=read_ms, kind=Kind.OBSERVED, client="c1")
+    found = list(Slices(trace.header, profile_named("nacos-2.3.2")).rejections(numbered([*before, gone])))
+    assert (found == []) is is_accepted, found
+
+
+@pytest.mark.parametrize(("is_started", "is_accepted"), [(False, True), (True, False)])
+def test_a_giver_whose_state_is_not_known_may_give_anything(
+    tmp_path: Path, is_started: bool, is_accepted: bool
+) -> None:
+    """c ran before its rows begin, and may hold c1 since then."""
+    trace = recorded(tmp_path, INFERRED)
+    started, changed = trace.events[0], trace.events[3]
+    loads = replace(started, kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="c", detail=None)
+    copy = replace(changed, kind=Kind.REPLICA_APPLIED, owned=False, message="m0", revision=None)
+    rows = numbered([started, *[replace(started, node="c")] * is_started, loads, copy])
+    found = list(Slices(trace.header, profile_named("strict")).rejections(rows))
+    assert (found == []) is is_accepted, found
+
+
+@pytest.mark.parametrize(
+    ("observed", "fault", "is_accepted"),
+    [
+        (INFERRED, "drop SNAPSHOT", True),
+        (INFERRED, "drop QUERY", False),
+        (INFERRED, None, False),
+        (EVERYTHING, "drop SNAPSHOT", False),
+    ],
+)
+def test_a_server_may_give_up_a_call_that_the_link_keeps_and_say_nothing(
+    tmp_path: Path, observed: Observed, fault: str | None, is_accepted: bool
+) -> None:
+    """A Java server does not cancel a SNAPSHOT request when it stops waiting for the answer."""
+    trace = recorded(tmp_path, observed)
+    started = trace.events[0]
+    kept = replace(started, kind=Kind.LINK_FAULT, peer="b", detail=fault)
+    operation = (fault or "drop SNAPSHOT").removeprefix("drop ")
+    asks = replace(started, kind=Kind.REQUEST_SENT, message="m0", operation=operation, peer="b", detail=None)
+    rows = numbered([*trace.events[:2], *[kept] * (fault is not None), asks])
+    found = list(Slices(trace.header, profile_named("strict")).rejections(rows, until_ms=100_000))
+    assert (found == []) is is_accepted, found
+    assert all(each.guards == {("send", "every call ends")} for each in found)
 
 
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2", "strict"])
