@@ -70,7 +70,7 @@ class _Holder:
     replaced: frozenset[tuple[int, str]] = frozenset()  # the state before the last change by its connection
     replaced_ms: int = 0
     has_left: bool = False  # the client's own connection has ended here
-    early: list[Rejection] = field(default_factory=list)  # of requests sent, unless the next row of its own explains them
+    early: list[Rejection] = field(default_factory=list)  # of requests sent, unless its client's next row explains them
 
 
 BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"

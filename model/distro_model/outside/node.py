@@ -162,8 +162,8 @@ class NodeOutside:
         client.happens(call, ended, now_ms, or_else=self._given_up(ended, sent.sent_ms))
 
     def _given_up(self, ended: CallEnded, sent_ms: int) -> CallEnded | None:
-        """In real time an answer that takes about as long as the node's time-out may arrive after the time-out: then the
-        node has not read it, whatever it says."""
+        """In real time an answer that takes about as long as the node's time-out may arrive after it. Then the node has
+        not read the answer, whatever it says."""
         longest_ms = self.profile.call_timeout_ms - self.slack.skew_ms
         if not self.slack.skew_ms or ended.answer.result in (CallResult.TIMEOUT, CallResult.UNREACHABLE):
             return None
