@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from programs import Call, Document, understood
 
-from distro_conformance.commands import command
 from distro_conformance.exploration.explored import explore_profile
+from distro_conformance.findings.finding import command
 from distro_conformance.gate import stages
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.language.text import read

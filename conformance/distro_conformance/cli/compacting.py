@@ -11,7 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, readable, writable_directory
 from distro_conformance.cli.output import print_json, progress, say
-from distro_conformance.commands import command
+from distro_conformance.findings.finding import command
 
 
 @app.command()

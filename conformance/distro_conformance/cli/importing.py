@@ -23,7 +23,7 @@ from distro_conformance.cli.options import (
     writable_file,
 )
 from distro_conformance.cli.output import Progress, print_json, progress, say
-from distro_conformance.commands import command
+from distro_conformance.findings.finding import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
 

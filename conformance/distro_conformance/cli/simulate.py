@@ -10,7 +10,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, say
-from distro_conformance.commands import command
+from distro_conformance.findings.finding import command
 from distro_conformance.plain import fields_of
 
 

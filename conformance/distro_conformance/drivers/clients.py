@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
-from distro_conformance.node.answers import ClientAnswer
-from distro_conformance.node.player import NAMESPACE, PUSH, Instance, PlayedClient, read_hosts
+from distro_conformance.node.player import NAMESPACE, PUSH, ClientAnswer, Instance, PlayedClient, read_hosts
 from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, OnPush
 from distro_impl.transport.transport import Channel, Transport

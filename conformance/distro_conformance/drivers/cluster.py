@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from distro_conformance.node.answers import ClientAnswer
+from distro_conformance.node.player import ClientAnswer
 from distro_conformance.verdict import KitError
 from distro_conformance.waiting import Clock, WithoutSlack
 from distro_model.actions import Action, Advance

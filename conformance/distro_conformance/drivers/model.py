@@ -8,18 +8,36 @@ from itertools import permutations
 
 from distro_conformance.drivers.cluster import CannotError, Cluster, Ends, VirtualTime
 from distro_conformance.drivers.service_lists import projection
-from distro_conformance.node.answers import answer_of_model
 from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, later_api
-from distro_conformance.node.player import RefusedError
-from distro_model.actions import Action, Advance, HttpBeat, Move, Restart, beyond_the_model
+from distro_conformance.node.player import (
+    BEAT_TAKEN,
+    BEAT_UNKNOWN,
+    OK,
+    WRAPPED_OK,
+    WRAPPED_UNKNOWN,
+    ClientAnswer,
+    RefusedError,
+)
+from distro_model.actions import (
+    Action,
+    Advance,
+    HttpBeat,
+    HttpLightBeat,
+    Move,
+    OverHttp,
+    Restart,
+    beyond_the_model,
+)
 from distro_model.clock.cluster import ClusterState, IllegalActionError, observe, prologue, start
 from distro_model.clock.environment import unknown_to
-from distro_model.messages import Answer, CallResult, Operation, text_of
+from distro_model.messages import NO_SUCH_API, NOT_THE_OWNER, UNKNOWN_INSTANCE, Answer, CallResult, Operation, text_of
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
 from distro_model.profile import Profile
 from distro_model.profiles import beside_nodes, profile_named
 
+BAD_REQUEST, NOT_FOUND, SERVER_ERROR = 400, 404, 500
+WRAPPED_SERVER_ERROR = 30000
 _QUIET = (Operation.VERIFY, CallResult.SUCCESS)
 
 
@@ -144,3 +162,22 @@ def _changes(before: Observation, now: Observation) -> Iterator[str]:
                 yield f"{node} holds {client} with {text_of(view.content)}"
         for client in sorted(earlier.keys() - (clients or {}).keys()):
             yield f"{node} holds {client} no more"
+
+
+def answer_of_model(action: Action, answer: Answer, later_api: str) -> ClientAnswer:
+    """`later_api`: the version of the HTTP API that the release has beside version 1, v2 or v3."""
+    api = later_api if isinstance(action, OverHttp) and action.by_v2 else "v1"
+    is_refused = answer.result is not CallResult.SUCCESS
+    return ClientAnswer(_code(action, answer, api), is_refused, answer.reason or str(answer.result))
+
+
+def _code(action: Action, answer: Answer, api: str) -> int:
+    is_beat = isinstance(action, HttpBeat | HttpLightBeat) and api != "v3"
+    if answer.result is CallResult.SUCCESS:
+        return BEAT_TAKEN if is_beat else WRAPPED_OK if api != "v1" else OK
+    codes = {
+        NOT_THE_OWNER: BAD_REQUEST,
+        NO_SUCH_API: NOT_FOUND,
+        UNKNOWN_INSTANCE: WRAPPED_UNKNOWN if api == "v3" else BEAT_UNKNOWN,
+    }
+    return codes.get(answer, SERVER_ERROR if api == "v1" else WRAPPED_SERVER_ERROR)

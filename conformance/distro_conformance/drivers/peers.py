@@ -24,10 +24,9 @@ from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
-from distro_conformance.node.answers import answer_over_http
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
-from distro_conformance.node.player import RefusedError
+from distro_conformance.node.player import RefusedError, answer_over_http
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal

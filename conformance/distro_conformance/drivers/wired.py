@@ -21,9 +21,8 @@ from distro_conformance.drivers.clients import ConnectedClients, read_instance
 from distro_conformance.drivers.cluster import CannotError, Cluster, Ends, Lists, VirtualTime
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.service_lists import published_of
-from distro_conformance.node.answers import answer_over_http
 from distro_conformance.node.http_player import LIGHT_BEATS_ONLY, HttpReply, PlayedHttpClient, later_api
-from distro_conformance.node.player import RefusedError
+from distro_conformance.node.player import RefusedError, answer_over_http
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.slack import Slack

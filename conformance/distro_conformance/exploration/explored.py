@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from distro_conformance.commands import command
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.findings.finding import Finding, Held, Judgement, differ, verdict_of
+from distro_conformance.findings.finding import Finding, Held, Judgement, command, differ, verdict_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.running import Step
 from distro_conformance.language.text import Scenario, build

@@ -1,4 +1,4 @@
-"""A finding, the verdict of many findings, and the result of a run.
+"""A finding, the verdict of many findings, the result of a run, and the command that runs it again.
 
 A run has one of three verdicts; a single finding has one of five, since "known" and "not judged" must never be mistaken
 for a pass: the first is a violation that has the symptom of a listed failure, the second says that the kit could not
@@ -7,6 +7,7 @@ decide, with the reason. Both are counted in the headline.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from types import MappingProxyType
 from typing import Any
 
 from distro_conformance.plain import fields_of
-from distro_conformance.verdict import Verdict, worst
+from distro_conformance.release import listed_profile
+from distro_conformance.verdict import UsageError, Verdict, worst
+from distro_conformance.version import NAME
 from distro_protos import Json
 
 
@@ -163,3 +166,21 @@ class Judged:
 
     def those(self, judgement: Judgement) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.judgement is judgement)
+
+
+def command(verb: str, *arguments: object, profile: str | None = None, mutant: str | None = None) -> str:
+    """`arguments` are quoted where a shell would split them.
+
+    A profile that the command line refuses is left out: the target reported it itself, and will report it again.
+    """
+    named = {"--profile": profile if profile and _can_be_named(profile) else None, "--mutant": mutant}
+    options = [word for option, value in named.items() if value for word in (option, value)]
+    return shlex.join([NAME, *verb.split(), *map(str, arguments), *options])
+
+
+def _can_be_named(profile: str) -> bool:
+    try:
+        listed_profile(profile)
+    except UsageError:
+        return False
+    return True

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from distro_conformance.commands import command
-from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.findings.finding import Finding, Judgement, command
 from distro_model.defects import link_of
 from distro_spark.result import CheckResult, EventReference, InvariantResult, Rejected, Violation
 from distro_traces.event import Kind

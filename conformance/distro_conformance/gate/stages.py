@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from distro_conformance.commands import command
 from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
 from distro_conformance.extras import missing_extra
-from distro_conformance.findings.finding import Finding, Judgement, headline, verdict_of
+from distro_conformance.findings.finding import Finding, Judgement, command, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.gate.options import GateOptions
 from distro_conformance.language.finding import findings_of_replay

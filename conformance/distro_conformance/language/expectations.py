@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from distro_conformance.drivers.cluster import Cluster
-from distro_conformance.node.answers import ClientAnswer
-from distro_conformance.node.player import RefusedError
+from distro_conformance.node.player import ClientAnswer, RefusedError
 from distro_model.messages import instances_of
 from distro_model.possible import Observation
 

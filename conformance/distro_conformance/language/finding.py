@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.language.replay import Replay
 from distro_conformance.verdict import Verdict
 

@@ -13,8 +13,7 @@ from distro_conformance.language.beating import Beat, Beats, Repeat, StopBeats
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel, listed
 from distro_conformance.language.holding import StepResult, hold
 from distro_conformance.language.steps import Checkpoint, NodeRelease, Query, Subscribe
-from distro_conformance.node.answers import ClientAnswer, not_reached
-from distro_conformance.node.player import RefusedError
+from distro_conformance.node.player import ClientAnswer, RefusedError, not_reached
 from distro_conformance.verdict import Verdict
 from distro_model.actions import (
     Action,

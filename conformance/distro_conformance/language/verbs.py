@@ -29,7 +29,7 @@ from distro_conformance.language.expectations import (
 )
 from distro_conformance.language.steps import Checkpoint, Look, NodeRelease, Query, Subscribe
 from distro_conformance.language.words import Words, duration_ms
-from distro_conformance.node.answers import UNREACHABLE
+from distro_conformance.node.player import UNREACHABLE
 from distro_conformance.release import listed_profile
 from distro_conformance.verdict import UsageError
 from distro_model import actions

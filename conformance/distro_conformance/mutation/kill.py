@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import command
 
 
 def kill(

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
-from distro_conformance.commands import command
 from distro_conformance.exploration.explored import stop_after
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements

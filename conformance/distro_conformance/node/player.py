@@ -3,15 +3,19 @@
 To the node it looks like an SDK: one connection with the same labels, the request bodies of
 docs/protocol #naming-requests. It keeps no cache and never reconnects, since a check needs the answers of the node, not
 their handling by an SDK.
+
+Answers over gRPC, over HTTP and by the model have one form, whose code is the one that a client reads: that in the body
+if there is one (a beat is answered `{"code": 20404}` with status 200), else the HTTP status; over gRPC the error code,
+else the result code.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from distro_conformance.node.answers import ClientAnswer, answer_over_grpc
 from distro_conformance.verdict import KitError
 from distro_conformance.wire.connection import SDK_LABELS, Connection, OnPush
 from distro_impl.transport.transport import Channel
@@ -23,6 +27,49 @@ FIELDS = frozenset({"cluster", "weight", "enabled"})
 """Words of an instance's text that are no metadata."""
 Instance = tuple[str, int, Mapping[str, str]]
 """ip, port and metadata."""
+OK = 200
+BEAT_TAKEN, BEAT_UNKNOWN = 10200, 20404
+WRAPPED_OK, WRAPPED_UNKNOWN = 0, 21003
+"""In the wrapper of versions 2 and 3 of the HTTP API; the beat of version 2 has none."""
+UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """`code`: None when no node answered. `is_refused`: the request is not carried out. `detail`: the answer's own
+    text."""
+
+    code: int | None
+    is_refused: bool
+    detail: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return UNREACHABLE if self.code is None else str(self.code)
+
+    @property
+    def asks_to_register(self) -> bool:
+        """A beat found no instance: part of the protocol, and no failure."""
+        return self.code in (BEAT_UNKNOWN, WRAPPED_UNKNOWN)
+
+
+def not_reached(why: str) -> ClientAnswer:
+    return ClientAnswer(None, is_refused=True, detail=why)
+
+
+def answer_over_http(status: int, text: str) -> ClientAnswer:
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    coded = body.get("code") if isinstance(body, dict) else None
+    code = coded if isinstance(coded, int) else status
+    is_done = status == OK and code in (OK, WRAPPED_OK, BEAT_TAKEN)
+    return ClientAnswer(code, not is_done, f"{status} {text!r}")
+
+
+def answer_over_grpc(reply: Message) -> ClientAnswer:
+    code = reply.body.get("errorCode") or reply.body.get("resultCode", OK)
+    return ClientAnswer(int(code), not reply.succeeded, str(reply))
 
 
 class RefusedError(KitError):

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 import grpc.aio
 
-from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from distro_conformance.commands import command
 from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.evidence import sequence_of_evidence
 from distro_conformance.diagrams.sequence import Fault
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
-from distro_conformance.findings.finding import Finding, Held, differ
+from distro_conformance.findings.finding import Finding, Held, command, differ
 from distro_conformance.language.text import parse
 from distro_conformance.report.document import Failure, Report
 from distro_model.actions import Advance

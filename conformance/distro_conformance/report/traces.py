@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.report.document import Report, Stage
 from distro_conformance.verdict import Verdict
 from distro_spark.result import CheckResult

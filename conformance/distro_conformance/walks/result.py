@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.findings.finding import Finding, Judgement, command
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.verdict import Verdict

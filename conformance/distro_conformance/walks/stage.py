@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from distro_conformance.commands import command
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
 from distro_conformance.drivers.peers import PeersCluster
@@ -21,7 +20,7 @@ from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.event_loop import event_loop
 from distro_conformance.findings.expected import DESCRIBED
-from distro_conformance.findings.finding import SHOULD, Finding, Judgement
+from distro_conformance.findings.finding import SHOULD, Finding, Judgement, command
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.holding import hold
 from distro_conformance.release import Timings

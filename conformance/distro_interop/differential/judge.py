@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from distro_conformance.commands import command
-from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement
+from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement, command
 from distro_conformance.plain import fields_of
 from distro_interop.differential.compare import Difference, differences
 from distro_interop.differential.exchange import Exchange

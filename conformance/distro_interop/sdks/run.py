@@ -10,8 +10,8 @@ from pathlib import Path
 
 import grpc.aio
 
-from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, all_named
 from distro_conformance.waiting import together
