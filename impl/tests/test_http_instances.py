@@ -100,6 +100,16 @@ async def test_a_light_beat_of_a_stranger_asks_for_a_registration_and_a_full_one
         assert (await web.put(node, BEAT, **WEB)).json["code"] == 10200
 
 
+async def test_a_full_beat_without_a_weight_registers_the_weight_zero(lab: Lab) -> None:
+    """As a real 2.2.4 does; a registration without one has the weight 1."""
+    node = (await lab.cluster(size=1)).cluster.nodes[0]
+    async with Web() as web:
+        beat = json.dumps({"ip": "10.0.0.7", "port": 80, "cluster": "DEFAULT", "serviceName": "DEFAULT_GROUP@@web"})
+        await web.put(node, BEAT, serviceName="DEFAULT_GROUP@@web", beat=beat)
+        (host,) = (await web.get(node, LIST, serviceName="web")).json["hosts"]
+        assert host["weight"] == 0.0
+
+
 async def test_beats_keep_an_instance_and_their_absence_removes_it(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]

@@ -62,7 +62,7 @@ def beat_of(parameters: Parameters) -> BeatInfo | None:
         ip=fields.required("ip"),
         port=fields.port(),
         cluster=fields.text("cluster", default=cluster_of(parameters)),
-        weight=weight_of(fields),
+        weight=weight_of(fields, default="0"),  # as RsInfo in every release: a double that nothing sets
         metadata=text_values("beat", beat.get("metadata") or {}),
     )
 
@@ -74,9 +74,9 @@ def beaten_service(fields: Parameters, parameters: Parameters) -> Service:
     return Service(namespace, group, name) if separator else Service(namespace, DEFAULT_GROUP, group)
 
 
-def weight_of(parameters: Parameters) -> float:
+def weight_of(parameters: Parameters, default: str = "1") -> float:
     try:
-        weight = float(parameters.text("weight", default="1"))
+        weight = float(parameters.text("weight", default=default))
     except ValueError:
         weight = math.nan
     if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
