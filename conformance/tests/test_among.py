@@ -320,7 +320,7 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
     if "d" in up:
         assert asyncio.run(sending) is unknown
     else:
-        with pytest.raises(TargetError, match="d was stopped while it said say d NO-JSON f3"):
+        with pytest.raises(TargetError, match="d was stopped while it sent say d NO-JSON f3"):
             asyncio.run(sending)
 
 

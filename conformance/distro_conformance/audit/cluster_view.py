@@ -51,13 +51,13 @@ class Disagreement:
         members: dict[str, list[str]] = {}
         for member, view in self.views.items():
             members.setdefault(view, []).append(member)
-        said = (f"{view} {_verb(self.matter, len(who))} {', '.join(who)}" for view, who in sorted(members.items()))
+        sides = (f"{view} {_verb(self.matter, len(who))} {', '.join(who)}" for view, who in sorted(members.items()))
         subject = f"member {self.about}" if self.about else "releases"
         since = f"since {self.since:%H:%M:%S} ({self.seen_for_s:.0f} s)"
         if self.matter is Matter.LIST:
             lacking, having = (", ".join(members.get(view, ())) for view in (MISSING, LISTED))
             return f"{subject} {since}: it is not in the list of {lacking}; it is in the list of {having}"
-        return f"{subject} {since}: {'; '.join(said)}"
+        return f"{subject} {since}: {'; '.join(sides)}"
 
 
 def _verb(matter: Matter, count: int) -> str:

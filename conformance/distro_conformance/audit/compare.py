@@ -196,10 +196,10 @@ def _since(since: datetime, seen_for_s: float) -> str:
     return f"since {since:%H:%M:%S} ({seen_for_s:.0f} s)"
 
 
-def _sides(said: Iterable[tuple[str, str]]) -> str:
+def _sides(texts: Iterable[tuple[str, str]]) -> str:
     """The text of each member; members with the same text are grouped."""
     groups: dict[str, list[str]] = {}
-    for member, text in said:
+    for member, text in texts:
         groups.setdefault(text, []).append(member)
     return "; ".join(f"{', '.join(members)}: {text}" for text, members in groups.items())
 

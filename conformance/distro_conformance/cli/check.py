@@ -346,7 +346,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
     if found is None:
         return
     total = max(1, found.none_ms + found.one_ms + found.several_ms)
-    shares = (f"{ms / total:.2%} by {whom}" for ms, whom in ((found.one_ms, "one"), (found.none_ms, "none")))
+    shares = (f"{ms / total:.2%} by {claimers}" for ms, claimers in ((found.one_ms, "one"), (found.none_ms, "none")))
     if found.clients:
         yield f"{found.clients} clients, claimed {', '.join(shares)}, {found.several_ms / total:.2%} by several members"
         yield f"INV-OWNER: {found.verdict}, {found.violations} violations"

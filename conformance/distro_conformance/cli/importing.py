@@ -82,18 +82,18 @@ def nacos_logs(
 
 def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:
     """Reports once a second how much of the pass is read and how long the rest will take."""
-    began_s = said_s = time.monotonic()
+    began_s = printed_s = time.monotonic()
     passed: Path | None = Path()
 
     def on_part(path: Path | None, done_bytes: int, total_bytes: int) -> None:
-        nonlocal began_s, said_s, passed
+        nonlocal began_s, printed_s, passed
         now_s = time.monotonic()
         if path is None and passed is not None:
             began_s = now_s
         passed = path
-        if now_s - said_s < 1 or not done_bytes:
+        if now_s - printed_s < 1 or not done_bytes:
             return
-        said_s = now_s
+        printed_s = now_s
         left_s = (now_s - began_s) * max(0, total_bytes - done_bytes) / done_bytes
         which = "second pass of two" if path is None else "first pass of two"
         name = "" if path is None else f", {path.name}"

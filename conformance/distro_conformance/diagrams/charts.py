@@ -51,17 +51,17 @@ def histogram(values: Sequence[int], *, title: str) -> str:
         return ""
     p50, p95 = _percentiles(values)
     low, high = min(values), max(values)
-    said = f"{len(values):,} from {low:,} to {high:,} ms; half within {p50:,} ms, 95 % within {p95:,} ms"
+    summary = f"{len(values):,} from {low:,} to {high:,} ms; half within {p50:,} ms, 95 % within {p95:,} ms"
 
     def draw(axes: Axes) -> None:
         counts, _, bars = axes.hist(values, bins=BARS, color=ACCENT, rwidth=0.92)
         axes.bar_label(bars, labels=[str(int(count)) if count else "" for count in counts])  # type: ignore[arg-type]
-        axes.set_xlabel(said)
+        axes.set_xlabel(summary)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
 
-    return drawn(draw, f"{title}: {said}", width=6.6, height=1.9)
+    return drawn(draw, f"{title}: {summary}", width=6.6, height=1.9)
 
 
 def bars(values: Mapping[str, float], *, title: str, bad: Sequence[str] = ()) -> str:
@@ -79,8 +79,8 @@ def bars(values: Mapping[str, float], *, title: str, bad: Sequence[str] = ()) ->
         axes.set_xticks([])
         axes.spines["bottom"].set_visible(False)
 
-    said = "; ".join(f"{name} {value:,.4g}" for name, value in values.items())
-    return drawn(draw, f"{title}: {said}", width=7, height=0.5 + 0.24 * len(names))
+    summary = "; ".join(f"{name} {value:,.4g}" for name, value in values.items())
+    return drawn(draw, f"{title}: {summary}", width=7, height=0.5 + 0.24 * len(names))
 
 
 def busy(when: tuple[int, int], counts: Mapping[str, Sequence[int]], marks_ms: Sequence[int], *, title: str) -> str:
@@ -139,8 +139,8 @@ def _square(x: int, y: int, alpha: float) -> Rectangle:
     return patches.Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, color=GOOD, alpha=alpha, linewidth=0)
 
 
-def drawn(draw: Callable[[Axes], None], said: str, *, width: float, height: float) -> str:
-    """The picture as an element of a page; `said` is what it shows, in words. Sizes are inches of 72 px."""
+def drawn(draw: Callable[[Axes], None], summary: str, *, width: float, height: float) -> str:
+    """The picture as an element of a page; `summary` says in words what it shows. Sizes are inches of 72 px."""
     import matplotlib as mpl  # noqa: PLC0415 - an extra
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -152,10 +152,10 @@ def drawn(draw: Callable[[Axes], None], said: str, *, width: float, height: floa
         draw(axes)
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return _element(file.getvalue(), said)
+    return _element(file.getvalue(), summary)
 
 
-def _element(text: str, said: str) -> str:
+def _element(text: str, summary: str) -> str:
     element = text[text.index("<svg") :].rstrip()
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r"<style.*?</style>", "", element, flags=re.DOTALL)  # the title would become that of the page
@@ -164,9 +164,9 @@ def _element(text: str, said: str) -> str:
     element = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", element)
     for stands_for, value in _PROPERTIES.items():
         element = element.replace(stands_for, value)
-    label = escape(said, quote=True)
+    label = escape(summary, quote=True)
     return element.replace("<svg", f'<svg class="chart" role="img" aria-label="{label}"', 1).replace(
-        ">", f"><title>{escape(said)}</title>", 1
+        ">", f"><title>{escape(summary)}</title>", 1
     )
 
 

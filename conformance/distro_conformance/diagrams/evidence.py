@@ -41,10 +41,12 @@ def _item(line: str, node: str) -> Item | None:
     if sent := _OF_NODE.fullmatch(text):
         fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
         return Message(node, sent[2], sent[3], fate, f"{at}, answered with {sent[4]}")
-    if said := _TO_NODE.fullmatch(text):
-        is_success = said[4] == "success"  # then the type of the answer adds nothing
+    if request := _TO_NODE.fullmatch(text):
+        is_success = request[4] == "success"  # then the type of the answer adds nothing
         fate = Fate.ARRIVED if is_success else Fate.FAILED
-        return Message(said[1], node, said[2], fate, f"{at}, answered with {said[4] if is_success else said[3]}")
+        return Message(
+            request[1], node, request[2], fate, f"{at}, answered with {request[4] if is_success else request[3]}"
+        )
     return Note(CLIENT, f"{text}, {at.replace(' ', NO_BREAK)}")
 
 

@@ -414,7 +414,7 @@ class PeersCluster(WiredCluster):
         another run: the node no longer knows its connection, and has handled nothing."""
         reply = await self._ask(action, body)
         if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
-            raise TargetError(f"{action.peer} was stopped while it said {action}")
+            raise TargetError(f"{action.peer} was stopped while it sent {action}")
         return reply
 
     async def _ask(self, action: Says, body: Json) -> Message:

@@ -211,7 +211,7 @@ def _held_in(last: Situation) -> tuple[str | None, tuple[Held, ...]]:
         copies = {name: None if node is None else node.client(client) for name, node in last.nodes.items()}
         owner = next((copy for copy in copies.values() if copy is not None and copy.native), None)
         rows = tuple(
-            Held(node, copy is not None and copy.native, _told(copy), differ(_revised(owner), _revised(copy)))
+            Held(node, copy is not None and copy.native, _described(copy), differ(_revised(owner), _revised(copy)))
             for node, copy in copies.items()
         )
         if any(row.differs for row in rows):
@@ -219,7 +219,7 @@ def _held_in(last: Situation) -> tuple[str | None, tuple[Held, ...]]:
     return None, ()
 
 
-def _told(copy: Client | None) -> str:
+def _described(copy: Client | None) -> str:
     return "nothing" if copy is None else f"revision {copy.revision}: {text_of(copy.content)}"
 
 

@@ -1,7 +1,7 @@
 """Beats that a client of the HTTP API sends again and again, as every SDK of 1.x does, until it is stopped.
 
-A scenario has one line for them; the beats are sent while time passes, in any later line. The same schedule
-serves clusters, whose clock it stands before (`running.py`), and simulations, which are given plain actions.
+A scenario has one line for them; the beats are sent while time passes in later lines. On a cluster `running.py` sends
+the beats that are due; for a simulation `laid_out` writes each beat out as an action of its own.
 """
 
 from __future__ import annotations

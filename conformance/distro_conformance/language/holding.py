@@ -36,9 +36,6 @@ class StepResult:
     def with_outcome(self, outcome: str) -> StepResult:
         return replace(self, outcome=outcome)
 
-    def saying(self, more: str) -> StepResult:
-        return self.with_outcome(self.outcome + more) if more else self
-
 
 async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) -> StepResult:
     """`pass_ms`: lets time pass, if the cluster's clock does not do it alone."""

@@ -1,4 +1,4 @@
-"""A scenario played and recorded: the run goes on to its end, whatever it finds, since its result is the trace."""
+"""Runs a scenario to its end and records it. A failed expectation does not end the run: the result is the trace."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         if unable(model, line.step) is not None:
             return  # from here on the model does not know the state of the nodes
         if isinstance(line.step, Action):
-            why_not = running.unsaid(line.step, model.forbidden(line.step))
+            why_not = running.mistake(line.step, model.forbidden(line.step))
             if why_not is not None:
                 raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")
         await running.run(line.step)

@@ -53,11 +53,11 @@ class Running:
         held = await self._run(step, refusal_expected=refusal_expected)
         refused, self._refused_beats = self._refused_beats, Counter()
         more = "".join(f"; {count} of its beats refused: {answer}" for answer, count in refused.items())
-        return held.saying(more)
+        return held.with_outcome(held.outcome + more)
 
-    def unsaid(self, action: Action, guard: str | None) -> str | None:
-        """Why the line is a mistake of its writer, or None. `guard`: the guard of the model, which knows the state. An
-        action that a client can no longer do because of earlier events in the run is not a mistake."""
+    def mistake(self, action: Action, guard: str | None) -> str | None:
+        """Why the line cannot be meant as written, or None. `guard`: the guard of the model that forbids it. An action
+        that a client can no longer do because of earlier events of the run is no mistake."""
         if isinstance(action, OfConnected) and action.client in self._left:
             return f"{action.client} is no longer connected"
         is_idle = self.cluster.unreached(action) is not None or self._takes_back_nothing(action) is not None

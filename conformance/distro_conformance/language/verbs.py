@@ -48,8 +48,8 @@ _HTTP: Mapping[str, Callable[[str, str, str, bool], actions.HttpRequest]] = {
 _OF_OPERATORS = ("update", "patch", "metadata", "weight", "enable", "disable")
 _BY_RAFT = (
     "weight, enabled and metadata that an operator sets travel by Raft, and a release keeps them apart from the "
-    "instance: they are no part of Distro, and no scenario says them; what the client itself publishes is said with "
-    "its instance"
+    "instance: they are no part of Distro, and a scenario has no verb for them; write what the client itself "
+    "publishes with its instance"
 )
 
 
@@ -96,7 +96,7 @@ def _says(words: Words) -> actions.Says:
     """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81`"""
     peer, operation = words.node(), words.word("operation")
     if operation not in (*SAID, *MALFORMED):
-        raise ValueError(f"'{operation}' is nothing that a member says; known are {', '.join((*SAID, *MALFORMED))}")
+        raise ValueError(f"'{operation}' is no request of a member; known are {', '.join((*SAID, *MALFORMED))}")
     client = words.optional()
     revision = int(words.word("revision")) if words.takes("revision") else 0
     content = []
@@ -225,9 +225,9 @@ HEADER: Mapping[str, str] = {
     "mutant NAME": "A change of the nodes, or of the model where that is the target.",
     "lease DURATION": "Of synced clients, where a run waits for its end and the release's own is too long.",
     "wire memory SEED|grpc": "What embedded nodes speak over.",
-    "nodes NAME NAME …": "In ascending order; `a b c` if nothing is said. Time is 0 once they are loaded and quiet.",
+    "nodes NAME NAME …": "In ascending order; `a b c` by default. Time is 0 once they are loaded and quiet.",
     "node NAME RELEASE": "After `nodes`: this reference node starts with another release than the profile's. As a "
-    "step: from its next start on. The model has one release for all nodes, and says so.",
+    "step: from its next start on. The model has one release for all nodes and refuses the line.",
     "spare NAME …": "Addresses under which nodes may come back (`move`): unlisted and unused at first.",
     "played NAME …": "All nodes but the one that is under test: the kit plays them.",
 }

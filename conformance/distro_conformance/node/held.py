@@ -67,8 +67,8 @@ async def _asked(kit: Kit, client: str) -> _Has:
 
 def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
     if client in peer.sent_contents:
-        said = peer.sent_contents[client]
-        own = None if said is None else replica_from_sync(said)
+        content = peer.sent_contents[client]
+        own = None if content is None else replica_from_sync(content)
         return own, "sent a DELETE" if own is None else f"sent {own}"
     acknowledged = [each for each in kit.arrivals(client, peer) if each.answered]
     received = [each.call for each in acknowledged if each.call and each.call.operation in ("CHANGE", "DELETE")]

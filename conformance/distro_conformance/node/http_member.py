@@ -18,7 +18,7 @@ from distro_protos import Json
 
 REPORT_PATH = "/nacos/v1/core/cluster/report"
 _INSTANCES = ("/nacos/v1/ns/instance", "/nacos/v2/ns/instance")
-_TOLD_HEADERS = ("User-Agent", "Client-Version", "Nacos-Server", "Content-Type")
+_RECORDED_HEADERS = ("User-Agent", "Client-Version", "Nacos-Server", "Content-Type")
 ANSWER = "ok, said the owner"
 
 
@@ -70,7 +70,7 @@ class HttpMember:
                 "path": request.path,
                 "query": dict(sorted(request.query.items())),
                 "body": body.decode("utf-8", "replace"),
-                "headers": {name: request.headers[name] for name in _TOLD_HEADERS if name in request.headers},
+                "headers": {name: request.headers[name] for name in _RECORDED_HEADERS if name in request.headers},
             }
         )
         return web.Response(text=ANSWER)

@@ -61,7 +61,7 @@ from distro_traces.content import Replica
 
 REPORT_REQUEST = "MemberReportRequest"
 _KEEP_ALIVE_MS = 5_000
-_HEARD_WITHIN_S = 0.2
+_DELIVERED_WITHIN_S = 0.2
 _READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
 OnArrival = Callable[["Arrival"], None]
@@ -133,7 +133,7 @@ class PlayedPeer:
     _transport: Transport | None = None
     _node: str = ""
     _to_node: Connection | None = None
-    _said_ms: int = 0
+    _sent_ms: int = 0
 
     def __post_init__(self) -> None:
         self.http = HttpMember(self.port, self.as_member)
@@ -212,7 +212,7 @@ class PlayedPeer:
         """
         self._is_gone = True
         if self._leaving:
-            await asyncio.wait(self._leaving, timeout=_HEARD_WITHIN_S)
+            await asyncio.wait(self._leaving, timeout=_DELIVERED_WITHIN_S)
         await server.stop(None)
 
     async def join(self, node: str) -> None:
@@ -295,8 +295,8 @@ class PlayedPeer:
 
     async def stay(self) -> None:
         """An idle member checks its connection, else the node may end it (2.4, 2.5)."""
-        if self._to_node is not None and self.now_ms() - self._said_ms >= _KEEP_ALIVE_MS:
-            self._said_ms = self.now_ms()
+        if self._to_node is not None and self.now_ms() - self._sent_ms >= _KEEP_ALIVE_MS:
+            self._sent_ms = self.now_ms()
             await self._to_node.check_health()
 
     async def say(self, body: Json) -> Message:
@@ -304,7 +304,7 @@ class PlayedPeer:
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
             raise TargetError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
-        self._said_ms = self.now_ms()
+        self._sent_ms = self.now_ms()
         return await to_node.ask(DISTRO_REQUEST, body)
 
     def _dialled(self) -> Connection:

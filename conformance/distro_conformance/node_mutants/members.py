@@ -34,7 +34,7 @@ def _takes_nobody(old: Any, self: Any, addresses: Any) -> bool:
 
 @mutant("m-report-without-address", Member, "to_json")
 def _nameless(old: Any, self: Any) -> Any:
-    """A report does not say of whom."""
+    """A report does not name its member."""
     return {key: value for key, value in old(self).items() if key != "address"}
 
 

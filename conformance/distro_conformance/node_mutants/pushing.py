@@ -63,4 +63,4 @@ def _one_behind(old: Any, self: Any, service: Any) -> Any:
 
 
 left_out("m-nobody-is-told", PushService, "_on_service_changed", "A change is not pushed.")
-left_out("m-unsubscribed-is-told", ClientManager, "unsubscribe", "Who unsubscribes stays subscribed.")
+left_out("m-unsubscribed-is-told", ClientManager, "unsubscribe", "A client that unsubscribes stays subscribed.")

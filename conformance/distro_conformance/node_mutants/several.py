@@ -52,7 +52,7 @@ def _leaves_one_service(old: Any, self: Any, client_id: str, *arguments: Any) ->
 
 @mutant("m-unsubscription-is-of-all", ClientManager, "unsubscribe")
 def _of_all(old: Any, self: Any, leaving: Client, service: Service) -> None:
-    """Who unsubscribes from one service is subscribed to none any more."""
+    """A client that unsubscribes from one service loses its other subscriptions."""
     for each in (*leaving.subscribers, service):
         old(self, leaving, each)
 

@@ -1,4 +1,4 @@
-"""Anti-entropy on the owner's side: who is verified at whom, and what a failure brings."""
+"""Anti-entropy on the owner's side: which clients are verified at which members, and the effect of a failure."""
 
 from __future__ import annotations
 

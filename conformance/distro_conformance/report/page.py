@@ -119,7 +119,7 @@ def _after(finding: Finding, after: str) -> str:
 
 
 def _once(finding: Finding, text: str) -> str:
-    """Ids of clients and addresses are long: the second time they are not said again."""
+    """Ids of clients and addresses are long: their second mention is replaced."""
     if finding.client and "_" in finding.client:
         text = text.replace(finding.client, "it")
     if finding.node and ":" in finding.node:

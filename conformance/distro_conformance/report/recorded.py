@@ -116,8 +116,8 @@ def _of_node(rows: Sequence[Event], last_ms: int) -> Iterator[Period]:
             members = set()
         for key, text, is_over in _states(event, members):
             if is_over and key in open_:
-                since, said = open_.pop(key)
-                yield Period(key[0], said, since, event.at_ms)
+                since, begun = open_.pop(key)
+                yield Period(key[0], begun, since, event.at_ms)
             elif not is_over:
                 open_.setdefault(key, (event.at_ms, text))
     yield from (Period(kind, text, since, last_ms, has_end=False) for (kind, _), (since, text) in open_.items())

@@ -264,7 +264,7 @@ def _of_recording(finding: Finding, failure: Failure) -> Section | None:
         return None
     try:
         with Windows(Path(failure.recording)) as run:
-            events = _as_told(_until_it_failed(run.at(0, run.total), failure), failure)
+            events = _in_scenario_time(_until_it_failed(run.at(0, run.total), failure), failure)
             client = finding.client or _named_in(finding.message, events)
             finding = replace(finding, client=client)
             played = parse(failure.scenario).played  # members that are played hold nothing
@@ -285,7 +285,7 @@ def _named_in(message: str, events: Sequence[Event]) -> str | None:
     return next((word[:-1] for word in message.split() if word.endswith(":") and word[:-1] in clients), None)
 
 
-def _as_told(events: Sequence[Event], failure: Failure) -> list[Event]:
+def _in_scenario_time(events: Sequence[Event], failure: Failure) -> list[Event]:
     """With the times of the scenario, which begin when the nodes are loaded; the recording begins when they start."""
     first_ms = 0
     for step in parse(failure.scenario).steps:

@@ -55,7 +55,7 @@ def _of_rejection(rejection: Rejection, header: Header, path: Path) -> Finding:
         by="validation",
         judgement=Judgement.VIOLATES,
         text="Every row of a trace is what a transition of the model does.",
-        message=f"no transition is this row: {_told(event)}",
+        message=f"no transition is this row: {_described(event)}",
         expected="; ".join(str(candidate).strip() for candidate in rejection.candidates),
         run=header.run,
         node=event.node,
@@ -65,7 +65,7 @@ def _of_rejection(rejection: Rejection, header: Header, path: Path) -> Finding:
         evidence=(
             (
                 f"the smallest set of {len(rejection.minimal)} rows that is rejected in the same way:",
-                *map(_told, rejection.minimal),
+                *map(_described, rejection.minimal),
             )
             if rejection.minimal
             else ()
@@ -74,7 +74,7 @@ def _of_rejection(rejection: Rejection, header: Header, path: Path) -> Finding:
     )
 
 
-def _told(event: Event) -> str:
+def _described(event: Event) -> str:
     from distro_traces.exports.causal import describe  # noqa: PLC0415 - only a rejection needs it
 
     return f"{event.node} row {event.seq} at {event.at_ms} ms: {describe(event)}"

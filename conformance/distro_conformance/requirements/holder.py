@@ -190,23 +190,23 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
     together."""
     for _ in range(_ATTEMPTS):
         client, older, newer = kit.foreign_client(), *([kit.service() for _ in range(_SERVICES)] for _ in range(2))
-        said = {1: sorted(older), 2: sorted((*older, *newer))}
-        sent = (
-            kit.peer.sync(client, revision, *((each, "10.0.0.1", 80) for each in said[revision])) for revision in said
+        sent = {1: sorted(older), 2: sorted((*older, *newer))}
+        changes = (
+            kit.peer.sync(client, revision, *((each, "10.0.0.1", 80) for each in sent[revision])) for revision in sent
         )
-        replies = await asyncio.gather(*sent)
+        replies = await asyncio.gather(*changes)
         kit.assume(all(reply.succeeded for reply in replies), f"two acknowledged CHANGEs of {client}", replies)
         copy = await kit.peer.query(client)
-        is_whole = copy is not None and services(copy) == said.get(copy.revision or 0)
+        is_whole = copy is not None and services(copy) == sent.get(copy.revision or 0)
         seen = "nothing" if copy is None else f"revision {copy.revision} with {len(copy.published)} services"
         held = set(services(copy) or ())
         observed = {
             "revision": copy.revision if copy else None,
             "of_both": len(held & set(older)),
             "of_newer": len(held & set(newer)),
-            "of_none": len(held - set(said[2])),
+            "of_none": len(held - set(sent[2])),
         }
-        what = f"{client} as one of two CHANGEs said, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
+        what = f"{client} as in one of two CHANGEs, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
         kit.require(is_whole, what, seen, observed=observed)
 
 

@@ -203,9 +203,11 @@ async def health_has_a_revision(kit: Kit) -> None:
     """
     began_ms = kit.target.clock.now_ms()
     client, _ = await _registered(kit)
-    healthy = await kit.arrange(_told(kit, client.id, True), within_ms=2 * kit.timings.sync_ms, what="the first CHANGE")
+    healthy = await kit.arrange(
+        _sent_health(kit, client.id, True), within_ms=2 * kit.timings.sync_ms, what="the first CHANGE"
+    )
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
-    shown, ended = _told(kit, client.id, False), _ended(kit, client.id, healthy)
+    shown, ended = _sent_health(kit, client.id, False), _ended(kit, client.id, healthy)
 
     async def announced() -> Arrival | None:
         found = await shown()
@@ -229,11 +231,13 @@ async def beat_heals(kit: Kit) -> None:
     """A beat makes an unhealthy instance healthy again, and the members receive a CHANGE."""
     client, service = await _registered(kit)
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
-    unhealthy = await kit.arrange(_told(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}")
+    unhealthy = await kit.arrange(
+        _sent_health(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}"
+    )
     await client.beat(service)
     kit.note("it beats again")
     await kit.eventually(
-        _told(kit, client.id, True, after=unhealthy),
+        _sent_health(kit, client.id, True, after=unhealthy),
         within_ms=2 * kit.timings.sync_ms,
         what=f"a CHANGE of {client.id}, healthy again",
     )
@@ -465,7 +469,7 @@ def _passed_on(client: PlayedHttpClient, owner: PlayedPeer) -> list[Json]:
     return [each for each in owner.http.requests if each["query"].get("ip") == client.ip]
 
 
-def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
+def _sent_health(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
     """Looks for a CHANGE that shows the client's one instance with this health."""
 
     def shows(replica: Replica) -> bool:

@@ -1,8 +1,7 @@
-"""A scenario played by the simulation: the same text as on every driver, in one order of events that is drawn.
+"""A scenario run by the simulation, in one order of events that a fixed seed draws.
 
-Messages take a few milliseconds, so what a scenario leaves open is decided by one seed. Nothing is compared and no
-expectation is looked at: what counts is the trace. A step that makes no sense as things are is passed over, as in any
-simulation, for a mutant may have come elsewhere by then.
+Messages take a few milliseconds. Expectations are not evaluated: the result is the trace. A step that a guard forbids
+is skipped, since with a mutant the state may differ from the one that the scenario was written for.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from distro_traces.run_writer import RunWriter
 def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
     """Write the trace of one run below `out`, and return how many rows it has.
 
-    The trace says `profile`, also where the scenario names a mutant. Raises the look-up errors of profiles and mutants,
+    The trace names `profile`, also if the scenario names a mutant. Raises the look-up errors of profiles and mutants,
     and the TraceError family when writing fails.
     """
     mutant = scenario.mutant

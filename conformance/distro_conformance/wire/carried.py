@@ -12,7 +12,7 @@ from distro_traces.event import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A Distro request on a link: who sends what to whom, under an id that its four trace rows share."""
+    """A Distro request on a link: sender, receiver and content, with the id that its four trace rows share."""
 
     id: str
     source: str

@@ -1,8 +1,7 @@
-"""Nacos' own configuration keys: which there are, how a file of them is read, and what comes of them.
+"""The configuration keys of Nacos, and the profile and options of a node that they are turned into.
 
-`registry.py` is the table of keys, `ignored.py` names those of a full server that have nothing to configure here,
-`properties.py` reads `application.properties`, which most nodes have none of, `configured.py` turns pairs of key and
-text into a profile and options.
+`registry.py` is the table of keys, `ignored.py` names keys of a full server that configure nothing here,
+`properties.py` reads `application.properties`, and `configured.py` turns keys and values into a profile and options.
 Source: docs/protocol #settings-keys.
 """
 
