@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 import grpc.aio
 
 from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.waiting import eventually, known, settled
-from distro_conformance.wire.connection import SDK_LABELS, Connection
+from distro_conformance.wire.connection import SDK_LABELS
 from distro_conformance.wire.messages import content_of, distro_request
 from distro_interop.differential.exchange import ScriptLog, in_rows, opened
 from distro_interop.differential.udp_client import UdpClient
@@ -37,20 +37,6 @@ _DELIVERIES, _DELIVERY_S = 200, 0.005
 """How often, and at which interval in real time, the stage checks for a message. Only a missing one takes all of it."""
 
 
-@dataclass
-class Voice:
-    """One gRPC connection to the node, by the name that the script gave it."""
-
-    name: str
-    connection: Connection
-    pushes: list[Message] = field(default_factory=list)
-    pushes_seen: int = 0
-
-    @property
-    def id(self) -> str:
-        return self.connection.id
-
-
 class Stage:
     """`namespace` is the script's own."""
 
@@ -59,7 +45,8 @@ class Stage:
         self.target, self.peer, self.member = target, peer, peer.http
         self.timings = Timings.of(target.profile)
         self.log = ScriptLog(script, {**_family("node", target.address), **_family("member", peer.address)})
-        self._voices: list[Voice] = []
+        self._clients: dict[PlayedClient, int] = {}
+        """With the number of pushes that have been logged."""
         self._udp_clients: list[UdpClient] = []
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
         self._foreign: set[str] = set()
@@ -69,28 +56,31 @@ class Stage:
 
     # Connections.
 
-    async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
+    async def client(
+        self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False
+    ) -> PlayedClient:
         """A connection that has been set up, as an SDK does it unless other labels are given."""
-        pushes: list[Message] = []
-        address = self._grpc_address(cluster)
-        connection = await Connection.open(address, labels=labels or SDK_LABELS, on_push=pushes.append)
-        self._voices.append(voice := Voice(name, connection, pushes))
-        self.log.names[voice.id] = f"{{{name}}}"
-        self.log.names[voice.id.rpartition("_")[2]] = f"{{port of {name}}}"
-        return voice
+        client = await PlayedClient.open(self._grpc_address(cluster), labels=labels or SDK_LABELS)
+        client.name = name
+        self._clients[client] = 0
+        self.log.names[client.id] = f"{{{name}}}"
+        self.log.names[client.id.rpartition("_")[2]] = f"{{port of {name}}}"
+        return client
 
-    async def stranger(self, name: str, *, cluster: bool = False) -> Voice:
+    async def bare_client(self, name: str, *, cluster: bool = False) -> PlayedClient:
         """A transport without set-up."""
-        self._voices.append(voice := Voice(name, Connection.bare(self._grpc_address(cluster))))
-        return voice
+        client = PlayedClient.bare(self._grpc_address(cluster))
+        client.name = name
+        self._clients[client] = 0
+        return client
 
     def _grpc_address(self, cluster: bool) -> str:
         return with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
 
-    async def leave(self, voice: Voice) -> None:
-        """Its connection ends, without a farewell."""
-        self._voices.remove(voice)
-        await voice.connection.close()
+    async def leave(self, client: PlayedClient) -> None:
+        """Its connection ends without a message."""
+        del self._clients[client]
+        await client.close()
         await self.target.clock.pass_ms(0)  # where time is virtual, until the node knows of it
 
     async def udp_client(self, name: str) -> UdpClient:
@@ -110,16 +100,16 @@ class Stage:
     # Requests and answers.
 
     async def ask(
-        self, step: str, voice: Voice, type_name: str, body: Json, *, headers: Mapping[str, str] | None = None
+        self, step: str, client: PlayedClient, type_name: str, body: Json, *, headers: Mapping[str, str] | None = None
     ) -> Message | None:
         """One call; None when the transport failed."""
-        return await self._logged(step, voice.connection.ask(type_name, body, headers=headers))
+        return await self._logged(step, client.ask(type_name, body, headers=headers))
 
-    async def call(self, step: str, voice: Voice, payload: Payload) -> Message | None:
+    async def call(self, step: str, client: PlayedClient, payload: Payload) -> Message | None:
         """One call with a payload that no client would send."""
 
         async def calling() -> Message:
-            return decode(await voice.connection.call(payload))
+            return decode(await client.call(payload))
 
         return await self._logged(step, calling())
 
@@ -173,13 +163,13 @@ class Stage:
         """Wait until queries show the applied content, and subscribers have been notified."""
         await self.pass_ms(self.timings.view_ms + _MARGIN_MS)
 
-    async def pushed(self, step: str, voice: Voice, expected: int, *, within_ms: int | None = None) -> None:
+    async def pushed(self, step: str, client: PlayedClient, expected: int, *, within_ms: int | None = None) -> None:
         """The pushes to a client since the last call. Wait for the expected number, with 0 for the whole time; the
         default is the time that the push of a changed service takes."""
         within_ms = self.timings.view_ms if within_ms is None else within_ms
-        await self.until(lambda: len(voice.pushes) - voice.pushes_seen, expected, within_ms)
-        pushes = voice.pushes[voice.pushes_seen :]
-        voice.pushes_seen = len(voice.pushes)
+        await self.until(lambda: len(client.pushes) - self._clients[client], expected, within_ms)
+        pushes = client.pushes[self._clients[client] :]
+        self._clients[client] = len(client.pushes)
         self.log.note(step, [{"type": push.type, "body": push.body} for push in pushes])
 
     async def received(
@@ -231,8 +221,8 @@ class Stage:
         self.log.note(step, in_rows({"clientSyncDataList": own}))
 
     async def close(self) -> None:
-        for voice in list(self._voices):
-            await self.leave(voice)
+        for each in list(self._clients):
+            await self.leave(each)
         for client in self._udp_clients:
             client.close()
         await self._session.close()
@@ -261,7 +251,10 @@ class Stage:
 
     def _is_own(self, client: Json) -> bool:
         named = {*client.get("namespaces", ()), *(client.get("batchInstanceData") or {}).get("namespaces", ())}
-        return self.namespace in named or client.get("clientId") in {*self._foreign, *(v.id for v in self._voices)}
+        return self.namespace in named or client.get("clientId") in {
+            *self._foreign,
+            *(each.id for each in self._clients),
+        }
 
     async def until(self, count: Callable[[], int], expected: int, within_ms: int) -> None:
         """Until so many are there, in time or late; where none is expected, as long as the node would have had for one.

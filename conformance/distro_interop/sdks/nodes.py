@@ -40,7 +40,6 @@ _SECRET = base64.b64encode(b"of the tokens, and long enough for one").decode()
 _OLD_KEYS = Span(until="2.1.2")
 CREDENTIALS = ("--username", _USER, "--password", _PASSWORD)
 WRONG_CREDENTIALS = ("--username", _USER, "--password", _WRONG_PASSWORD)
-_MAIN = "from distro_conformance.cli import main; main()"
 
 
 def guard(profile: str | None) -> tuple[str, ...]:
@@ -98,7 +97,7 @@ async def started_nodes(
 def _reference_servers(profile: str, settings: Sequence[str], ports: Sequence[int]) -> Sequence[ProcessServer]:
     """Reference nodes, served as a user would: `distrocheck serve`."""
     options = [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
-    command = (sys.executable, "-c", _MAIN, "serve", "--port", "{port}", "--profile", profile, *options)
+    command = (sys.executable, "-m", "distro_conformance", "serve", "--port", "{port}", "--profile", profile, *options)
     described = Description(command, Path.cwd(), ("--member", "{member}"), ready_line='"{address}"')
     return [ProcessServer(described, port, [f"{HOST}:{each}" for each in ports]) for port in ports]
 

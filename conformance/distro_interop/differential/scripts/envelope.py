@@ -16,7 +16,7 @@ INTERNAL = {"module": "internal"}
 @script("envelope-unregistered", "a transport without set-up asks")
 async def unregistered(stage: Stage) -> None:
     for port, is_cluster in (("SDK", False), ("cluster", True)):
-        stranger = await stage.stranger(f"stranger at {port}", cluster=is_cluster)
+        stranger = await stage.bare_client(f"stranger at {port}", cluster=is_cluster)
         check = await stage.ask(f"server check, {port} port", stranger, "ServerCheckRequest", INTERNAL)
         if check is not None:
             stage.log.names[str(check.body.get("connectionId"))] = f"{{{stranger.name}}}"
@@ -97,13 +97,13 @@ async def set_up(stage: Stage) -> None:
             ("module naming, no source", {"module": "naming"}),
         )
     ):
-        voice = await stage.client(f"client {number}", labels=labels)
-        await stage.ask(f"{step}: register", voice, "InstanceRequest", register(stage, f"web{number}", 8001 + number))
-        await stage.ask(f"{step}: subscribe", voice, "SubscribeServiceRequest", subscribe(stage, "other"))
-        await stage.ask(f"{step}: deregister nothing", voice, "InstanceRequest", register(stage, "other2"))
+        client = await stage.client(f"client {number}", labels=labels)
+        await stage.ask(f"{step}: register", client, "InstanceRequest", register(stage, f"web{number}", 8001 + number))
+        await stage.ask(f"{step}: subscribe", client, "SubscribeServiceRequest", subscribe(stage, "other"))
+        await stage.ask(f"{step}: deregister nothing", client, "InstanceRequest", register(stage, "other2"))
     await stage.shown()
     for number in range(5):
-        await stage.ask(f"query {number}", voice, "ServiceQueryRequest", query(stage, f"web{number}"))
+        await stage.ask(f"query {number}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
     await stage.state()
 
 

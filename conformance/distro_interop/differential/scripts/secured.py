@@ -174,7 +174,7 @@ async def over_grpc(stage: Stage) -> None:
             await stage.ask(f"{kind}, {name}", client, kind, body, headers={ACCESS_TOKEN: token})
         for name in ("accesstoken", "ACCESSTOKEN", "Authorization"):
             await stage.ask(f"{kind}, in {name}", client, kind, body, headers={name: given[ADMIN[0]]})
-    stranger = await stage.stranger("stranger")
+    stranger = await stage.bare_client("stranger")
     await stage.ask("stranger without token", stranger, "ServiceQueryRequest", query(stage))
     await stage.ask("stranger with token", stranger, "ServiceQueryRequest", query(stage), headers=admin)
 
@@ -189,15 +189,15 @@ async def members(stage: Stage) -> None:
     for headers in ({}, dict([IDENTITY]), {IDENTITY[0]: "others"}, {ACCESS_TOKEN: given[ADMIN[0]]}):
         how = next(iter(headers.items()), ("nothing", ""))
         name = "a token" if how[0] == ACCESS_TOKEN else " ".join(how)
-        for voice in (member, client):
+        for sender in (member, client):
             for kind, body in (
                 ("MemberReportRequest", {"node": stage.peer.as_member()}),
                 ("DistroDataRequest", distro_request("QUERY", "nobody")),
                 ("DistroDataRequest", distro_request("VERIFY", "nobody", content={"clientId": "nobody"})),
             ):
                 what = body.get("dataOperation", "")
-                step = f"{voice.name}: {kind} {what} with {name}"
-                await stage.ask(step, voice, kind, body, headers=headers)
+                step = f"{sender.name}: {kind} {what} with {name}"
+                await stage.ask(step, sender, kind, body, headers=headers)
                 stage.log.exchanges[-1].answer.get("body", {}).pop("node", None)
 
 
