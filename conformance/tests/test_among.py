@@ -34,6 +34,7 @@ from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, finding_of
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Lockstep
+from distro_conformance.walks.walk import ADDRESSES
 from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
@@ -61,6 +62,8 @@ say b CHANGE f1 revision 3 web 10.0.0.2:80
 say b VERIFY f1 revision 3
 say c VERIFY f1 revision 4
 say d CHANGE f1 revision 4 api 10.0.0.3:80
+say d CHANGE f2 revision 1 api 10.0.0.4:80, 10.0.0.4:81 and web 10.0.0.4:80, 10.0.0.4:82
+say d CHANGE f2 revision 2 api 10.0.0.4:80, 10.0.0.4:81 and web 10.0.0.4:80, 10.0.0.4:83
 say c QUERY f1
 say c NO-JSON f1
 say c NO-BASE64 f1
@@ -90,10 +93,18 @@ def test_a_life_among_members_that_fail_is_explained(profile: str) -> None:
     assert lived(profile=profile) is Verdict.CONFORMS
 
 
-@pytest.mark.parametrize("mutant", ["B02", "B07", "B18", "m-index-loses-the-others"])
+IN_LIFE = ["B02", "B07", "B18", "m-index-loses-the-others"]
+IN_BATCHES_OF_MEMBERS = ["m-one-batch-is-received", "m-batches-of-one-length-are-equal"]
+
+
+@pytest.mark.parametrize("mutant", [*IN_LIFE, *IN_BATCHES_OF_MEMBERS])
 def test_a_changed_node_is_not(mutant: str) -> None:
     """The index shows in lists alone, which are compared after each long wait."""
     assert lived(mutant=mutant) is Verdict.VIOLATES
+
+
+def test_a_scenario_says_what_members_publish_as_batches() -> None:
+    assert parse(parse(LIFE).render()).steps == parse(LIFE).steps
 
 
 PUSHED = """
@@ -219,6 +230,8 @@ def test_a_rule_applies_where_the_node_among_played_members_can_do_its_actions(p
         members = {"start": staticmethod(lambda: stage), "nodes": ("a",), "played": ("b",)}
         walk = type("Walk", (Machine,), members)()
     assert (walk.can_batch, walk.can_fall_silent, walk.can_change_lists, walk.has_v2) == (batches, False, False, False)
+    said = {client: walk._content(client, 15) for client in ("f1", f"{ADDRESSES[0]}#true")}
+    assert [[", " in text for _, text in content] for content in said.values()] == [[batches] * 2, [False] * 2]
 
 
 def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:

@@ -398,7 +398,7 @@ RESULTS = ("fail", "error", "unreadable", "unheard")
 class Says:
     """A played member sends this to the node under test: any request about any client, valid or not.
 
-    `operation` is one of SAID or MALFORMED.
+    `operation` is one of SAID or MALFORMED. Several instances of a service, with `, ` between them, are a batch.
     """
 
     peer: str

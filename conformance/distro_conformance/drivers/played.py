@@ -13,13 +13,14 @@ from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     UNHEARD_TYPE,
     UNKNOWN_RESOURCE_TYPE,
+    batch_data,
     distro_request,
     pack,
     read_snapshot,
     sync_data,
 )
 from distro_model.actions import MALFORMED, Says
-from distro_model.messages import Change, Delete, Request, Snapshot, Verify
+from distro_model.messages import Change, Delete, Request, Snapshot, Verify, batch_of
 from distro_protos import Json, Message
 from distro_traces.content import Replica
 
@@ -37,10 +38,15 @@ def request_of(action: Says, client_id: str, target: str) -> tuple[Json, Request
     client = action.client or ""
     match action.operation:
         case "CHANGE":
-            rows = [(service, *read_instance(text)) for service, text in action.content]
-            data = sync_data(client_id, action.revision, [(service, ip, port) for service, ip, port, _ in rows])
+            instances = {service: text.split(", ") for service, text in action.content}
+            batches = {service: [*map(_address, each)] for service, each in instances.items() if len(each) > 1}
+            singles = [(service, *_address(each[0])) for service, each in instances.items() if len(each) == 1]
+            data = batch_data(client_id, action.revision, batches, singles)
+            published = tuple(
+                (service, batch_of(each) if len(each) > 1 else each[0]) for service, each in instances.items()
+            )
             body = distro_request("CHANGE", client_id, target=target, content=data)
-            return body, Change(client, action.revision, action.content)
+            return body, Change(client, action.revision, published)
         case "DELETE":
             return distro_request("DELETE", client_id, target=target), Delete(client)
         case "VERIFY":
@@ -51,6 +57,11 @@ def request_of(action: Says, client_id: str, target: str) -> tuple[Json, Request
     if action.operation in MALFORMED:
         return malformed(action.operation, client_id), Delete(client)
     return distro_request("QUERY", client_id, target=target), None
+
+
+def _address(instance: str) -> tuple[str, int]:
+    ip, port, _ = read_instance(instance)
+    return ip, port
 
 
 def copies_in(reply: Message) -> Sequence[Replica]:

@@ -93,7 +93,7 @@ def _deregister(words: Words) -> actions.Deregister:
 
 
 def _says(words: Words) -> actions.Says:
-    """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81`"""
+    """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81, 10.0.0.1:82`"""
     peer, operation = words.node(), words.word("operation")
     if operation not in (*SAID, *MALFORMED):
         raise ValueError(f"'{operation}' is no request of a member; known are {', '.join((*SAID, *MALFORMED))}")
@@ -101,7 +101,7 @@ def _says(words: Words) -> actions.Says:
     revision = int(words.word("revision")) if words.takes("revision") else 0
     content = []
     while (service := words.optional()) is not None:
-        content.append((service, words.instance("and")))
+        content.append((service, words.published()))
         if not words.takes("and"):
             break
     return actions.Says(peer, operation, client, revision, tuple(sorted(content)))
@@ -195,7 +195,7 @@ VERBS: Mapping[str, Verb] = {
     "node": Verb("NODE RELEASE", NodeRelease, _node_release),
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
     "say": Verb(
-        f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE and SERVICE INSTANCE …]",
+        f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE, … and SERVICE …]",
         actions.Says,
         _says,
     ),

@@ -122,6 +122,14 @@ class Words:
             raise ValueError("a batch has two or more instances, with commas between them")
         return tuple(sorted(part.instance() for part in parts))
 
+    def published(self) -> str:
+        """`INSTANCE`, or a batch, up to `and` or the end."""
+        end = self._rest.index("and") if "and" in self._rest else len(self._rest)
+        words = Words(self._verb, self._rest[:end], self._nodes)
+        is_batch = any("," in word for word in self._rest[:end])
+        self._rest = self._rest[end:]
+        return ", ".join(words.batch()) if is_batch else words.instance()
+
     def end(self) -> None:
         if self._rest:
             raise ValueError(f"'{self._verb}' does not take '{' '.join(self._rest)}'")

@@ -272,7 +272,13 @@ class PlayedPeer:
 
     async def sync_batches(self, client: str, revision: int, ip: str, batches: Mapping[str, Sequence[int]]) -> Message:
         """CHANGE: the client, owned by this member, now publishes these services as batches, each at its ports."""
-        return await self._say("CHANGE", client, batch_data(client, revision, ip, batches))
+        return await self._say(
+            "CHANGE",
+            client,
+            batch_data(
+                client, revision, {service: [(ip, port) for port in ports] for service, ports in batches.items()}
+            ),
+        )
 
     async def verify(self, client: str, revision: int) -> Message:
         return await self._say("VERIFY", client, {"clientId": client, "revision": revision})

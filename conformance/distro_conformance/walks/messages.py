@@ -27,9 +27,12 @@ from distro_model.actions import (
     Release,
     Says,
 )
+from distro_model.messages import Content
 
 FOREIGN = ("f1", "f2", "f3")
 """Clients of played members."""
+BESIDE = "10.1.0.9:90"
+"""The second instance of each batch."""
 LOST = "nothing"
 """The result of a request that is dropped."""
 
@@ -53,7 +56,7 @@ VERSIONS = ("80", "81", "80 zone=b", "80 cluster=north", "80 weight=2.5", "80 en
 """The port and other parts of what a client registers."""
 
 _OPERATION = st.sampled_from(ACKNOWLEDGED)
-_FOREIGN, _CONTENT = st.sampled_from(FOREIGN), st.integers(0, 7)
+_FOREIGN, _CONTENT = st.sampled_from(FOREIGN), st.integers(0, 15)
 
 
 class Messages(Walk):
@@ -87,7 +90,20 @@ class Messages(Walk):
         (service, _), instance = pick(self.registered.items(), index)
         return service, instance
 
-    def _send_change(self, peer: int, client: str, revision: int, content: tuple[tuple[str, str], ...]) -> None:
+    def _content(self, client: str, number: int) -> Content:
+        """The bits of `number` choose the services, the port of the second, and whether each is published as a batch.
+        A client of the HTTP API is its address, and has no batch."""
+        chosen = ((SERVICES[1], 0, number & 1), (SERVICES[0], number >> 2 & 1, number & 2))
+        address, hash_sign, _ = client.partition("#")
+        content: list[tuple[str, str]] = []
+        for service, port, is_there in chosen:
+            instance = address if hash_sign else f"10.1.0.{client[1:]}:{80 + port}"
+            is_batch = number & 8 and self.can_batch and not hash_sign
+            if is_there:
+                content.append((service, f"{instance}, {BESIDE}" if is_batch else instance))
+        return tuple(content)
+
+    def _send_change(self, peer: int, client: str, revision: int, content: Content) -> None:
         self.orphans = True
         self.revisions[client] = revision
         self.perform(Says(pick(self.speakers, peer), "CHANGE", client, revision, content))
@@ -95,15 +111,15 @@ class Messages(Walk):
     @precondition(lambda self: self.speakers)
     @rule(peer=INDEX, client=_FOREIGN, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=_CONTENT)
     def say_change(self, peer: int, client: str, step: int, content: int) -> None:
-        self._send_change(peer, client, max(0, self.revisions.get(client, 0) + step), _content(client, content))
+        self._send_change(peer, client, max(0, self.revisions.get(client, 0) + step), self._content(client, content))
 
     @precondition(lambda self: self.speakers)
     @rule(peer=INDEX, client=_FOREIGN, step=st.integers(-1, 1), content=_CONTENT)
     def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
         """The second CHANGE may be older than the first, or have the same revision."""
         first = self.revisions.get(client, 0) + 1
-        self._send_change(peer, client, first, _content(client, content ^ 3))
-        self._send_change(peer, client, first + step, _content(client, content))
+        self._send_change(peer, client, first, self._content(client, content ^ 3))
+        self._send_change(peer, client, first + step, self._content(client, content))
 
     @precondition(lambda self: self.speakers and self.revisions)
     @rule(peer=INDEX, client=INDEX, off=st.sampled_from((0, 0, 0, 1, -1)))
@@ -128,7 +144,7 @@ class Messages(Walk):
         """Send a message about a client that is, or was, connected to the node, or that uses the HTTP API."""
         name = pick({*self.changes, *(f"{address}#true" for address in ADDRESSES if self.http)}, client)
         revision = max(0, self.changes.get(name, 1) + off) if operation in ("CHANGE", "VERIFY") else 0
-        published = _content(name, content) if operation == "CHANGE" else ()
+        published = self._content(name, content) if operation == "CHANGE" else ()
         self.orphans = True
         self.ever_over_http |= "#" in name
         self.perform(Says(pick(self.speakers, peer), operation, name, revision, published))
@@ -156,7 +172,7 @@ class Messages(Walk):
         if patience:
             return
         self.renewed_late += 1
-        revision, published = self.revisions.get(client, 0) + 1, _content(client, content)
+        revision, published = self.revisions.get(client, 0) + 1, self._content(client, content)
         self._send_change(peer, client, revision, published)
         again = Says(pick(self.speakers, peer), operation, client, revision, published if operation == "CHANGE" else ())
         self.perform(Advance(LATE_MS), again, Advance(LATE_MS))
@@ -220,14 +236,3 @@ class Messages(Walk):
     @rule(link=INDEX)
     def hold_link(self, link: int) -> None:
         self.perform(Hold(*pick([each for each in self.links if each not in self.held], link)))
-
-
-def _content(client: str, number: int) -> tuple[tuple[str, str], ...]:
-    """The bits of `number` choose the services, and the port of the first. A client of the HTTP API is its address."""
-    chosen = ((SERVICES[1], 0, number & 1), (SERVICES[0], number >> 2, number & 2))
-    address, hash_sign, _ = client.partition("#")
-    return tuple(
-        (service, address if hash_sign else f"10.1.0.{client[1:]}:{80 + port}")
-        for service, port, is_there in chosen
-        if is_there
-    )

@@ -135,17 +135,22 @@ def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, in
     }
 
 
-def batch_data(client: str, revision: int, ip: str, batches: Mapping[str, Iterable[int]]) -> Json:
-    """A ClientSyncData object with batches alone: the instances of each service differ by their port
+def batch_data(
+    client: str,
+    revision: int,
+    batches: Mapping[str, Iterable[tuple[str, int]]],
+    instances: Iterable[tuple[str, str, int]] = (),
+) -> Json:
+    """A ClientSyncData object with a batch for each of these services, and the other instances
     (docs/protocol #distro-content)."""
-    infos = [[_info(ip, port, {}) for port in ports] for ports in batches.values()]
+    infos = [[_info(ip, port, {}) for ip, port in batch] for batch in batches.values()]
     data = {
         "namespaces": ["public" for _ in batches],
         "groupNames": ["DEFAULT_GROUP" for _ in batches],
         "serviceNames": list(batches),
         "batchInstancePublishInfos": [{"port": 0, "healthy": False, "instancePublishInfos": each} for each in infos],
     }
-    return {**sync_data(client, revision, ()), "batchInstanceData": data}
+    return {**sync_data(client, revision, instances), "batchInstanceData": data}
 
 
 def _info(ip: str, port: int, metadata: Mapping[str, str]) -> Json:

@@ -59,7 +59,8 @@ from distro_model.step import step
 
 def unknown_to(profile: Profile, action: Action) -> str | None:
     """Why nodes of a release do not support it, in any state, or None."""
-    if isinstance(action, RegisterBatch) and not profile.batches:
+    says_batch = isinstance(action, Says) and any(", " in published for _, published in action.content)
+    if (isinstance(action, RegisterBatch) or says_batch) and not profile.batches:
         return f"nodes of {profile.name} know no batches"
     if isinstance(action, OverHttp) and action.by_v2 and not has_v2(profile):
         return f"nodes of {profile.name} know no version 2 of the HTTP API"
