@@ -217,19 +217,14 @@ class Member:
         """The `data` of the answer; None when there is none."""
         if self._headers is None:
             self._headers = await asyncio.to_thread(self._credentials.client_headers, self.address)
-        _, body = await self._asked("GET", path, params=parameters, headers=self._headers)
-        return body.get("data") if isinstance(body, Mapping) and "data" in body else body
-
-    async def _asked(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
-        """The status, and the body of a good answer; 0 without a readable answer."""
         assert self._session is not None
+        url = self._credentials.tls.url(self.address, path)
         try:
-            async with self._session.request(
-                method, self._credentials.tls.url(self.address, path), **options
-            ) as response:
-                return response.status, await response.json(content_type=None) if response.status == 200 else None
+            async with self._session.get(url, params=parameters, headers=self._headers) as response:
+                body = await response.json(content_type=None) if response.status == 200 else None
         except (aiohttp.ClientError, TimeoutError, ValueError):
-            return 0, None
+            return None
+        return body.get("data") if isinstance(body, Mapping) and "data" in body else body
 
 
 def _published_row(row: Mapping[str, Any]) -> Published:

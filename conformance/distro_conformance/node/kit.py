@@ -24,7 +24,7 @@ from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import Look, eventually
-from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection, OnPush
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
 from distro_traces.content import Replica
 
 _SERVES_WITHIN_MS = 60_000
@@ -127,7 +127,6 @@ class Kit(Observer):
         connection = self.bare_connection()
         await connection.ask_id()
         self._own.add(connection.id)
-        self.note(f"a transport without set-up is called {connection.id} by the node")
         return connection
 
     def http_client(self, owner: str, *, node_owns_without: str | None = None) -> PlayedHttpClient:
@@ -161,23 +160,6 @@ class Kit(Observer):
         """Sets the other members on the list of the node. Raises TargetError if that is impossible."""
         await self.target.change_members([peer.address for peer in others])
         self.note(f"its list names {' and '.join(peer.address for peer in others)} beside itself")
-
-    async def suspend_node(self, ms: int) -> None:
-        """Suspends the node for this time. Raises TargetError if that is impossible."""
-        self.note(f"{self.target.address} is suspended for {ms} ms")
-        await self.target.suspend(ms)
-        for peer in self.peers:  # a client without an answer for this time connects again
-            await peer.hang_up()
-            await peer.dial(self.target.address)
-
-    async def brief_connection(self, questions: int) -> str:
-        """The id of a connection that an SDK begins to set up and drops, after so many round trips."""
-        connection = await Connection.open(self._sdk_address, labels=SDK_LABELS, until_registered=False)
-        self._own.add(connection.id)
-        for _ in range(questions):
-            await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
-        await connection.close()
-        return connection.id
 
     async def arrange_service(self) -> None:
         """Wait for a node that accepts clients: 2.0.x accepts them only after it knows the abilities of its members."""

@@ -113,7 +113,12 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     lease meanwhile."""
     await kit.start_node(short_lease=True)
     client, service = await kit.synced()
-    await kit.suspend_node(kit.timings.lease_ms + 2 * kit.timings.clean_ms)
+    suspended_ms = kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    kit.note(f"{kit.target.address} is suspended for {suspended_ms} ms")
+    await kit.target.suspend(suspended_ms)
+    for peer in kit.peers:  # a client without an answer for this time connects again
+        await peer.hang_up()
+        await peer.dial(kit.target.address)
     resumed_ms = kit.target.clock.now_ms()
     await kit.sleep(2 * kit.timings.clean_ms)
     copy = await kit.peer.query(client)

@@ -55,12 +55,12 @@ async def health_check_succeeds(kit: Kit) -> None:
 @requirement("DISTRO-SETUP-004", MUST, "#client-connect, #connection-handshake")
 async def only_naming_connections_are_clients(kit: Kit) -> None:
     """A connection without the label `module=naming` gets no naming client, and no member is sent anything about it."""
-    stranger = await kit.connection({"source": "sdk", "module": "config"})
+    connection = await kit.connection({"source": "sdk", "module": "config"})
     client = await kit.client()
     await kit.arrange_sent("VERIFY", client.id)
-    kit.require(not kit.arrivals(stranger.id), f"nothing about {stranger.id}", kit.arrivals(stranger.id))
-    copy = await kit.peer.query(stranger.id)
-    kit.require(copy is None, f"no client {stranger.id}", copy)
+    kit.require(not kit.arrivals(connection.id), f"nothing about {connection.id}", kit.arrivals(connection.id))
+    copy = await kit.peer.query(connection.id)
+    kit.require(copy is None, f"no client {connection.id}", copy)
 
 
 @requirement("DISTRO-SETUP-005", SHOULD, "#verify-pure-subscriber, #client-connect", since="2.1.1")
@@ -123,7 +123,7 @@ async def second_set_up_does_nothing(kit: Kit) -> None:
 @requirement("DISTRO-SETUP-009", MUST, "#connection-setup, #client-disconnect", bug="B40")
 async def brief_connection_leaves_no_client(kit: Kit) -> None:
     """A connection that ends while it is set up leaves no client behind."""
-    ids = [await kit.brief_connection(number % 3) for number in range(_ATTEMPTS)]
+    ids = [await _brief_connection(kit, number % 3) for number in range(_ATTEMPTS)]
     kit.note(f"{len(ids)} connections begin to be set up and are dropped, the last one {ids[-1]}")
     await kit.settle(_NOTICED_MS)
     left = [each for each in ids if await kit.peer.query(each) is not None]
@@ -135,6 +135,7 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
     """A connection that is set up under the id of a copy becomes a client of the node and publishes only what it
     registers."""
     connection, since_ms = await kit.named_connection(), kit.target.clock.now_ms()
+    kit.note(f"a transport without set-up is called {connection.id} by the node")
     client, copied = await kit.synced(client=connection.id)
     await kit.arrange(kit.holds(client, copied), within_ms=0, what=f"a copy of {client} with {copied}")
     await connection.set_up(SDK_LABELS)
@@ -155,6 +156,16 @@ async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
 
     what = f"a CHANGE of {client} with {own} and nothing else"
     await kit.eventually(own_alone, within_ms=kit.timings.sync_ms, what=what, otherwise=otherwise)
+
+
+async def _brief_connection(kit: Kit, questions: int) -> str:
+    """The id of a connection that an SDK begins to set up and drops, after so many round trips."""
+    connection = await kit.named_connection()
+    await connection.set_up(SDK_LABELS, until_registered=False)
+    for _ in range(questions):
+        await connection.ask("ServerCheckRequest", EMPTY)
+    await connection.close()
+    return connection.id
 
 
 def _registration(service: str) -> Json:

@@ -119,11 +119,9 @@ class Connection:
         on_id: Callable[[str], None] | None = None,
         transport: Transport | None = None,
         headers: Mapping[str, str] | None = None,
-        until_registered: bool = True,
         tls: TlsOptions | None = None,
     ) -> Self:
-        """Server check, stream, set-up; returns once the server treats the connection as registered, unless
-        `until_registered` is false.
+        """Server check, stream, set-up; returns once the server treats the connection as registered.
 
         `address` is host:port of a gRPC port. `on_id` gets the connection id before the server has a client for it.
         `headers` go with each request that brings none.
@@ -136,7 +134,7 @@ class Connection:
                 await connection.ask_id()
                 if on_id is not None:
                     on_id(connection.id)
-                await connection.set_up(labels, until_registered=until_registered)
+                await connection.set_up(labels)
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             await connection.close()
             reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else "it does not answer in time"
@@ -212,7 +210,7 @@ class Connection:
         self.id = str(check.body.get("connectionId", ""))
 
     async def set_up(self, labels: Mapping[str, str], *, until_registered: bool = True) -> None:
-        """The steps after the server check."""
+        """The steps after the server check; without `until_registered` the server may not have handled them yet."""
         self._stream = stream = self._channel.open_stream()
         await stream.write(
             encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()
