@@ -44,11 +44,13 @@ class Loaded:
 
     `rows` has the columns of `Event` and `reason`, which is null for an event. `events` and `quarantine` are
     its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file, its
-    header, counts among the rows with a reason and is not in quarantine.
+    header, counts among the rows with a reason and is not in quarantine. `unchecked`: all rows, to be read where none
+    has a reason.
     """
 
     sources: tuple[Source, ...]
     rows: DataFrame
+    unchecked: DataFrame
     lines: DataFrame  # of NDJSON, as `_lines` gives them
     parsed: DataFrame | None = None  # those of `rows` that come from NDJSON
 
@@ -106,16 +108,16 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     for table in dict.fromkeys(source.path for source in sources if is_table(source.path)):
         columns.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
     parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
-    rows = reduce(DataFrame.unionByName, parts)
-    return Loaded(sources, rows, lines, parsed)
+    rows, unchecked = (reduce(DataFrame.unionByName, each) for each in (parts, [*parts[: bool(recordings)], *columns]))
+    return Loaded(sources, rows, unchecked.select(*COLUMNS), lines, parsed)
 
 
 def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     """The rows of a DataFrame that has the columns of an event, of the runs with these headers. Raises
     NotATraceError."""
     sources = tuple(Source("", header) for header in headers)
-    rows = as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit(""))
-    return Loaded(sources, fitted(_at_rest(rows), sources), _lines(events.sparkSession, []))
+    rows = _at_rest(as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit("")))
+    return Loaded(sources, fitted(rows, sources), rows.select(*COLUMNS), _lines(events.sparkSession, []))
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:

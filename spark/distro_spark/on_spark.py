@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -65,19 +67,27 @@ class OnSpark:
     def __exit__(self, *error: Any) -> bool | None:
         return self._open.__exit__(*error)
 
+    @cached_property
+    def _survey(self) -> Survey:
+        return surveyed(self._loaded.rows)
+
     def set_aside(self) -> Set:
-        return _set_aside(self._loaded)
+        return _set_aside(self._loaded, self._survey.aside > self._loaded.headers)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        nodes = measures(self._loaded.events)
-        if nodes["client_rows"].sum() > LARGE_ROWS:
-            announce_largest(self._loaded.events)
-        return nodes, frame(self._loaded.events.where(IS_MARK).select(*MARK_COLUMNS)).unique(["run", "node", "seq"])
+        nodes = self._survey.nodes
+        runs = nodes.group_by("run").agg(pl.col("client_rows").sum()).filter(pl.col("client_rows") > LARGE_ROWS)
+        if not runs.is_empty():
+            announce_largest(self._loaded.events.where(F.col("run").isin(runs["run"].to_list())))
+        distinct = _distinct(self._loaded.events, nodes.filter("is_unordered").select("run", "node"))
+        nodes = nodes.join(distinct, ["run", "node"], how="left")
+        nodes = nodes.with_columns(distinct=pl.coalesce("distinct", "rows"))
+        return nodes.select("run", "node", *MEASURES), self._survey.marks
 
     def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
         virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
-        events = self._loaded.events
-        return {**_clocks(events.where(F.col("run").isin(virtual))), **_names(events, cluster)}
+        doubt = self._survey.nodes.filter("may_go_back", pl.col("run").is_in(virtual)).select("run", "node")
+        return {**_clocks(self._loaded.events, doubt), **_names(self._loaded.events, cluster)}
 
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The executors keep the results on their disks, from where they come here in parts."""
@@ -97,9 +107,10 @@ class OnSpark:
 
     def events(self, cluster: Cluster) -> DataFrame:
         """The rows of the cluster's runs."""
+        events = self._loaded.events if self._survey.aside else self._loaded.unchecked
         if len(cluster.of_run) == len(self.headers):
-            return self._loaded.events
-        return self._loaded.events.where(F.col("run").isin(list(cluster.of_run)))
+            return events
+        return events.where(F.col("run").isin(list(cluster.of_run)))
 
 
 def client_by_client(events: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
@@ -130,9 +141,8 @@ def whole_clients(batches: Iterable[pa.RecordBatch], part_rows: int) -> Iterator
     waiting: list[pl.DataFrame] = []
     size = 0
     for batch in batches:
-        part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
-        waiting.append(part)
-        size += part.height
+        waiting.append(pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]))))
+        size += batch.num_rows
         if size < part_rows:
             continue
         rows = pl.concat(waiting)
@@ -166,28 +176,106 @@ def frame(rows: DataFrame) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(rows.toArrow()))
 
 
-def measures(events: DataFrame) -> pl.DataFrame:
-    """Of each node its `MEASURES`.
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over all rows finds. `nodes`: run, node, `MEASURES` but `distinct`, `is_unordered` (sequence
+    numbers are perhaps not different), `may_go_back` (the clock perhaps does); `marks`: each once; `aside`: how many
+    rows are no events, headers of NDJSON included."""
 
-    How many sequence numbers are different is counted exactly: a bitmap for each 32,768 of them.
-    """
-    found = (
-        events.groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
+    nodes: pl.DataFrame
+    marks: pl.DataFrame
+    aside: int
+
+
+def surveyed(rows: DataFrame) -> Survey:
+    """A recording and a trace at rest have the rows of a node in their order, so what a batch begins and ends with, and
+    whether it is in order, shows that no number is there twice and that no clock goes back; only nodes of which that
+    leaves a doubt are counted and sorted. Of a table, whose rows have no order, that may be all."""
+    flags = {"is_event": "reason is null", "is_of_client": "client is not null", "is_deletion": IS_DELETION}
+    columns = [F.coalesce(F.expr(condition), F.lit(False)).alias(name) for name, condition in flags.items()]
+    mark = F.when(F.expr(IS_MARK), F.to_json(F.struct(*MARK_COLUMNS[4:]))).alias(
+        "mark"
+    )  # text is cheaper than a struct
+    found = frame(rows.select(*MARK_COLUMNS[:4], *columns, mark).mapInArrow(_spans, ddl(SPANS)))
+    marks = found.filter(pl.col("kind").is_not_null()).select(MARK_COLUMNS).unique(["run", "node", "seq"])
+    spans = found.filter(pl.col("kind").is_null(), pl.col("run").is_not_null()).sort("run", "node", "seq", "last_seq")
+    after = pl.col("seq") <= pl.col("last_seq").shift().over("run", "node")
+    back = after | (pl.col("at_ms") < pl.col("last_ms").shift().over("run", "node"))
+    nodes = (
+        spans.with_columns(pl.col("is_unordered") | after, pl.col("may_go_back") | back)
+        .group_by("run", "node")
         .agg(
-            F.count("*").alias("rows"),
-            F.max("seq").alias("last_seq"),
-            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq"))).alias("distinct"),
-            F.max("at_ms").alias("last_ms"),
-            F.count("client").alias("client_rows"),
-            F.count_if(F.expr(IS_DELETION)).alias("deletes"),
+            pl.col("rows", "client_rows", "deletes").sum(),
+            pl.col("last_seq", "most_ms").max(),
+            pl.col("is_unordered", "may_go_back").any(),
         )
-        .groupBy("run", "node")
-        .agg(
-            *(F.sum(name).alias(name) for name in ("rows", "distinct", "client_rows", "deletes")),
-            *(F.max(name).alias(name) for name in ("last_seq", "last_ms")),
-        )
+        .rename({"most_ms": "last_ms"})
     )
-    return frame(found).select("run", "node", *MEASURES)
+    return Survey(nodes, marks, int(found.filter(pl.col("run").is_null())["rows"].sum()))
+
+
+SURVEYED_ROWS = 100_000
+SPANS = {
+    **dict.fromkeys((name for name in MARK_COLUMNS if name not in ("seq", "at_ms")), pl.String()),
+    **dict.fromkeys(("seq", "at_ms", "last_seq", "last_ms", "most_ms"), pl.Int64()),
+    **dict.fromkeys(("rows", "client_rows", "deletes"), pl.Int64()),
+    **dict.fromkeys(("is_unordered", "may_go_back"), pl.Boolean()),
+}
+"""A row is a mark, or a node in some batches (kind null; from seq and at_ms to last_seq and last_ms in the order of the
+file), or the number of the rows that are no events (run null)."""
+
+
+def _spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rows in frames_of(batches, SURVEYED_ROWS):
+        events = rows.filter("is_event")
+        seq, at_ms = pl.col("seq"), pl.col("at_ms")
+        nodes = events.group_by("run", "node", maintain_order=True).agg(
+            seq.first(),
+            at_ms.first(),
+            last_seq=seq.max(),
+            last_ms=at_ms.last(),
+            most_ms=at_ms.max(),
+            rows=pl.len().cast(pl.Int64),
+            client_rows=pl.col("is_of_client").sum().cast(pl.Int64),
+            deletes=pl.col("is_deletion").sum().cast(pl.Int64),
+            is_unordered=(seq.diff() <= 0).any(),
+            may_go_back=((seq.diff() <= 0) | (at_ms.diff() < 0)).any(),
+        )
+        fields = pl.Struct(dict.fromkeys(MARK_COLUMNS[4:], pl.String))
+        marks = events.filter(pl.col("mark").is_not_null()).select(
+            *MARK_COLUMNS[:4], pl.col("mark").str.json_decode(fields)
+        )
+        marks = marks.unnest("mark")
+        aside = pl.DataFrame({"rows": [rows.height - events.height]})
+        found = pl.concat([pl.DataFrame(schema=SPANS), nodes, marks, aside], how="diagonal_relaxed")
+        yield from table_of(found, SPANS).to_batches()
+
+
+def frames_of(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pl.DataFrame]:
+    """Some batches at a time, of so many rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= rows:
+            yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(waiting)))
+            waiting = []
+    if waiting:
+        yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(waiting)))
+
+
+def _distinct(events: DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
+    """Of these nodes how many sequence numbers are different, exactly: a bitmap for each 32,768 of them."""
+    if nodes.is_empty():
+        return nodes.with_columns(distinct=pl.lit(None, pl.Int64))
+    bits = F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq")))
+    found = (
+        events.join(F.broadcast(_sent(events.sparkSession, nodes)), ["run", "node"], "left_semi")
+        .groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
+        .agg(bits.alias("distinct"))
+        .groupBy("run", "node")
+        .agg(F.sum("distinct").alias("distinct"))
+    )
+    return frame(found)
 
 
 def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:
@@ -206,53 +294,25 @@ def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:
     return {row["run"]: two_rows(row["first"]["node"], row["first"]["seq"]) for row in first}
 
 
-def _clocks(events: DataFrame) -> dict[str, InvalidRecording]:
-    """Virtual clocks that go back. A recording and a trace at rest have the rows of a node in their order, so a batch
-    of rows says where it begins and ends, and whether the clock goes back within; only nodes of which that leaves a
-    doubt are sorted. Of a table, whose rows have no order, that may be all."""
-    rows = events.select("run", "node", "seq", "at_ms")
-    in_order = Window.partitionBy("run", "node").orderBy("first", "last")
-    after = (F.lag("last").over(in_order) >= F.col("first")) | (F.lag("last_ms").over(in_order) > F.col("first_ms"))
-    spans = rows.mapInArrow(_spans, ddl(SPANS)).withColumn("after", F.coalesce(after, F.lit(False)))
-    doubt = frame(spans.where("odd > 0 or after").select("run", "node").distinct())
+def _clocks(events: DataFrame, doubt: pl.DataFrame) -> dict[str, InvalidRecording]:
+    """Of these nodes the clocks that go back in the order of the sequence numbers."""
     if doubt.is_empty():
         return {}
     before = F.lag("at_ms").over(Window.partitionBy("run", "node").orderBy("seq", "at_ms"))
-    back = rows.join(F.broadcast(_sent(events.sparkSession, doubt)), ["run", "node"], "left_semi")
+    back = events.join(F.broadcast(_sent(events.sparkSession, doubt)), ["run", "node"], "left_semi")
     back = back.withColumn("before_ms", before).where("at_ms < before_ms")
     first = back.groupBy("run").agg(F.min(F.struct("node", "seq", "before_ms", "at_ms")).alias("first")).collect()
     return {row["run"]: clock_went_back(*row["first"]) for row in first}
-
-
-SPANS = {
-    **dict.fromkeys(("run", "node"), pl.String()),
-    **dict.fromkeys(("first", "first_ms", "last", "last_ms", "odd"), pl.Int64()),
-}
-
-
-def _spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of each node in each batch its first and last row, and whether number or clock go back in between."""
-    for batch in batches:
-        part = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
-        odd = ((pl.col("at_ms").diff() < 0) | (pl.col("seq").diff() < 0)).any().cast(pl.Int64)
-        found = part.group_by("run", "node", maintain_order=True).agg(
-            first=pl.col("seq").first(),
-            first_ms=pl.col("at_ms").first(),
-            last=pl.col("seq").last(),
-            last_ms=pl.col("at_ms").last(),
-            odd=odd,
-        )
-        yield from table_of(found, SPANS).to_batches()
 
 
 def _sent(session: SparkSession, nodes: pl.DataFrame) -> DataFrame:
     return session.createDataFrame(table_of(nodes, {"run": pl.String(), "node": pl.String()}))
 
 
-def _set_aside(loaded: Loaded) -> Set:
+def _set_aside(loaded: Loaded, is_any: bool) -> Set:
     """Reasons with their counts, and the cut recordings."""
     at_rest = tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
-    if loaded.rows.where("reason is not null").limit(loaded.headers + 1).count() <= loaded.headers:
+    if not is_any:
         return Set((), at_rest)
     place = F.struct("file", "line")
     found = loaded.quarantine.groupBy("reason", F.when(F.col("reason") == CUT, F.col("file")).alias("cut")).agg(

@@ -60,7 +60,7 @@ def claims_of(t: Timeline) -> pl.DataFrame:
 def claims_by_hash(t: Timeline) -> pl.DataFrame:
     """Members that verified a client by `ip:port#…` in a settled time: its columns (`ownership.COLUMNS`), client_no,
     owner (by the member's own list), the first such row with its time, claimed_ms, and how many claims."""
-    verifies = t.rows.filter(sent & is_verify & ~c("is_connection")).select("client_no", "run", "g", "row", "at_ms")
+    verifies = t.having(sent & is_verify & ~c("is_connection"), "client_no", "run", "g", "row", "at_ms")
     views = _with_owner(t, verifies.select("client_no", "run", "g").unique())
     found = verifies.join(views, ["client_no", "g"]).filter(c("at_ms").is_between("from_ms", "until_ms"))
     by_view = found.sort("row").group_by("client_no", "g", "from_ms", "until_ms", "owner", "members", "alive")
@@ -70,11 +70,9 @@ def claims_by_hash(t: Timeline) -> pl.DataFrame:
 def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     """When a member held instances of a client by `ip:port#…` in a settled time and was loaded: client_no, g, row,
     owner (by its own list), from_ms (of the settled time), since_ms and until_ms."""
-    held = t.rows.filter(~c("is_connection") & c("content").is_not_null() & (c("content") != NOTHING_PUBLISHED))
-    held = held.select("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
-    held = held.join(
-        t.rows.lazy().select("row", stop=after(is_gone | (c("content") == NOTHING_PUBLISHED))).collect(), "row"
-    )
+    holds = ~c("is_connection") & c("content").is_not_null() & (c("content") != NOTHING_PUBLISHED)
+    columns = ("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
+    held = t.having(holds, *columns, stop=after(is_gone | (c("content") == NOTHING_PUBLISHED)))
     held = t.of(held, "stop", stop_ms="at_ms").join(t.lives.select("life", "loaded_by_ms"), "life")
     views = _with_owner(t, held.select("client_no", "run", "g").unique())
     held = held.join(views, ["client_no", "g"]).with_columns(
@@ -103,8 +101,8 @@ def _merged(spans: pl.DataFrame) -> pl.DataFrame:
 def intervals(t: Timeline) -> pl.DataFrame:
     """Each time in which a client was claimed by the same number of members, in `COLUMNS`."""
     claims = claims_of(t)
-    held = t.rows.filter("is_state", c("content").is_not_null()).select("client_no", "g", "row", "at_ms", "life_end_ms")
-    held = held.join(t.rows.lazy().select("row", stop=after(c("is_state"))).collect(), "row")
+    columns = ("client_no", "g", "at_ms", "life_end_ms")
+    held = t.having(c("content").is_not_null(), *columns, stop=after(c("is_state")))
     held = t.of(held, "stop", stop_ms="at_ms")
     held = _merged(held.select("client_no", "g", from_ms="at_ms", until_ms=pl.coalesce("stop_ms", "life_end_ms")))
     steps = [

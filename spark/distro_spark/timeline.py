@@ -32,7 +32,7 @@ the trace, `operation` as written there, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -119,14 +119,22 @@ class Timeline:
         named = {**{name: name for name in same}, **columns}
         return frame.with_columns(**{name: self.rows[column].gather(frame[row]) for name, column in named.items()})
 
+    def having(self, condition: pl.Expr, *columns: str, **named: str | pl.Expr) -> pl.DataFrame:
+        """The rows for which the condition holds: these columns, and name=expression, which sees all rows."""
+        rows = self.rows.lazy().with_columns(**named).filter(condition).select(*columns, *named)
+        return rows.collect().rechunk()  # Polars 2.1 fails to format columns of unequal chunks
+
     def judged(self, name: str) -> pl.Expr:
         """Was enough observed of the node `g` for this invariant?"""
-        return c("g").is_in(list(self.cluster.judged[name]))
+        return self._is_one_of(self.cluster.judged[name])
 
     @cached_property
     def reports(self) -> pl.Expr:
         """Does the node `g` report every change of its state itself?"""
-        return c("g").is_in([g for g, does in enumerate(self.cluster.reports) if does])
+        return self._is_one_of([g for g, does in enumerate(self.cluster.reports) if does])
+
+    def _is_one_of(self, nodes: Collection[int]) -> pl.Expr:
+        return pl.lit(value=True) if len(nodes) == len(self.cluster.names) else c("g").is_in(list(nodes))
 
     @cached_property
     def lives(self) -> pl.DataFrame:
@@ -149,7 +157,7 @@ class Timeline:
         """Rows of callers, by copy and peer: row, copy, begin, client_no, g, to, seq, at_ms, op, kind, outcome,
         message, is_sent; `first`: the place here of the first one of this copy to this peer."""
         columns = ("row", "client_no", "copy", "begin", "g", "to", "seq", "at_ms", "op", "kind", "outcome", "message")
-        calls = self.rows.lazy().filter((sent | ended) & c("to").is_not_null()).select(columns).collect()
+        calls = self.having((sent | ended) & c("to").is_not_null(), *columns)
         calls = calls.sort("copy", "to", "row").with_row_index("place").with_columns(c("place").cast(pl.Int64))
         new = (c("begin") != c("begin").shift()) | (c("to") != c("to").shift())
         first = pl.when(new.fill_null(value=True)).then("place").forward_fill()
@@ -160,9 +168,8 @@ class Timeline:
         """The times in which a node's view of a client stayed the same: client_no, copy, g, life, view (null: nothing
         that a subscriber gets), row, seq, at_ms, revision, next_seq and next_ms; between them lie its checkpoints from
         `check` until before `next_check`."""
-        states = self.rows.filter("is_state").with_columns(
-            view=pl.when(c("content") != NOTHING_PUBLISHED).then("content")
-        )
+        columns = ("client_no", "copy", "g", "life", "row", "seq", "at_ms", "revision", "begin", "check", "end_check")
+        states = self.having(c("is_state"), *columns, view=pl.when(c("content") != NOTHING_PUBLISHED).then("content"))
         same = (c("begin") == c("begin").shift()) & c("view").eq_missing(c("view").shift())
         first = (c("begin") != c("begin").shift()).fill_null(value=True) & c("view").is_null()
         states = states.filter(~(same.fill_null(value=False) | first))
@@ -209,30 +216,20 @@ class Timeline:
 
     def latest(self, asked: pl.DataFrame, condition: pl.Expr) -> pl.Series:
         """For each (client_no, g, seq) the latest row of that node before it for which the condition holds."""
-        rows = self.rows.lazy().filter(condition).select("client_no", "g", "seq", "row").sort("seq")
-        wanted = asked.lazy().select("client_no", "g", "seq").with_row_index("place").sort("seq")
+        clients = c("client_no").is_in(asked["client_no"].unique().to_list())
+        rows = self.having(clients & condition, "client_no", "g", "seq", "row").sort("seq")
+        wanted = asked.select("client_no", "g", "seq").with_row_index("place").sort("seq")
         found = wanted.join_asof(
             rows, on="seq", by=["client_no", "g"], check_sortedness=False, allow_exact_matches=False
         )
-        return found.sort("place").collect()["row"]
+        return found.sort("place")["row"]
 
     def words(self, frame: pl.DataFrame, row: str) -> pl.Series:
         """The rows of those numbers as text, like `str(Row)`."""
-        found = self.rows.select("kind", "node", "at_ms", "seq", "message").lazy()
-        found = (
-            frame.lazy()
-            .select(row)
-            .join(
-                found.with_row_index("row").with_columns(c("row").cast(pl.Int64)),
-                left_on=row,
-                right_on="row",
-                how="left",
-                maintain_order="left",
-            )
-        )
+        found = self.of(frame.select(row), row, "kind", "node", "at_ms", "seq", "message")
         message = pl.format(", message {}", "message").fill_null("")
         words = pl.format("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq", message)
-        return found.select(words).collect().to_series()
+        return found.select(words).to_series()
 
     def client(self) -> pl.Expr:
         """The name of the client whose number is in `client_no`."""
@@ -260,23 +257,19 @@ def timeline(rows: pl.DataFrame, cluster: Cluster) -> Timeline:
 
 
 def _numbered(rows: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    numbers = cluster.nodes.lazy().select("run", "node", "g")
-    frame = (
-        rows.lazy()
-        .select(COLUMNS)
-        .join(numbers, ["run", "node"], maintain_order="left")
-        .join(numbers.select("run", peer="node", to="g"), ["run", "peer"], how="left", maintain_order="left")
-        .join(cluster.by_run.lazy(), "run", maintain_order="left")
-        .with_columns(
-            c("kind").cast(KIND),
-            c("outcome").cast(OUTCOME),
-            op=c("operation").replace({"ADD": "CHANGE"}).cast(OPERATION, strict=False),
-            new=((c("client") != c("client").shift()) | (c("run") != c("run").shift())).fill_null(value=True),
-        )
-        .with_columns(client_no=c("new").cum_sum().cast(pl.Int64) - 1)
-        .filter(~((c("seq") == c("seq").shift()) & (c("g") == c("g").shift()) & ~c("new")).fill_null(value=False))
-        .collect()
+    new = ((c("client") != c("client").shift()) | (c("run") != c("run").shift())).fill_null(value=True)
+    frame = rows.select(COLUMNS).with_columns(
+        c("kind").cast(KIND),
+        c("outcome").cast(OUTCOME),
+        op=c("operation").replace({"ADD": "CHANGE"}).cast(OPERATION, strict=False),
+        client_no=new.cum_sum().cast(pl.Int64) - 1,
+        new_copy=new | (c("node") != c("node").shift()),
     )
+    is_doubled = ~c("new_copy") & (c("seq") == c("seq").shift()).fill_null(value=False)
+    if frame.select(is_doubled.any()).item():
+        frame = frame.filter(~is_doubled)
+    frame = frame.with_columns(copy=c("new_copy").cum_sum().cast(pl.Int64) - 1)
+    frame = frame.with_columns(_of_copies(frame, cluster))
     lives, checks = cluster.lives, cluster.checks
     check_keys = checks.select(key()).to_series()
     place = frame.select(key()).to_series()
@@ -292,9 +285,21 @@ def _numbered(rows: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
     )
 
 
+def _of_copies(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
+    """g, to, and the columns of `Cluster.by_run`. Names are compared once for each copy, and peers by number."""
+    by_run = cluster.by_run.with_row_index("run_no")
+    nodes = cluster.nodes.select("run", "node", "g").join(by_run, "run")
+    copies = frame.filter("new_copy").select("run", "node").join(nodes, ["run", "node"], maintain_order="left")
+    found = copies.drop("run", "node")[frame["copy"]]
+    names = pl.Enum(nodes["node"].unique().sort())
+    number = c("run_no").cast(pl.Int64) * len(names.categories)
+    peers = nodes.select(peer=number + c("node").cast(names).to_physical(), to="g")
+    found = found.with_columns(peer=number + frame["peer"].cast(names, strict=False).to_physical())
+    return found.join(peers, "peer", how="left", maintain_order="left").drop("run_no", "peer")
+
+
 def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
-    new_copy = ((c("client_no") != c("client_no").shift()) | (c("g") != c("g").shift())).fill_null(value=True)
-    new_life = new_copy | (c("life") != c("life").shift()).fill_null(value=True)
+    new_life = c("new_copy") | (c("life") != c("life").shift()).fill_null(value=True)
     is_state = c("kind").is_in([kind.value for kind in STATE_KINDS])
     return (
         rows.lazy()
@@ -302,7 +307,6 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
             row=pl.int_range(pl.len()),
             is_state=is_state,
             content=pl.when(is_state & ~c("kind").is_in([kind.value for kind in GONE_KINDS])).then("digest"),
-            copy=new_copy.cum_sum().cast(pl.Int64) - 1,
             new_life=new_life,
             is_connection=~c("client").str.contains("#", literal=True),
         )
@@ -319,7 +323,7 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
             is_native=c("own").is_not_null() & (c("own") > c("gone").fill_null(-1)),
         )
         .with_columns(native_from=until(~c("is_native")))
-        .drop("new", "new_life")
+        .drop("new_copy", "new_life")
         .collect()
     )
 

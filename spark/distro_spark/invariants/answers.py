@@ -20,6 +20,7 @@ from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
     Timeline,
+    before,
     c,
     is_applied,
     is_delete,
@@ -36,24 +37,16 @@ from distro_traces.header import WITHOUT_REVISIONS
 def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     """The answers for which the condition holds, each with its request: `asked` (row), asked_revision, wanted (digest),
     peer, and the content held at the request (`asked_held`)."""
-    answers = t.rows.filter(replied & condition)
-    asked = (
-        t.rows.lazy()
-        .filter(received)
-        .select(
-            "copy",
-            "message",
-            "peer",
-            "operation",
-            asked="row",
-            asked_revision="revision",
-            wanted="digest",
-            asked_held="held",
-        )
-    )
     columns = ("copy", "message", "g", "client_no", "seq", "row", "op", "held", "held_revision", "is_connection")
-    both = answers.lazy().select(columns).join(asked, ["copy", "message"]).filter(c("asked") < c("row"))
-    return both.sort("row", "asked").unique("row", keep="last", maintain_order=True).collect()
+    answers = t.having(replied & condition, *columns, asked=before(received))
+    answers = t.of(answers, "asked", asked_message="message")
+    is_next = (c("message") == c("asked_message")).fill_null(value=False)
+    others = answers.filter(~is_next).drop("asked")
+    requests = t.having(received & c("copy").is_in(others["copy"].unique().to_list()), "copy", "message", asked="row")
+    others = others.join(requests, ["copy", "message"]).filter(c("asked") < c("row"))
+    others = others.sort("row", "asked").unique("row", keep="last", maintain_order=True)
+    both = pl.concat([answers.filter(is_next), others.select(answers.columns)]).sort("row")
+    return t.of(both, "asked", "peer", "operation", asked_revision="revision", wanted="digest", asked_held="held")
 
 
 def unapplied(t: Timeline) -> pl.DataFrame:
@@ -63,10 +56,10 @@ def unapplied(t: Timeline) -> pl.DataFrame:
         value=False
     )
     found = found.filter(kept | (~is_delete & c("wanted").is_not_null() & ~has_wanted))
-    states = t.rows.lazy().filter("is_state").select("copy", "kind", "content", state="row", by="message")
-    between = found.lazy().join(states, "copy").filter(c("state").is_between("asked", "row"))
+    states = t.having(c("is_state"), "copy", "kind", "content", state="row", by="message")
+    between = found.join(states, "copy").filter(c("state").is_between("asked", "row"))
     came = (c("content") == c("wanted")) | (is_applied & (c("by") == c("message")))
-    done = between.filter(pl.when(is_delete).then(is_removed).otherwise(came)).collect()
+    done = between.filter(pl.when(is_delete).then(is_removed).otherwise(came))
     found = found.join(done, "row", how="anti")
     holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")

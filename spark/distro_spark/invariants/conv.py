@@ -87,7 +87,8 @@ def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
     """The views of each node of these clients' runs, each from its first row: client_no, g, seq, at_ms, ref (the row;
     null before the first), view, revision, is_native (the node reported in this life, and before the client's
     connection there ended, that it holds the client as its own), next_ref, next_ms."""
-    states = t.rows.filter(c("is_state") & c("client_no").is_in(clients["client_no"].to_list())).select(
+    states = t.having(
+        c("is_state") & c("client_no").is_in(clients["client_no"].to_list()),
         *VIEW,
         "seq",
         "at_ms",
@@ -234,8 +235,8 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
 
 def lost(t: Timeline, found: pl.DataFrame) -> pl.Series:
     """The last sync that the owner sent to the node before the checkpoint, if it did not arrive."""
-    syncs = t.rows.filter(sent & is_sync).select("client_no", "message", "at_ms", owner="g", g="to", lost="row")
-    arrived = t.rows.filter(received & is_sync).select("client_no", "g", "message")
+    syncs = t.having(sent & is_sync, "client_no", "message", "at_ms", owner="g", g="to", lost="row")
+    arrived = t.having(received & is_sync, "client_no", "g", "message")
     wanted = found.select("client_no", "g", "owner", check_ms="at_ms").with_row_index("place")
     last = wanted.join(syncs, ["client_no", "owner", "g"]).filter(c("at_ms") <= c("check_ms")).sort("lost")
     last = last.group_by("place").last().join(arrived, ["client_no", "g", "message"], how="anti")

@@ -22,7 +22,7 @@ NAME = "INV-DELETE"
 def undelivered(t: Timeline) -> pl.DataFrame:
     judged = t.judged(NAME)
     left = (
-        t.rows.filter(is_left & c("is_connection"))
+        t.having(is_left & c("is_connection"), "client_no", "run", "g", "row", "at_ms", "check", "end_check")
         .sort("at_ms", "row")
         .unique("client_no", keep="last", maintain_order=True)
     )
@@ -48,11 +48,10 @@ def undelivered(t: Timeline) -> pl.DataFrame:
 def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
     """The members that hold the client at the checkpoint, with the row `since` which they hold it."""
     owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=t.begin_seq(owed))
-    states = t.rows.filter("is_state").with_columns(was_gone=before(is_gone))
-    states = states.select("row", "seq", "content", "begin", "was_gone")
+    states = t.having(c("is_state"), "row", "seq", "content", "begin", was_gone=before(is_gone))
     owed = owed.join(states, left_on="state", right_on="row", suffix="_state")
     owed = owed.filter(c("content").is_not_null() & (c("seq_state") > c("reset")))
-    begins = t.rows.filter(c("is_state") & c("content").is_not_null()).select("row").sort("row")
+    begins = t.having(c("content").is_not_null(), "row")
     from_row = pl.coalesce(c("was_gone") + 1, c("begin"))
     owed = owed.with_columns(from_row=from_row).sort("from_row")
     found = owed.join_asof(begins.rename({"row": "since"}), left_on="from_row", right_on="since", strategy="forward")

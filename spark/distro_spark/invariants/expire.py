@@ -14,6 +14,7 @@ from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
     Timeline,
+    at,
     before,
     c,
     first_of,
@@ -23,6 +24,7 @@ from distro_spark.timeline import (
     renews,
     replied,
     succeeded,
+    until,
     where,
 )
 
@@ -38,26 +40,29 @@ def overdue(t: Timeline) -> pl.DataFrame:
     life."""
     begins = (c("kind") == "observed") & c("held").is_null() & c("digest").is_not_null()
     renewal = renews | begins
-    refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
-    rows = t.rows.with_columns(renewed=before(renewal), refused=before(refuses))
+    rows = t.rows.lazy().with_columns(renewed=before(renewal), now_ms="at_ms")
+    rows = rows.with_columns(renewed_ms=at("renewed", "at_ms"))
     is_seen = t.reports | ((c("kind") == "observed") & c("digest").is_not_null())
-    is_last = c("row") + 1 == c("next_begin")
+    rows = rows.filter(c("is_connection") & ~c("is_native") & is_seen)
+    each = rows.filter(c("held").is_not_null() & (c("renewed") > c("gone").fill_null(-1)))
+    each = each.filter(c("now_ms") - c("renewed_ms") > LASTS_MS)
     still = pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null())
-    still &= is_last & ~c("is_native") & ~is_own & is_seen
-    at_row = c("held").is_not_null() & ~c("is_native") & is_seen & (c("renewed") > c("gone").fill_null(-1))
-    each = t.of(rows.filter(c("is_connection") & at_row), "renewed", renewed_ms="at_ms").with_columns(now_ms="at_ms")
-    ends = rows.filter(c("is_connection") & still).with_columns(
+    ends = rows.filter((c("row") + 1 == c("next_begin")) & still & ~is_own).with_columns(
         renewed=pl.when(renewal).then("row").otherwise("renewed"),
-        refused=pl.when(renewal).then(None).when(refuses).then("row").otherwise("refused"),
         now_ms=pl.when(t.reports).then("life_end_ms").otherwise("at_ms"),
     )
     ends = ends.filter((c("renewed") > c("gone").fill_null(-1)) | is_gone.not_() & (c("renewed") == c("row")))
-    ends = t.of(ends, "renewed", renewed_ms="at_ms")
-    columns = ("g", "row", "renewed", "renewed_ms", "refused", "now_ms", "copy", "message")
-    found = pl.concat([each.select(columns), ends.select(columns)]).with_columns(due_ms=c("renewed_ms") + LASTS_MS)
+    columns = ("g", "row", "renewed", "now_ms", "copy", "message")
+    both = [part.select(*columns, is_end=pl.lit(part is ends)) for part in (each, ends)]
+    found = t.of(pl.concat(both).collect().rechunk(), "renewed", renewed_ms="at_ms")
+    found = found.with_columns(due_ms=c("renewed_ms") + LASTS_MS)
     found = first_of(found.filter(c("now_ms") > c("due_ms")), "renewed", "row", "now_ms")
     found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
-    return found.with_columns(is_refused=(c("refused") > c("renewed")).fill_null(value=False))
+    refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
+    refused = t.having(c("row").is_in(found["row"].to_list()), "row", by_end=until(refuses), by_row=before(refuses))
+    found = found.join(refused, "row", maintain_order="left")
+    refused_at = pl.when("is_end").then("by_end").otherwise("by_row")
+    return found.with_columns(is_refused=(refused_at > c("renewed")).fill_null(value=False))
 
 
 def outlived(t: Timeline) -> pl.DataFrame:
@@ -67,7 +72,7 @@ def outlived(t: Timeline) -> pl.DataFrame:
 
 def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter("is_refused")
-    calls = t.rows.filter(replied & ~succeeded).select("copy", refusal="row", by="message")
+    calls = t.having(replied & ~succeeded, "copy", refusal="row", by="message")
     calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("refusal").is_between("renewed", "row"))
     calls = calls.sort("refusal").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())
     return _violations(t, found.join(calls, "renewed", how="left", maintain_order="left"))

@@ -29,9 +29,9 @@ Marks = Sequence[tuple[int, Row]]
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:
-    lives = t.lives.select("life", "loaded_seq", "begin_mark")
-    found = t.rows.filter(sent & is_verify).join(lives, "life", maintain_order="left")
-    found = found.filter(c("seq") < c("loaded_seq"))
+    early = c("seq") < pl.lit(t.lives["loaded_seq"]).gather(c("life"))
+    found = t.having(sent & is_verify & early, "g", "peer", "client_no", "life", "row", "message")
+    found = found.join(t.lives.select("life", "begin_mark"), "life", maintain_order="left")
     found = found.unique(["client_no", "life"], keep="first", maintain_order=True)
     return found.select("g", "peer", first="begin_mark", last="row", after="message")
 

@@ -18,7 +18,6 @@ from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
     Timeline,
-    at,
     before,
     by_lease,
     c,
@@ -40,15 +39,17 @@ ASKED_WITHIN_MS = 30_000
 def removed_alive(t: Timeline) -> pl.DataFrame:
     is_asked = received & ~is_delete.fill_null(value=False)
     expired = is_removed & by_lease & c("is_connection")
-    rows = t.rows.with_columns(renewed=before(renews), asked=before(is_asked)).with_columns(
-        asked_2=at("asked", "asked")
+    found = t.having(expired, "row", "g", "client_no", "seq", "at_ms", "is_native")
+    if found.is_empty():
+        return found.select("g", first="row", last="row", after=pl.lit(None, pl.String))
+    is_confirmed = replied & is_verify & succeeded
+    conditions = {"renewed": renews, "asked": is_asked, "verified": is_confirmed, "applied": is_applied}
+    past = {name: t.rows.select(before(condition)).to_series() for name, condition in conditions.items()}
+    found = found.with_columns(**{name: rows.gather(found["row"]) for name, rows in past.items()})
+    found = found.with_columns(
+        asked_3=past["asked"].gather(past["asked"].gather(found["asked"])),
+        applied_2=past["applied"].gather(found["applied"]),
     )
-    rows = rows.with_columns(
-        asked_3=at("asked_2", "asked"),
-        verified=before(replied & is_verify & succeeded),
-        applied=before(is_applied),
-    ).with_columns(applied_2=at("applied", "applied"))
-    found = rows.filter(expired)
     for name in ("renewed", "verified", "asked_3"):
         found = t.of(found, name, **{f"{name}_ms": "at_ms"})
     since = {name: c("at_ms") - c(f"{name}_ms") for name in ("renewed", "verified", "asked_3")}

@@ -17,7 +17,8 @@ def overwritten(t: Timeline) -> pl.DataFrame:
     moved = (c("revision") != c("held_revision")).fill_null(value=False)
     replaced = is_applied & (moved | c("digest").ne_missing(c("held")))
     removed = is_removed & ~by_lease.fill_null(value=False)
-    found = t.rows.filter(c("is_connection") & c("is_native") & (replaced | removed))
+    wrong = c("is_connection") & c("is_native") & (replaced | removed)
+    found = t.having(wrong, "g", "row", "message", "digest", "revision", "own")
     found = t.of(found, "own", own_digest="digest", own_revision="revision")
     by = pl.format("replaced by {} (revision {})", "digest", c("revision").cast(pl.String).fill_null("None"))
     return found.select(

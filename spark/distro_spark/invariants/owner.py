@@ -51,8 +51,9 @@ def unclaimed(t: Timeline) -> pl.DataFrame:
     """Clients of connections that a node holds and no member ever claimed; the first row with each."""
     judged = {*t.cluster.judged[BY_CONNECTION]}
     seen = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
-    held = t.rows.filter(c("is_connection") & c("content").is_not_null() & c("run").is_in(seen))
-    found = first_of(held.join(t.owners, "client_no", how="anti"), "client_no", "at_ms", "row")
+    held = t.having(c("is_connection") & c("content").is_not_null(), "run", "client_no", "g", "row", "at_ms", "message")
+    held = held.join(t.owners, "client_no", how="anti").filter(c("run").is_in(seen))
+    found = first_of(held, "client_no", "at_ms", "row")
     found = found.with_columns(first="row", last="row")
     does = pl.format("holds {} since {}, which no member ever claimed", t.client(), t.words(found, "row"))
     nothing = pl.lit(None, pl.String)

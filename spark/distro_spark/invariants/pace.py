@@ -58,7 +58,9 @@ def skipped(t: Timeline) -> pl.DataFrame:
 def _connected(t: Timeline) -> pl.DataFrame:
     """The times in which a node held a client by its own connection, from its first change: native_from, connected, end
     (the last row), their times, and the columns that are equal in all rows."""
-    rows = t.rows.lazy().filter("is_connection").with_columns(is_gone=is_gone, is_changed=c("kind") == "client_changed")
+    is_changed = c("kind") == "client_changed"
+    rows = t.rows.lazy().filter(c("is_connection") & (c("is_native") | is_changed))
+    rows = rows.with_columns(is_gone=is_gone, is_changed=is_changed)
     every = rows.group_by("native_from").agg(
         c("run", "g", "copy", "life", "life_end_ms", "next_begin").first(),
         connected=c("row").filter("is_changed").min(),
@@ -74,7 +76,8 @@ def _connected(t: Timeline) -> pl.DataFrame:
 
 def _first_late(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
     """Add `now`: the first row of the copy after the verify was due, or the end of the gap."""
-    rows = t.rows.lazy().select("copy", now_ms="at_ms", now="row").sort("now_ms").collect()
+    copies = c("copy").is_in(gaps["copy"].unique().to_list())
+    rows = t.having(copies, "copy", now_ms="at_ms", now="row").sort("now_ms")
     found = gaps.sort("late_ms").join_asof(
         rows,
         left_on="late_ms",

@@ -20,7 +20,8 @@ WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
 
 
 def lingers(t: Timeline) -> pl.DataFrame:
-    ends = t.rows.filter(c("is_connection") & (is_left | is_own)).sort("at_ms", "row")
+    columns = ("client_no", "g", "row", "at_ms", "kind", "is_ended", "life_end_ms")
+    ends = t.having(c("is_connection") & (is_left | is_own), *columns).sort("at_ms", "row")
     came = ends.filter(is_own).group_by("client_no").agg(came_ms=c("at_ms").max())
     left = (
         ends.filter(is_left)
@@ -30,7 +31,7 @@ def lingers(t: Timeline) -> pl.DataFrame:
     left = left.join(came, "client_no", how="left").filter((c("came_ms") > c("at_ms")).fill_null(value=False).not_())
     left = left.filter(~(c("is_ended") & (c("life_end_ms") - c("at_ms") < LEASE_MS)))
     left = left.select("client_no", left="row", left_ms="at_ms", owner="g")
-    states = t.rows.with_columns(next_state=after(c("is_state"))).filter("is_state", c("content").is_not_null())
+    states = t.having(c("content").is_not_null(), *columns, "life", "message", next_state=after(c("is_state")))
     held = states.join(left, "client_no").filter(c("g") != c("owner"))
     held = t.of(held, "next_state", next_ms="at_ms").join(_loads(t), "life", how="left")
     loaded_late = (c("loaded_by_ms") == 0) | (c("left_ms") - pl.max_horizontal("begin_ms", "loaded_by_ms") < LEASE_MS)

@@ -17,7 +17,6 @@ from distro_spark.timeline import Timeline, c, first_of, is_change, is_left, is_
 
 
 def given_up(t: Timeline) -> pl.DataFrame:
-    rows = t.rows.with_columns(left=until(is_left | is_own))
     calls = t.of(t.calls.filter(is_sync), "row", "check", "end_check", "moved_ms", "is_connection")
     same = (c("begin") == c("begin").shift(-1)) & (c("to") == c("to").shift(-1))
     next_check = pl.when(same.fill_null(value=False)).then(c("check").shift(-1)).otherwise("end_check")
@@ -34,13 +33,12 @@ def given_up(t: Timeline) -> pl.DataFrame:
     failed = failed.join(t.checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
     failed = failed.filter(c("is_connection") | (c("check_ms") < c("moved_ms")))
     failed = failed.with_columns(now=t.latest(failed.with_columns(seq="check_seq"), pl.lit(value=True)))
-    now = rows.select(
-        now="row", now_begin="begin", is_left="left", held_now=pl.when("is_state").then(c("content")).otherwise("held")
-    )
+    held_now = pl.when("is_state").then(c("content")).otherwise("held")
+    of_failed = c("row").is_in(failed["now"].to_list())
+    now = t.having(of_failed, now="row", held_now=held_now, last_end=until(is_left | is_own))
+    now = t.of(now, "last_end", last_kind="kind")
     failed = failed.join(now, "now", how="left", maintain_order="left")
-    has_gone = t.rows.filter(is_left).select(is_left="row", gone=pl.lit(value=True))
-    failed = failed.join(has_gone, "is_left", how="left")
-    holds = c("held_now").is_not_null() & c("gone").is_null()
+    holds = c("held_now").is_not_null() & (c("last_kind") != "client_disconnected").fill_null(value=True)
     failed = failed.filter(~is_change | holds)
     failed = where(failed, t.cluster.has_left, "g", "to", "asked_ms", "check_ms", but_not=True)
     failed = t.of(first_of(failed, "row", "row", "check"), "row", "operation")

@@ -27,7 +27,8 @@ BY_REVISION = ("client_no", "revision")
 
 def two_contents(t: Timeline) -> pl.DataFrame:
     carried = c("has_revisions") & c("revision").is_not_null() & c("digest").is_not_null()
-    rows = t.rows.lazy().filter(carried).collect()
+    columns = ("client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state", "revision", "digest", "message")
+    rows = t.having(carried, *columns)
     several = rows.group_by(BY_REVISION).agg(c("digest").min().alias("one"), c("digest").max().alias("other"))
     several = several.filter(c("one") != c("other")).select(BY_REVISION)
     if several.is_empty():

@@ -21,7 +21,7 @@ MARGIN_MS = 4_000
 
 def kept(t: Timeline) -> pl.DataFrame:
     is_fault = c("kind") == "link_fault"
-    silences = t.rows.filter(is_fault & (c("detail") == "silent")).select("row", silent_ms="at_ms")
+    silences = t.having(is_fault & (c("detail") == "silent"), "row", silent_ms="at_ms")
     columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "message", "copy")
     rows = t.rows.lazy().select(*columns, fault=before(is_fault), last_fault=until(is_fault), is_gone=is_gone).collect()
     at_row = rows.filter(c("is_native") & (c("native_from") <= c("fault"))).select(*columns, "fault", now_ms="at_ms")

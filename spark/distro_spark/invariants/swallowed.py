@@ -12,7 +12,7 @@ SWALLOWED = "DELETE swallowed"
 
 def swallowed(t: Timeline, found: pl.DataFrame, owner: str = "owner") -> pl.Series:
     """For each (client_no, owner, g) whether the calls show it."""
-    left = t.rows.filter(is_left).group_by("client_no", "g").agg(left=c("row").max())
+    left = t.having(is_left, "client_no", "g", "row").group_by("client_no", "g").agg(left=c("row").max())
     calls = t.calls.join(left, ["client_no", "g"])
     failed = ~c("is_sent") & (c("op") == "CHANGE") & (c("outcome") != "success") & (c("row") > c("left"))
     calls = calls.group_by("client_no", "g", "to").agg(swallowed=failed.any() & ~(c("is_sent") & is_delete).any())
