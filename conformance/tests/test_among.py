@@ -328,7 +328,7 @@ def test_the_model_receives_the_kind_of_the_bad_answer(answer: str) -> None:
 def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(up: tuple[str, ...]) -> None:
     unknown = Message("ErrorResponse", {"errorCode": UNREGISTERED})
     cluster = PeersCluster()
-    cluster.peers, cluster.up = {"d": Mock(say=AsyncMock(return_value=unknown))}, up
+    cluster.peers, cluster.up = {"d": Mock(send=AsyncMock(return_value=unknown))}, up
     sending = cluster._reply_to(Says("d", "NO-JSON", "f3"), {})
     if "d" in up:
         assert asyncio.run(sending) is unknown

@@ -1,7 +1,7 @@
-"""A continuous audit: one line for each change between two looks, and the present state for Prometheus.
+"""A continuous audit: one line for each change between two readings, and the present state for Prometheus.
 
 Both have the same content as a single audit. The lines are for a log; the text file is for an alert: it is replaced
-whole after each look, and its time stamp is that of the last reading.
+whole after each reading, and its time stamp is that of the last reading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METRICS: Mapping[str, str] = {
     "distrocheck_diverged_lists_since_seconds": "For how long the longest of them has been seen.",
     "distrocheck_member_disagreements": "Members about which members differ: in a list, or in a state.",
     "distrocheck_member_disagreements_since_seconds": "For how long the longest of them has been seen.",
-    "distrocheck_member_up": "Whether the member could be read in the last look.",
+    "distrocheck_member_up": "Whether the member could be read last.",
     "distrocheck_member_clients": "Clients that the member holds.",
     "distrocheck_audit_exit_code": "0 conforms, 1 violates, 3 inconclusive, 4 fewer than two members can be read.",
     "distrocheck_audit_last_look_timestamp_seconds": "When the members were asked last; an alert on its age notices a "
@@ -34,7 +34,7 @@ METRICS: Mapping[str, str] = {
 
 
 def changes(before: Audited | None, now: Audited) -> Iterator[dict[str, Any]]:
-    """The findings that began, changed or ended since the look before, causes first."""
+    """The findings that began, changed or ended since the previous reading, causes first."""
     earlier = _findings(before) if before is not None else {}
     found = _findings(now)
     for key, finding in found.items():
@@ -91,7 +91,7 @@ def _line(change: str, key: tuple[str, str], finding: Finding) -> dict[str, Any]
 
 
 def metrics(audited: Audited | None, exit_code: int, at: datetime) -> str:
-    """The text format of Prometheus. Before the second look, and while nothing can be compared, the counts are left
+    """The text format of Prometheus. Before the second reading, and while nothing can be compared, the counts are left
     out: an alert must not read them as zero."""
     rows: dict[str, list[tuple[str, float]]] = {
         "distrocheck_audit_exit_code": [("", exit_code)],

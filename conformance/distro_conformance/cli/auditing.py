@@ -140,7 +140,7 @@ async def _follow_in_lines(looking: Audit, how: How) -> Audited:
     seen: Audited | None = None
     trouble = ""
     with contextlib.suppress(asyncio.CancelledError):
-        async for audited, failure in _looks(looking, how):
+        async for audited, failure in _readings(looking, how):
             if bool(failure) != bool(trouble):  # the text of a failure changes from one try to the next
                 _line({"change": "began" if failure else "ended", "what": "audit", "text": failure or trouble})
             trouble = failure
@@ -163,7 +163,7 @@ def _line(change: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-async def _looks(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None, str]]:
+async def _readings(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None, str]]:
     """Yields each reading, or the reason why it failed; ends after `for_s`, and on SIGINT or SIGTERM."""
     following = asyncio.current_task()
     assert following is not None
@@ -200,7 +200,7 @@ async def _follow(looking: Audit, how: How) -> Audited:
     )
     await asyncio.sleep(how.interval_s)
     with contextlib.suppress(asyncio.CancelledError), shown:
-        async for seen, trouble in _looks(looking, how):  # noqa: B007 - the table shows it
+        async for seen, trouble in _readings(looking, how):  # noqa: B007 - the table shows it
             audited = seen or audited
             shown.refresh()
     return audited

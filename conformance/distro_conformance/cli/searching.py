@@ -115,7 +115,7 @@ def search(
 ) -> NoReturn:
     """Search, print the result, exit. Raises UsageError and the look-up errors before anything is started."""
     writable_places(out, options.database, html)
-    _look_at(options)
+    _require_usable(options)
     if options.is_elsewhere and not options.among_played:
         options = replace(options, record_into=out / "failures")
     say_aside(f"seed {options.seed}")
@@ -130,7 +130,7 @@ def search(
     _print(result, verb, out, html, json=json)
 
 
-def _look_at(options: HuntOptions) -> None:
+def _require_usable(options: HuntOptions) -> None:
     """Raises UsageError and the look-up errors before anything is printed or started."""
     target, credentials = options.target, options.credentials
     if not options.is_elsewhere:

@@ -7,8 +7,7 @@ logs. If there are more problems than lines, the longest episodes are chosen; th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from pathlib import PurePath
+from collections.abc import Iterator
 
 from distro_traces.header import wall_clock
 from distro_traces.nacos_logs.importer import Imported
@@ -105,9 +104,3 @@ def when(found: Imported, trouble: Trouble) -> str:
 def _clock(found: Imported, at_ms: int) -> str:
     """The wall clock without the offset, which ends the text."""
     return (wall_clock(found.began, at_ms) or str(at_ms))[:23]
-
-
-def commands(found: Imported) -> Sequence[tuple[str, ...]]:
-    """The commands to run next."""
-    path = str(PurePath(found.path))
-    return (("check", path), ("export", path, "--to", "mermaid", "--client", "CLIENT"))

@@ -32,7 +32,6 @@ _UNREAD = {
 }
 """An answer that a trace records as an error and that its sender does not treat as one (docs/protocol
 #sync-unreadable)."""
-Asks = Callable[[], Awaitable[Answer | None]]
 
 
 class OracleTraffic(TrafficLog):

@@ -421,12 +421,12 @@ class PeersCluster(WiredCluster):
         """The same, also written into the recording, if any."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
-            return await peer.say(body)
+            return await peer.send(body)
         named = replace(call, client=action.client)
         carried = Carried(self.journal.new_id(), action.peer, self.under_test, named)
         self.journal.sent(carried)
         self.journal.received(carried)
-        reply = await peer.say(body)
+        reply = await peer.send(body)
         self.journal.replied(carried, outcome_of(reply), reply)
         self.journal.ended(carried, outcome_of(reply))
         return reply

@@ -259,7 +259,7 @@ class PlayedPeer:
         work."""
         self._silent |= self._registered.keys()
 
-    def forgets_connections(self) -> None:
+    def forget_connections(self) -> None:
         """Requests on the open connections are answered as if the connections had never been set up. New connections
         work."""
         self._registered.clear()
@@ -268,11 +268,11 @@ class PlayedPeer:
 
     async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:
         """CHANGE: the client, owned by this member, now publishes these (service, ip, port)."""
-        return await self._say("CHANGE", client, sync_data(client, revision, instances, **metadata))
+        return await self._send("CHANGE", client, sync_data(client, revision, instances, **metadata))
 
     async def sync_batches(self, client: str, revision: int, ip: str, batches: Mapping[str, Sequence[int]]) -> Message:
         """CHANGE: the client, owned by this member, now publishes these services as batches, each at its ports."""
-        return await self._say(
+        return await self._send(
             "CHANGE",
             client,
             batch_data(
@@ -281,18 +281,18 @@ class PlayedPeer:
         )
 
     async def verify(self, client: str, revision: int) -> Message:
-        return await self._say("VERIFY", client, {"clientId": client, "revision": revision})
+        return await self._send("VERIFY", client, {"clientId": client, "revision": revision})
 
     async def delete(self, client: str) -> Message:
-        return await self._say("DELETE", client)
+        return await self._send("DELETE", client)
 
     async def snapshot(self) -> tuple[Replica, ...]:
         """Every client that the node holds. Raises ValueError when the reply is no snapshot."""
-        return read_snapshot(await self._say("SNAPSHOT"))
+        return read_snapshot(await self._send("SNAPSHOT"))
 
     async def query(self, client: str) -> Replica | None:
         """What the node holds of one client; None when it does not know it. Raises ValueError when it says neither."""
-        return read_query(await self._say("QUERY", client))
+        return read_query(await self._send("QUERY", client))
 
     async def report(self) -> Message:
         """Report this member to the node as UP. Raises TargetError."""
@@ -305,7 +305,7 @@ class PlayedPeer:
             self._sent_ms = self.now_ms()
             await self._to_node.check_health()
 
-    async def say(self, body: Json) -> Message:
+    async def send(self, body: Json) -> Message:
         """Sends a Distro request unchanged, also a malformed one."""
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
@@ -318,11 +318,11 @@ class PlayedPeer:
             raise TargetError("the played member has not dialled the node")
         return self._to_node
 
-    async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
+    async def _send(self, operation: str, client: str | None = None, content: Any = None) -> Message:
         if client is not None and operation in ("CHANGE", "DELETE"):
             self.sent_contents[client] = content
         target = None if operation == "VERIFY" else self._node  # docs/protocol #distro-envelope
-        return await self.say(distro_request(operation, client, target=target, content=content))
+        return await self.send(distro_request(operation, client, target=target, content=content))
 
     # The server side.
 

@@ -191,7 +191,7 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
             joined = known(lambda: all(peer.is_connected for peer in peers))
             await kit.arrange(joined, within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
         await kit.arrange_service()
-        reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))
+        reply = await kit.peer.send(distro_request("QUERY", kit.foreign_client(), target=target.address))
         is_refused = reply.body.get("errorCode") == _FORBIDDEN
         kit.assume(not is_refused, "a node that takes requests of this member", reply.body)
     except (NotJudgedError, KitError) as reason:

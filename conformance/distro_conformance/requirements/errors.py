@@ -48,7 +48,7 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
     content = {**sync_data(client, 1, [(service, "10.0.0.1", 80)]), "since9": {"a": [1]}}
     content["attributes"]["clientAttributes"]["since9"] = True
     body = {**distro_request("CHANGE", client, target=kit.target.address, content=content), "since9": "x"}
-    reply = await kit.peer.say(body)
+    reply = await kit.peer.send(body)
     kit.note(f"{kit.peer.address} sends CHANGE of {client} with unknown fields: {reply}")
     copy = await kit.peer.query(client)
     kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)

@@ -112,7 +112,7 @@ async def other_cluster_is_applied(kit: Kit) -> None:
     client, service = await kit.synced(1)
     content = sync_data(client, 2, [(service, "10.0.0.1", 80)])
     content["instancePublishInfos"][0]["cluster"] = "blue"
-    reply = await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+    reply = await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
     kit.note(f"{kit.peer.address} sends CHANGE of {client}, now in the cluster blue: {reply}")
     copy = await kit.peer.query(client)
     clusters = [each.cluster for each in copy.published] if copy else None
@@ -129,7 +129,7 @@ async def add_is_a_change(kit: Kit) -> None:
     """An ADD is applied like a CHANGE."""
     client, service = kit.foreign_client(), kit.service()
     content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
-    reply = await kit.peer.say(distro_request("ADD", client, target=kit.target.address, content=content))
+    reply = await kit.peer.send(distro_request("ADD", client, target=kit.target.address, content=content))
     kit.note(f"{kit.peer.address} sends ADD of {client}: {reply}")
     copy = await kit.peer.query(client)
     kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
@@ -148,7 +148,7 @@ async def every_field_is_applied(kit: Kit) -> None:
             content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
             changed[field] = value  # the only difference from the previous CHANGE
             content["instancePublishInfos"][0] |= changed
-            await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+            await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
             kit.note(f"{kit.peer.address} sends CHANGE of {client} with {field} {value}")
             copy = await kit.peer.query(client)
             (held,) = copy.published if copy and len(copy.published) == 1 else (None,)
@@ -163,7 +163,7 @@ async def every_field_is_applied(kit: Kit) -> None:
             kit.require(found == value, f"{field} {value}", held)
         named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
         content = {**sync_data(client, 5, [(service, "10.0.0.1", 80)]), **named}
-        await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+        await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
         copy = await kit.peer.query(client)
         names = [(each.namespace, each.group) for each in copy.published] if copy else None

@@ -222,7 +222,7 @@ async def forgotten_connection_is_replaced(kit: Kit) -> None:
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
-    kit.other.forgets_connections()
+    kit.other.forget_connections()
     kit.note(f"{kit.other.address} answers 301 to whatever comes on the connections that are open")
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)

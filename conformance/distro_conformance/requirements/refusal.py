@@ -49,10 +49,10 @@ def _change(kit: Kit, client: str) -> Json:
 
 
 async def _require_failure(kit: Kit, body: Json, what: str) -> None:
-    plain = await kit.peer.say(_change(kit, kit.foreign_client()))
+    plain = await kit.peer.send(_change(kit, kit.foreign_client()))
     # A node that refuses every request of this member does not refuse this one for the tested reason.
     kit.assume(plain.succeeded, "an acknowledged CHANGE without a fault", plain)
-    reply = await kit.peer.say(body)
+    reply = await kit.peer.send(body)
     kit.note(f"{kit.peer.address} sends {what}: {reply}")
     copy = await kit.peer.query(body["distroData"]["distroKey"]["resourceKey"])
     kit.require(

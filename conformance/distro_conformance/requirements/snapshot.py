@@ -43,9 +43,9 @@ async def snapshot_shows_revisions(kit: Kit) -> None:
 async def answers_are_keyed(kit: Kit) -> None:
     """A QUERY of an unknown client succeeds without data, and the data of a SNAPSHOT has the key SNAPSHOT."""
     client = kit.foreign_client()
-    reply = await kit.peer.say(distro_request("QUERY", client, target=kit.target.address))
+    reply = await kit.peer.send(distro_request("QUERY", client, target=kit.target.address))
     kit.require(reply.succeeded and "distroData" not in reply.body, "success without data", reply.body)
-    reply = await kit.peer.say(distro_request("SNAPSHOT"))
+    reply = await kit.peer.send(distro_request("SNAPSHOT"))
     key = (reply.body.get("distroData") or {}).get("distroKey") or {}
     found = (key.get("resourceKey"), key.get("resourceType"))
     kit.require(found == ("SNAPSHOT", RESOURCE_TYPE), f"the key SNAPSHOT of {RESOURCE_TYPE}", key)

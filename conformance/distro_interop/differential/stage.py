@@ -113,14 +113,14 @@ class Stage:
 
         return await self._logged(step, calling())
 
-    async def say(self, step: str, body: Json) -> None:
+    async def send(self, step: str, body: Json) -> None:
         """Send a Distro message of the played member, unchanged."""
-        await self._logged(step, self.peer.say(body))
+        await self._logged(step, self.peer.send(body))
 
     async def distro(self, step: str, operation: str, client: str | None = None, content: Any = None) -> None:
         """Send a Distro message as a member does."""
         target = None if operation == "VERIFY" else self.target.address
-        await self.say(step, distro_request(operation, client, target=target, content=content))
+        await self.send(step, distro_request(operation, client, target=target, content=content))
 
     async def http(
         self,
@@ -215,7 +215,7 @@ class Stage:
 
     async def state(self, step: str = "state", request: Json | None = None) -> None:
         """Every client of this script that the node holds, as it sends them to a member."""
-        reply = await self.peer.say(request or distro_request("SNAPSHOT"))
+        reply = await self.peer.send(request or distro_request("SNAPSHOT"))
         content = content_of(reply.body.get("distroData") or {}) or {}
         own = [client for client in content.get("clientSyncDataList", ()) if self._is_own(client)]
         self.log.note(step, in_rows({"clientSyncDataList": own}))

@@ -119,7 +119,7 @@ async def malformed(stage: Stage) -> None:
         ("query without key", {"dataOperation": "QUERY", "distroData": {"type": "QUERY"}}),
         ("delete without key", {"dataOperation": "DELETE", "distroData": {"type": "DELETE"}}),
     ):
-        await stage.say(step, body)
+        await stage.send(step, body)
         await stage.distro(f"left by: {step}", "QUERY", owner)
         await stage.peer.delete(owner)
     for step, changed in (
