@@ -1,9 +1,10 @@
 """Tables of violations: each violation is added once, however often it is found.
 
-The id of a violation does not depend on when it was found: it consists of invariant, node, client and first event.
-Violations that the table has already are left out; the others are written at once, by one renamed file or one
-transaction. So a process that dies and starts again neither loses a violation nor writes one twice, as long as one
-process at a time writes to a table.
+The id of a violation does not depend on when it was found: it consists of run, invariant, node, client, first event,
+and, where it is about one, the peer, since a node may leave out several members after the same event. Violations
+that the table has already are left out; the others are written at once, by one renamed file or one transaction. So a
+process that dies and starts again neither loses a violation nor writes one twice, as long as one process at a time
+writes to a table.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class Sink(Protocol):
 
 def with_ids(violations: pl.DataFrame) -> pl.DataFrame:
     """One violation for each id, the last one found."""
-    texts = ("\0".join(map(str, row)) for row in violations.select(KEY).iter_rows())
+    peer = pl.col("evidence").str.json_path_match("$.peer")
+    texts = (
+        "\0".join(str(value) for value in row if value is not None) for row in violations.select(*KEY, peer).iter_rows()
+    )
     ids = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     return violations.select(pl.Series("id", ids, dtype=pl.String), *VIOLATION_COLUMNS).unique(
         "id", keep="last", maintain_order=True

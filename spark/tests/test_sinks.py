@@ -1,6 +1,7 @@
 """Violations in tables: each once, however often it is found; Parquet anywhere, and a real PostgreSQL."""
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 from engines import in_process
 from pyspark.sql import SparkSession
+from test_invariants import NODES, RunRecorder, no_rounds_of_a_node_that_has_a_snapshot
 
 from distro_conformance.targets.jars import artifact
 from distro_conformance.verdict import TargetError
@@ -54,6 +56,17 @@ def test_parquet_has_each_violation_once_and_a_query_shows_them(tmp_path: Path) 
     is_filled_once(lambda: pl.read_parquet(place).to_dicts(), ParquetSink(place), tmp_path / "traces")
     table = query("SELECT client, count(*) FROM violations GROUP BY client ORDER BY client", tmp_path / "traces")
     assert table.rows == [("c'2", 2), ("c1", 2)]
+
+
+def test_two_violations_that_differ_in_the_member_alone_are_two_rows(tmp_path: Path) -> None:
+    """A node leaves two members out of its rounds: the first event of both is the same change of the client."""
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=NODES) as recorder:
+        no_rounds_of_a_node_that_has_a_snapshot(RunRecorder(recorder))
+    for _ in range(2):
+        in_process(tmp_path / "r.ndjson", invariants=["INV-ROUND"], sinks=[ParquetSink(tmp_path / "violations")])
+    rows = pl.read_parquet(tmp_path / "violations")
+    assert sorted(json.loads(evidence)["peer"] for evidence in rows["evidence"]) == ["b", "c"]
+    assert rows["id"].n_unique() == 2
 
 
 @pytest.mark.spark
