@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -262,6 +265,42 @@ def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
     runs = SideBySide(HuntOptions(target=f"process:{strict}", among_played=True, seed=1, seconds=20)).run()
     assert runs.failure is None
     assert runs.steps > 24
+
+
+LISTED = """
+nodes a b
+played b
+connect c1 a
+connect c2 a
+register c1 web 10.0.0.1:80
+register c2 web 10.0.0.2:80
+advance 4s
+say b CHANGE f1 revision 1 web 10.0.0.3:80
+advance 4s
+disconnect c2
+advance 4s
+expect model agrees
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    "mutant", [None, "m-nobody-is-told", "m-synced-changes-are-not-pushed", "m-index-loses-the-others"]
+)
+def test_lists_and_pushes_are_compared_in_real_time_too(tmp_path: Path, mutant: str | None) -> None:
+    switched = (
+        ""
+        if mutant is None
+        else f"from distro_conformance.node_mutants import MUTANTS; MUTANTS['{mutant}'].switch_on(); "
+    )
+    program = f"{switched}from distro_conformance.cli import main; main()"
+    serve = tomllib.loads(SERVE.read_text(encoding="utf-8"))
+    command = [sys.executable, "-c", program, *serve["command"][1:]]
+    text = SERVE.read_text(encoding="utf-8").replace(json.dumps(serve["command"]), json.dumps(command))
+    (tmp_path / "serve.toml").write_text(text.replace("nacos-2.2.4", "strict"), encoding="utf-8")
+    found = replay(parse(LISTED), target=f"process:{tmp_path / 'serve.toml'}")
+    assert found.verdict is (Verdict.CONFORMS if mutant is None else Verdict.VIOLATES), found
 
 
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(

@@ -142,17 +142,17 @@ class ConnectedClients:
     # Pushes
 
     def wrong_push(self, expected: Mapping[str, Lists], without: Collection[str] = ()) -> str | None:
-        """The first subscriber at one of these nodes whose last push differs from what the node holds; `without` these.
+        """The first subscriber at one of these nodes whose last push differs from what the node holds, of the services
+        in these lists; `without` these clients.
 
         Where a subscriber does not acknowledge, retries to it delay the next push to all.
         """
         connected = [client for client in self.now.values() if not client.is_closed]
         put_off = {client.node for client in connected if client.is_silent}
         for client in (each for each in connected if each.name not in without):
-            lists = None if client.node in put_off else expected.get(client.node)
-            for service in client.lists if lists is not None else ():
-                due = lists.get(service, ()) if lists else ()
-                if client.lists[service] != due:
+            lists = expected.get(client.node, {}) if client.node not in put_off else {}
+            for service, due in lists.items():
+                if client.lists.get(service, due) != due:
                     pushed = f"{client.node} last pushed {service} to {client.name} as {as_text(client.lists[service])}"
                     return f"{pushed} and holds {as_text(due)}"
         return None

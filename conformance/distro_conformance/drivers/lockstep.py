@@ -181,7 +181,8 @@ class LockstepCluster(EmbeddedCluster):
         wrong = wrong_lists(seen, await self.shown(changed), "shows")
         if wrong is None and before is not None:
             calm = [node for node, changes in before.items() if self._changes(node) == changes]
-            wrong = self.clients.wrong_push({node: projection(seen[node]) for node in calm})
+            services = dict.fromkeys(self.clients.services, ())
+            wrong = self.clients.wrong_push({node: {**services, **projection(seen[node])} for node in calm})
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
         self._last_seen = seen

@@ -12,17 +12,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
-from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
-from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, wrong_lists
+from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, unchanged, wrong_lists
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
@@ -97,6 +96,16 @@ LATE_MS, SKEW_MS = 1_000, 300
 bound. Delays of the machine are added (`slack.py`); an observation that only they explain is not judged."""
 
 JOINED_WITHIN_MS = 60_000
+COMPARED_EVERY_MS = 3_000
+"""In real time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BeforePush:
+    """What the node held, so long ago that it has been pushed since."""
+
+    push_ms: int
+    held: Mapping[str, View]
 
 
 class PeersCluster(WiredCluster):
@@ -128,6 +137,8 @@ class PeersCluster(WiredCluster):
         """The clients for which a member sent a DELETE: their subscriptions may have ended with what the node held."""
         self._services: dict[str, None] = {}
         """The services that the node has ever been observed to hold."""
+        self._compared_ms = -COMPARED_EVERY_MS
+        """When the last comparison of lists began."""
         self._foreign = count(1_600_000_000_001)
         """Numbers for the ids of their clients, never reused: the node may still hold a client that is forgotten
         here."""
@@ -236,33 +247,51 @@ class PeersCluster(WiredCluster):
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
         try:
-            lists = await self._lists_before(action)
-            await super().perform(action if lists is None else Advance(PUSHED_WITHIN_MS))
+            before = await self._before_push(action)
+            await super().perform(action if before is None else Advance(before.push_ms))
             self.oracle.raise_found(action)
             held = await self._look()
-            if lists is not None and lists == projection(held):
-                await self._compare_lists(action, held, lists)
+            if before is not None:
+                await self._compare_lists(action, before, held)
         except (Unexplained, WorkFailedError) as found:
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
 
-    async def _lists_before(self, action: Action) -> Lists | None:
-        """In virtual time a wait that is long enough for a push passes up to one push delay before its end: the lists
-        that follow from what the node held then. None for any other action, of which nothing is done."""
-        if not isinstance(action, Advance) or self.virtual is None or action.ms < PUSHED_WITHIN_MS:
+    async def _before_push(self, action: Action) -> _BeforePush | None:
+        """In virtual time a wait that is long enough for a push passes up to that time before its end. None for any
+        other action; in real time also for most waits of runs side by side, since each reads all lists."""
+        self.oracle.measure_slack()
+        now_ms = self.clock.now_ms()
+        is_soon = self.virtual is None and now_ms < self._compared_ms + COMPARED_EVERY_MS
+        if not isinstance(action, Advance) or action.ms < self._push_ms() or is_soon:
             return None
-        await self.virtual.advance(action.ms - PUSHED_WITHIN_MS)
-        return projection(await self.reader.held(self.under_test))
+        self._compared_ms = now_ms
+        push_ms = action.ms if self.virtual is None else self._push_ms()
+        await super().perform(Advance(action.ms - push_ms))
+        return _BeforePush(push_ms, await self.reader.held(self.under_test))
 
-    async def _compare_lists(self, action: Action, held: Mapping[str, View], expected: Lists) -> None:
-        """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds.
-        Raises DivergedError."""
-        self._services.update(dict.fromkeys(expected))
-        lists = await self.reader.lists(self.under_test, self._services)
+    def _push_ms(self) -> int:
+        """The longest time until a change is pushed."""
+        return PUSHED_WITHIN_MS + self.oracle.outside.slack.late_ms
+
+    async def _compare_lists(self, action: Action, before: _BeforePush, held: Mapping[str, View]) -> None:
+        """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds;
+        not of those that have changed since `before`. Raises DivergedError."""
+        self._services.update(dict.fromkeys(projection(before.held)))
+        calm = unchanged(self._services, before.held, held)
+        lists = await self.reader.lists(self.under_test, calm)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
-        wrong = wrong or self.clients.wrong_push({self.under_test: expected}, self._deleted)
-        if wrong is not None:
-            raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
+        wrong = wrong or self.clients.wrong_push({self.under_test: calm}, self._deleted)
+        if wrong is None:
+            return
+        last = await self.reader.held(self.under_test)
+        self.oracle.measure_slack()
+        if calm != unchanged(calm, held, last):
+            return  # another run has changed one of them since
+        if self._push_ms() > before.push_ms:
+            self.oracle.outside.note_late(f"lists at {self.clock.now_ms()} ms")
+            return
+        raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
 
     async def _look(self) -> Mapping[str, View]:
         """Reads everything that the node holds, and judges what was due."""

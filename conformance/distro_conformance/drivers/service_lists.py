@@ -36,6 +36,20 @@ def projection(held: Held) -> Lists:
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 
+def unchanged(services: Iterable[str], before: Held, after: Held) -> Lists:
+    """The lists of those services under which the same clients publish the same, in the same revisions."""
+    was, now, lists = _published(before), _published(after), projection(after)
+    return {each: lists.get(each, ()) for each in services if was.get(each) == now.get(each)}
+
+
+def _published(held: Held) -> Mapping[str, set[tuple[str, int, str]]]:
+    found: dict[str, set[tuple[str, int, str]]] = {}
+    for client, view in (held or {}).items():
+        for service, published in view.content:
+            found.setdefault(service, set()).add((client, view.revision, published))
+    return found
+
+
 def same_lists(held: Held, other: Held) -> bool:
     return held is other or projection(held) == projection(other)
 
