@@ -52,6 +52,9 @@ OPERATION = pl.Enum(["CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY"])
 COLUMNS = ("run", "client", *FIELDS)
 SORTED = ("run", "client", "node", "seq")
 
+NOTHING = pl.DataFrame(schema={"g": pl.Int64})
+"""What an invariant finds where nothing is wrong."""
+
 sent, received = c("kind") == "request_sent", c("kind") == "request_received"
 replied, ended = c("kind") == "reply_sent", c("kind") == "reply_received"
 succeeded = c("outcome") == "success"
@@ -158,7 +161,8 @@ class Timeline:
         message, is_sent; `first`: the place here of the first one of this copy to this peer."""
         columns = ("row", "client_no", "copy", "begin", "g", "to", "seq", "at_ms", "op", "kind", "outcome", "message")
         calls = self.having((sent | ended) & c("to").is_not_null(), *columns)
-        calls = calls.sort("copy", "to", "row").with_row_index("place").with_columns(c("place").cast(pl.Int64))
+        link = c("copy") * len(self.cluster.names) + c("to")  # one number: rows are in the order of copy and row
+        calls = calls.sort(link, maintain_order=True).with_row_index("place").with_columns(c("place").cast(pl.Int64))
         new = (c("begin") != c("begin").shift()) | (c("to") != c("to").shift())
         first = pl.when(new.fill_null(value=True)).then("place").forward_fill()
         return calls.with_columns(first=first, is_sent=sent)
@@ -188,6 +192,11 @@ class Timeline:
             next_check=pl.when(following).then(c("check").shift(-1)).otherwise("end_check"),
             next_row=pl.when(following).then(c("row").shift(-1)),
         )
+
+    @cached_property
+    def remembered(self) -> dict[str, pl.DataFrame]:
+        """What several invariants use, by name."""
+        return {}
 
     @cached_property
     def owners(self) -> pl.DataFrame:

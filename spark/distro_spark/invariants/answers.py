@@ -19,6 +19,7 @@ import polars as pl
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
+    NOTHING,
     Timeline,
     before,
     c,
@@ -36,7 +37,7 @@ from distro_traces.header import WITHOUT_REVISIONS
 
 def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     """The answers for which the condition holds, each with its request: `asked` (row), asked_revision, wanted (digest),
-    peer, and the content held at the request (`asked_held`)."""
+    and the content held at the request (`asked_held`)."""
     columns = ("copy", "message", "g", "client_no", "seq", "row", "op", "held", "held_revision", "is_connection")
     answers = t.having(replied & condition, *columns, asked=before(received))
     answers = t.of(answers, "asked", asked_message="message")
@@ -46,7 +47,7 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     others = others.join(requests, ["copy", "message"]).filter(c("asked") < c("row"))
     others = others.sort("row", "asked").unique("row", keep="last", maintain_order=True)
     both = pl.concat([answers.filter(is_next), others.select(answers.columns)]).sort("row")
-    return t.of(both, "asked", "peer", "operation", asked_revision="revision", wanted="digest", asked_held="held")
+    return t.of(both, "asked", asked_revision="revision", wanted="digest", asked_held="held")
 
 
 def unapplied(t: Timeline) -> pl.DataFrame:
@@ -56,6 +57,8 @@ def unapplied(t: Timeline) -> pl.DataFrame:
         value=False
     )
     found = found.filter(kept | (~is_delete & c("wanted").is_not_null() & ~has_wanted))
+    if found.is_empty():
+        return NOTHING
     states = t.having(c("is_state"), "copy", "kind", "content", state="row", by="message")
     between = found.join(states, "copy").filter(c("state").is_between("asked", "row"))
     came = (c("content") == c("wanted")) | (is_applied & (c("by") == c("message")))
@@ -63,6 +66,7 @@ def unapplied(t: Timeline) -> pl.DataFrame:
     found = found.join(done, "row", how="anti")
     holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")
+    found = t.of(found, "asked", "operation")
     return found.select(
         "g",
         "operation",
@@ -88,8 +92,11 @@ def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
     )
     older &= c("held").is_not_null() & c("asked_held").is_not_null() & (c("asked_revision") != 0)
     found = found.filter(absent | older.fill_null(value=False))
+    if found.is_empty():
+        return NOTHING
     state = t.latest(found, is_applied | is_removed)
-    found = t.of(found.with_columns(state=state), "state", state_digest="digest", state_revision="revision")
+    found = t.of(found, "asked", "peer").with_columns(state=state)
+    found = t.of(found, "state", state_digest="digest", state_revision="revision")
     held = c("state_digest").is_not_null()
     holds = pl.format(
         "revision {} since {}", c("state_revision").cast(pl.String).fill_null("None"), t.words(found, "state")

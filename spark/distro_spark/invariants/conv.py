@@ -20,7 +20,7 @@ from distro_spark.history import LEASE_CHECK_MS, LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_left, is_sync, received, renews, replied, sent
+from distro_spark.timeline import NOTHING, Timeline, c, is_left, is_sync, received, renews, replied, sent
 from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
@@ -33,7 +33,10 @@ EVIDENCE = [
 
 def diverged(t: Timeline) -> pl.DataFrame:
     """Each node that differs from the owner at a checkpoint, once for all checkpoints since the first event."""
-    views = views_of(t, differing(t))
+    clients = differing(t)
+    if clients.is_empty():
+        return NOTHING
+    views = views_of(t, clients)
     checks = shown(t, views)
     truth = truths(t, views, checks)
     checks = checks.join(truth, ["client_no", "ordinal"])

@@ -14,7 +14,7 @@ from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import SWALLOWED, swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, is_delete, is_gone, is_left, where
+from distro_spark.timeline import NOTHING, Timeline, before, c, is_delete, is_gone, is_left, where
 
 NAME = "INV-DELETE"
 
@@ -42,7 +42,8 @@ def undelivered(t: Timeline) -> pl.DataFrame:
     last_try = after.sort("row").group_by(key).agg(tried_ms=c("end_ms").last())
     owed = owed.join(last_try, key, how="left", maintain_order="left")
     owed = owed.with_columns(due_ms=pl.coalesce("tried_ms", "left_ms") + REPEATED_WITHIN_MS)
-    return _with_calls(t, where(owed, t.cluster.is_listed, "owner", "g", "left_ms", "due_ms"))
+    owed = where(owed, t.cluster.is_listed, "owner", "g", "left_ms", "due_ms")
+    return NOTHING if owed.is_empty() else _with_calls(t, owed)
 
 
 def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:

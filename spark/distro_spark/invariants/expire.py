@@ -13,6 +13,7 @@ from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
+    NOTHING,
     Timeline,
     at,
     before,
@@ -36,6 +37,12 @@ LATE = ("g", "due_ms", "now_ms")
 
 
 def overdue(t: Timeline) -> pl.DataFrame:
+    if "overdue" not in t.remembered:
+        t.remembered["overdue"] = _overdue(t)
+    return t.remembered["overdue"]
+
+
+def _overdue(t: Timeline) -> pl.DataFrame:
     """Copies that are still held a lease and a check after their last renewal: at a row, or at the end of their node's
     life."""
     begins = (c("kind") == "observed") & c("held").is_null() & c("digest").is_not_null()
@@ -58,6 +65,8 @@ def overdue(t: Timeline) -> pl.DataFrame:
     found = found.with_columns(due_ms=c("renewed_ms") + LASTS_MS)
     found = first_of(found.filter(c("now_ms") > c("due_ms")), "renewed", "row", "now_ms")
     found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
+    if found.is_empty():
+        return found.with_columns(is_refused=pl.lit(value=True))
     refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
     refused = t.having(c("row").is_in(found["row"].to_list()), "row", by_end=until(refuses), by_row=before(refuses))
     found = found.join(refused, "row", maintain_order="left")
@@ -67,11 +76,15 @@ def overdue(t: Timeline) -> pl.DataFrame:
 
 def outlived(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter(~c("is_refused"))
+    if found.is_empty():
+        return NOTHING
     return _violations(t, found.with_columns(refusals=pl.lit(0, pl.UInt32), by=pl.lit(None, pl.String)))
 
 
 def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter("is_refused")
+    if found.is_empty():
+        return NOTHING
     calls = t.having(replied & ~succeeded, "copy", refusal="row", by="message")
     calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("refusal").is_between("renewed", "row"))
     calls = calls.sort("refusal").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())

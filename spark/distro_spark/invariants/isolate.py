@@ -12,6 +12,7 @@ import polars as pl
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
+    NOTHING,
     Timeline,
     before,
     c,
@@ -50,7 +51,8 @@ def held_up(t: Timeline) -> pl.DataFrame:
         (row_of["failed"] > c("cause")) | (recovered > c("cause")).fill_null(value=True)
     )
     late = late.filter(is_news & ~had_failed)
-    return _violations(t, where(late, t.cluster.is_excused, "g", "to", "lead_ms", "at_ms", but_not=True))
+    late = where(late, t.cluster.is_excused, "g", "to", "lead_ms", "at_ms", but_not=True)
+    return NOTHING if late.is_empty() else _violations(t, late)
 
 
 def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:

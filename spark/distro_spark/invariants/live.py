@@ -17,6 +17,7 @@ from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
+    NOTHING,
     Timeline,
     before,
     by_lease,
@@ -41,7 +42,7 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
     expired = is_removed & by_lease & c("is_connection")
     found = t.having(expired, "row", "g", "client_no", "seq", "at_ms", "is_native")
     if found.is_empty():
-        return found.select("g", first="row", last="row", after=pl.lit(None, pl.String))
+        return NOTHING
     is_confirmed = replied & is_verify & succeeded
     conditions = {"renewed": renews, "asked": is_asked, "verified": is_confirmed, "applied": is_applied}
     past = {name: t.rows.select(before(condition)).to_series() for name, condition in conditions.items()}
@@ -56,6 +57,8 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
     soon = (since["renewed"] < LEASE_MS - TOLERANCE_MS).fill_null(value=False)
     in_vain = (since["asked_3"] < ASKED_WITHIN_MS).fill_null(value=False)
     found = found.filter(c("is_native") | soon | in_vain)
+    if found.is_empty():
+        return NOTHING
     signature = (
         pl.when("is_native")
         .then(pl.lit("native removed"))

@@ -29,7 +29,8 @@ COLUMNS = {
 
 def not_one_owner(t: Timeline) -> pl.DataFrame:
     found = [second_claimer(t), unclaimed(t)]
-    found += [of_hash(t).filter(t.judged(BY_HASH)) for of_hash in (misclaimed, unverified)]
+    if not t.rows["is_connection"].all():
+        found += [of_hash(t).filter(t.judged(BY_HASH)) for of_hash in (misclaimed, unverified)]
     return pl.concat([each.select([c(name).cast(kind) for name, kind in COLUMNS.items()]) for each in found])
 
 

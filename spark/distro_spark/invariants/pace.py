@@ -14,6 +14,7 @@ import polars as pl
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import (
+    NOTHING,
     Timeline,
     after,
     c,
@@ -51,6 +52,8 @@ def skipped(t: Timeline) -> pl.DataFrame:
     gaps = gaps.with_columns(late_ms=pl.max_horizontal("at_ms", "loaded_by_ms") + ROUNDS_MS).filter(
         c("until_ms") > c("late_ms")
     )
+    if gaps.is_empty():
+        return NOTHING
     gaps = where(_first_late(t, gaps), t.cluster.is_excused, "g", "to", "at_ms", "now_ms", but_not=True)
     return _skipped(t, gaps.sort("row"))
 
@@ -123,6 +126,8 @@ def delayed(t: Timeline) -> pl.DataFrame:
     late = sends.filter(c("at_ms") - c("change_ms") > c("delay_ms") + MARGIN_MS)
     late = late.filter(c("is_connection") | (c("at_ms") < c("moved_ms")))
     late = where(late, t.cluster.is_excused, "g", "to", "change_ms", "at_ms", but_not=True)
+    if late.is_empty():
+        return NOTHING
     failed = t.calls.filter(ended & ~succeeded).select("copy", fail="row", by="message")
     failed = (
         late.select("row", "change", "copy").join(failed, "copy").filter(c("fail").is_between(c("change") - 20, "row"))

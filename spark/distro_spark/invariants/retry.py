@@ -13,7 +13,7 @@ import polars as pl
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, first_of, is_change, is_left, is_own, is_sync, until, where
+from distro_spark.timeline import NOTHING, Timeline, c, first_of, is_change, is_left, is_own, is_sync, until, where
 
 
 def given_up(t: Timeline) -> pl.DataFrame:
@@ -33,6 +33,8 @@ def given_up(t: Timeline) -> pl.DataFrame:
     failed = failed.join(t.checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
     failed = failed.filter(c("is_connection") | (c("check_ms") < c("moved_ms")))
     failed = failed.with_columns(now=t.latest(failed.with_columns(seq="check_seq"), pl.lit(value=True)))
+    if failed.is_empty():
+        return NOTHING
     held_now = pl.when("is_state").then(c("content")).otherwise("held")
     of_failed = c("row").is_in(failed["now"].to_list())
     now = t.having(of_failed, now="row", held_now=held_now, last_end=until(is_left | is_own))

@@ -19,7 +19,7 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, sent
+from distro_spark.timeline import NOTHING, Timeline, c, sent
 from distro_traces.header import WITHOUT_REVISIONS
 
 BY_REVISION = ("client_no", "revision")
@@ -32,7 +32,7 @@ def two_contents(t: Timeline) -> pl.DataFrame:
     several = rows.group_by(BY_REVISION).agg(c("digest").min().alias("one"), c("digest").max().alias("other"))
     several = several.filter(c("one") != c("other")).select(BY_REVISION)
     if several.is_empty():
-        return rows.clear().select("g", first="row", last="row", after="message")
+        return NOTHING
     rows = rows.join(several.select("client_no").unique(), "client_no", how="semi")
     trust = pl.when(c("owned") & c("is_state")).then(0).when(sent).then(1).otherwise(2)
     ordered = rows.with_columns(trust=trust.fill_null(2)).sort("client_no", "trust", "at_ms", "g", "seq")

@@ -11,7 +11,7 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, before, c, first_of, is_gone, until
+from distro_spark.timeline import NOTHING, Timeline, before, c, first_of, is_gone, until
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 """The idle time, then two checks: one sends the probe, one reads the answer."""
@@ -22,6 +22,8 @@ MARGIN_MS = 4_000
 def kept(t: Timeline) -> pl.DataFrame:
     is_fault = c("kind") == "link_fault"
     silences = t.having(is_fault & (c("detail") == "silent"), "row", silent_ms="at_ms")
+    if silences.is_empty():
+        return NOTHING
     columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "message", "copy")
     rows = t.rows.lazy().select(*columns, fault=before(is_fault), last_fault=until(is_fault), is_gone=is_gone).collect()
     at_row = rows.filter(c("is_native") & (c("native_from") <= c("fault"))).select(*columns, "fault", now_ms="at_ms")
