@@ -1,7 +1,7 @@
 """A continuous audit: one line for each change between two readings, and the present state for Prometheus.
 
-Both have the same content as a single audit. The lines are for a log; the text file is for an alert: it is replaced
-whole after each reading, and its time stamp is that of the last reading.
+Both have the content of a single audit. The lines are for a log. The text file is for an alert: it is replaced after
+each reading and has the time of that reading.
 """
 
 from __future__ import annotations

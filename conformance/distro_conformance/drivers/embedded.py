@@ -1,8 +1,9 @@
 """Reference nodes in this process, with the kit as network, clients and clock.
 
 Messages travel over real gRPC on loopback, or in memory, and every directed link between two nodes is a `Link` of the
-kit. Time is virtual: an action returns when the nodes have nothing left to do. With real programs beside them it may be
-real. In virtual time the nodes report what they hold; in real time they do not, like real servers.
+kit. Time is virtual: an action returns when the nodes have nothing left to do. Beside programs that need real time it
+is real. In virtual time nodes report their changes to the recording; in real time they report nothing, as real servers
+do.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
 
 
 class EmbeddedCluster(WiredCluster):
-    """`serves_http`: its nodes have the HTTP API, which takes time at each start. `reports_events`: they say what
-    happens to their clients, also where nothing is recorded."""
+    """`serves_http`: its nodes have the HTTP API, which takes time at each start. `reports_events`: they report
+    events of their clients even if nothing is recorded."""
 
     kind = "embedded"
     one_release: str | None = None
@@ -156,7 +157,7 @@ class EmbeddedCluster(WiredCluster):
         return profile_named(self._releases[name]) if name in self._releases else self._profile
 
     def _chosen(self, name: str) -> Profile:
-        """The mutant comes last: nothing repairs what is broken on purpose."""
+        """The mutant comes last, so that no other change repairs it."""
         chosen = with_mutant(self._suited(self._behaviour(name)), self._mutant)
         return replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
 
@@ -190,6 +191,6 @@ class EmbeddedCluster(WiredCluster):
         return node_events_into(self) if is_read and self.virtual is not None else None
 
     async def _left(self, node: str, client_id: str) -> None:
-        """Until nothing is left to do: then the node knows of it."""
+        """Nothing to wait for in virtual time: the action returns when the node has noticed it."""
         if self.virtual is None:
             await super()._left(node, client_id)

@@ -17,12 +17,11 @@ Shown = Clause[Observed]
 
 @dataclass(frozen=True, kw_only=True)
 class RequirementSymptom(Symptom[Observed]):
-    """`on_reference_node`: whether it shows there too; some need a server with several threads."""
+    """`on_reference_node`: whether the reference node shows it too; some defects need several threads."""
 
     on_reference_node: bool = True
     needs_a_race: bool = False
-    """In real time it shows only when two events coincide, or a reply is quick: a pass there does not contradict the
-    row."""
+    """In real time it shows only if two events coincide, or a reply is quick: a pass there contradicts nothing."""
 
 
 def _is(name: str, value: object, sentence: str) -> Shown:
@@ -31,7 +30,7 @@ def _is(name: str, value: object, sentence: str) -> Shown:
 
 
 def _is_not(name: str, value: object, sentence: str) -> Shown:
-    """Holds for another value, or none: a server that the kit did not start does not send it to the kit."""
+    """Holds for another value, and for none: a server that the kit did not start sends it nothing."""
     return Clause(sentence, lambda seen: seen.get(name) != value)
 
 
