@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis.stateful import initialize
 
-from distro_conformance.cli.checking import checker, lines_of
+from distro_conformance.cli.searching import checker, lines_of
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.findings import Finding, Judgement

@@ -19,11 +19,10 @@ import grpc.aio
 import pytest
 
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, node_server
 from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.messages import distro_request, read_snapshot, sync_data
+from distro_conformance.wire.messages import Carried, distro_request, read_snapshot, sync_data
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_model.actions import Swallow
 from distro_protos import (

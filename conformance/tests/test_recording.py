@@ -12,9 +12,8 @@ import pytest
 from distro_conformance.recording.journal import READINGS_MAX, TraceJournal, read_state
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import Connection
-from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
+from distro_conformance.wire.messages import DISTRO_RESPONSE, Carried, DistroCall, pack, sync_data
 from distro_protos import Message
 from distro_traces.content import Replica, replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome

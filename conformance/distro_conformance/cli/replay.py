@@ -24,8 +24,8 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
-from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.holding import StepResult
+from distro_conformance.language.replay import findings_of_replay
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of

@@ -1,8 +1,12 @@
-"""`distrocheck test cluster`, and the search of `test node --machine`: random walks, and tours."""
+"""`distrocheck test cluster`, and the search of `test node --machine`: random walks, and tours.
+
+In real time the recordings of runs whose nodes differ are checked for the reason, if the extra for that is installed.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -10,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.checking import checker, lines_of
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     DatabaseOption,
@@ -34,7 +37,8 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
-from distro_conformance.findings import Judged
+from distro_conformance.extras import missing_extras
+from distro_conformance.findings import Finding, Judged
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.release import STRICT
@@ -45,6 +49,7 @@ from distro_conformance.walks import STEPS_PER_RUN
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
+from distro_conformance.walks.stage import Check
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -206,3 +211,34 @@ def _tours_text(tours: Tours) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in tours.cut_short.items())
         lines.append(f"walks that a clock does not follow to their end, by what it does not do next: {kinds}")
     return "".join(f"\n    {line}" for line in lines)
+
+
+def checker() -> Check | None:
+    """The invariants, for recordings of runs whose nodes differ; None, after a note with the reason, if an extra is
+    missing."""
+    missing = missing_extras("traces")
+    if missing is None:
+        return _checked
+    say_aside(f"the reason why nodes differ is not looked up: {missing}")
+    return None
+
+
+def _checked(place: Path) -> Sequence[Finding]:
+    from distro_conformance.findings.traces import findings_of
+    from distro_spark.check import check
+    from distro_spark.local import Local
+
+    return findings_of(check(Local(place)), str(place))
+
+
+def lines_of(checked: Sequence[Finding]) -> Iterator[ResultLine]:
+    """A line for each kind of finding: the node, the time, and the message after which it began."""
+    alike: dict[tuple[str, str | None], list[Finding]] = {}
+    for each in checked:
+        alike.setdefault((each.about, each.known), []).append(each)
+    for (about, known), (first, *others) in alike.items():
+        bug = f"known, {known}: " if known else ""
+        more = f" ({len(others)} more)" if others else ""
+        after = f", after {first.after}" if first.after else ""
+        where = (f"{first.node}, since {first.since}{after}",) if first.node else ()
+        yield ResultLine(first.judgement, f"{about:<10} {bug}{first.message}{more}", (*where, first.again))

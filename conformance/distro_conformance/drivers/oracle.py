@@ -14,8 +14,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.waiting import Clock
-from distro_conformance.wire.carried import Carried
-from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, read_snapshot
+from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, Carried, read_snapshot
 from distro_model.actions import Action, Advance
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify

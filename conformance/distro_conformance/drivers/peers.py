@@ -35,10 +35,9 @@ from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually, known
-from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
+from distro_conformance.wire.messages import DISTRO_REQUEST, Carried, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, WorkFailedError, profile_named
 from distro_model.actions import (

@@ -14,8 +14,8 @@ from distro_conformance.extras import missing_extra
 from distro_conformance.findings.finding import Finding, Judgement, command, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.gate.options import GateOptions
-from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.recording import record
+from distro_conformance.language.replay import findings_of_replay
 from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage

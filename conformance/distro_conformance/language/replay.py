@@ -1,4 +1,4 @@
-"""Runs a scenario on any driver, and reports the time and the result of every line.
+"""Runs a scenario on any driver, and reports the time and the result of every line, also as findings.
 
 In virtual time "within" advances the clock in small steps until the expectation holds, and a line is reproducible; in
 real time "within" is a window. Before anything is started the model performs the actions: an action that is impossible
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
 from distro_conformance.event_loop import event_loop
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.finding import command
 from distro_conformance.language.beating import Repeat
 from distro_conformance.language.expectations import Expect, ExpectAnswer, ExpectModel
 from distro_conformance.language.holding import StepResult
@@ -171,3 +174,34 @@ async def _run_line(running: Running, line: Line, following: Step | None) -> Ste
         return StepResult(Verdict.VIOLATES, f"refused: {error}", is_lost=True)
     except CannotError as error:
         return StepResult(Verdict.INCONCLUSIVE, f"cannot be done: {error}", is_lost=True)
+
+
+def findings_of_replay(
+    replay: Replay, file: Path, name: str | None = None, *, allow_disruption: bool = False
+) -> tuple[Finding, ...]:
+    """A finding for each expectation, and for each line that did not go as in the model. `name`: the name of the
+    scenario, if it is not its path."""
+    options = ("--target", replay.target, *(("--allow-disruption",) if allow_disruption else ()))
+    again = command("replay", file, *options, profile=replay.profile, mutant=replay.mutant)
+    judgements = {
+        Verdict.CONFORMS: Judgement.CONFORMS,
+        Verdict.VIOLATES: Judgement.VIOLATES,
+        Verdict.INCONCLUSIVE: Judgement.NOT_JUDGED,
+    }
+    before = [None, *replay.steps]
+    return tuple(
+        Finding(
+            about=f"{name or file}:{step.line}",
+            by="scenario",
+            judgement=judgements[step.verdict],
+            text=step.text,
+            message=step.outcome,
+            expected=step.text if step.verdict is not Verdict.CONFORMS else "",
+            since=f"{step.at_ms} ms",
+            until=None if step.held_to_ms is None else f"{step.held_to_ms} ms",
+            after=earlier.text if earlier else None,
+            again=again,
+        )
+        for earlier, step in zip(before, replay.steps, strict=False)
+        if step.verdict is not Verdict.CONFORMS or step.text.startswith("expect")
+    )

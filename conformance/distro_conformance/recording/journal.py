@@ -16,9 +16,8 @@ from typing import Unpack
 import grpc.aio
 
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import Connection
-from distro_conformance.wire.messages import distro_request, read_snapshot
+from distro_conformance.wire.messages import Carried, distro_request, read_snapshot
 from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import BATCH, Kind, Outcome

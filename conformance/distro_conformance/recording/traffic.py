@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from distro_conformance.recording.journal import TraceJournal
-from distro_conformance.wire.carried import Carried
+from distro_conformance.wire.messages import Carried
 from distro_model.clock.traffic import Ended, Traffic, compared_revision
 from distro_model.messages import CallResult, Operation
 from distro_protos import Message

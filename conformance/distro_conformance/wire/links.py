@@ -16,14 +16,15 @@ from enum import Enum
 
 import grpc.aio
 
-from distro_conformance.wire.carried import Carried, Journal
 from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     DISTRO_REQUEST,
     DISTRO_RESPONSE,
     REFUSED,
     UNHEARD_TYPE,
+    Carried,
     DistroCall,
+    Journal,
     mistyped,
     outcome_of,
     read_request,

@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from distro_protos import Json, Message, Payload, decode, encode
 from distro_traces.content import Replica, has_batch, replica_from_sync
@@ -38,6 +38,27 @@ class DistroCall:
     @property
     def digest(self) -> str | None:
         return None if self.replica is None else self.replica.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A Distro request on a link: sender, receiver and content, with the id that its four trace rows share."""
+
+    id: str
+    source: str
+    target: str
+    call: DistroCall
+
+
+class Journal(Protocol):
+    """Records every Distro call on a link, in the order of events. See `recording/journal.py`."""
+
+    def new_id(self) -> str: ...
+    def sent(self, carried: Carried) -> None: ...
+    def received(self, carried: Carried) -> None: ...
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None: ...
+    def ended(self, carried: Carried, outcome: Outcome) -> None: ...
+    def fault(self, source: str, target: str, what: str) -> None: ...
 
 
 def read_request(message: Message) -> DistroCall | None:
