@@ -14,7 +14,6 @@ from typing import Self
 
 from distro_conformance.node.replies import SilentLink
 from distro_conformance.node_mutants import MUTANTS, with_mutant
-from distro_conformance.release import listed_profile
 from distro_conformance.targets.credentials import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.target import OnProgress, Place, Target
@@ -153,7 +152,8 @@ class EmbeddedTarget(Target):
     """One reference node.
 
     `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
-    `options` of its own is started without any member list when it has no other members.
+    `options` of its own is started without any member list when it has no other members. Raises UnknownProfileError,
+    and UsageError for an unknown mutant.
     """
 
     kind = "embedded"
@@ -167,8 +167,6 @@ class EmbeddedTarget(Target):
         acquainted: bool = True,
         options: NodeOptions | None = None,
     ):
-        if isinstance(profile, str):
-            listed_profile(profile)
         if mutant is not None and mutant not in MUTANTS:
             raise no_mutant("node", mutant)
         super().__init__("embedded", clock=EmbeddedClock())
