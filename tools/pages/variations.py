@@ -326,6 +326,8 @@ OWN: Mapping[str, Row] = {
     "PUSH-004": {FAILURE: _NOTHING_FAILS},
     "PUSH-007": {FAILURE: _NOTHING_FAILS, HTTP: judged("IPPORT-010")},
     "PUSH-009": {REMOVAL: same("a change and a removal are one event of the service: PUSH-001")},
+    "PUSH-008": {CHANGE: _ITSELF},
+    "REGISTER-009": {BATCH: _ITSELF},
     "REGISTER-005": {HTTP: never("a client of the HTTP API is made by its registration")},
     "REGISTER-006": dict.fromkeys((CLIENTS, SERVICES, BATCH, CHANGE, REMOVAL), never("nothing is registered")),
     "SETUP-005": {HTTP: judged("IPPORT-011"), MEMBERS: _EACH_MEMBER},

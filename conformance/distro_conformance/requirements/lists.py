@@ -44,7 +44,7 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
 async def selectors_select(kit: Kit) -> None:
     """A query for healthy instances leaves out unhealthy ones, and a query for one or several clusters shows the
-    instances of each and no others."""
+    instances of each and no others, and names the clusters: SDKs keep lists by service and clusters."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
@@ -61,6 +61,8 @@ async def selectors_select(kit: Kit) -> None:
         hosts = read_hosts(reply)
         kit.note(f"a query with {selector}: {hosts}")
         kit.require(sorted(each.port for each in hosts) == ports, f"ports {ports} alone for {selector}", hosts)
+        clusters, named = selector.get("cluster", ""), (reply.body.get("serviceInfo") or {}).get("clusters")
+        kit.require(named == clusters, f"the clusters {clusters!r} in the list", named)
 
 
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
@@ -79,16 +81,23 @@ async def list_is_the_union(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")
 async def services_are_listed(kit: Kit) -> None:
-    """A list of the services of a group shows their names without the group, and their number."""
+    """A list of the services of a group shows their names without the group, and their number, each name on one
+    page."""
     client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
     for name in names:
         body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
         await client.ask("InstanceRequest", {**body, "groupName": group})
     body = {"headers": {}, "namespace": "public", "serviceName": "", "groupName": group, "module": "naming"}
-    reply = await client.ask("ServiceListRequest", {**body, "pageNo": 1, "pageSize": 10})
-    kit.note(f"the services of {group}: {reply.body}")
-    listed = (reply.body.get("count"), sorted(reply.body.get("serviceNames") or ()))
-    kit.require(listed == (3, names), f"3 and {names}", reply.body)
+    for page_size, sizes in (10, [3]), (2, [2, 1, 0]):
+        pages = []
+        for page_no in range(1, len(sizes) + 1):
+            reply = await client.ask("ServiceListRequest", {**body, "pageNo": page_no, "pageSize": page_size})
+            kit.note(f"page {page_no} of {page_size} services of {group}: {reply.body}")
+            kit.require(reply.body.get("count") == len(names), f"the number {len(names)}", reply.body)
+            pages.append(reply.body.get("serviceNames") or [])
+        listed = sorted(name for page in pages for name in page)
+        kit.require(listed == names, f"each of {names} on one page", pages)
+        kit.require([len(page) for page in pages] == sizes, f"pages of {sizes} services", pages)
 
 
 @requirement("DISTRO-LIST-007", MUST, "#client-disconnect, #index-entries", bug="B13")

@@ -116,18 +116,25 @@ async def pushes_are_in_order(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
-    """The answer to a subscription shows the current list."""
+    """The answer to a subscription shows the current list, of the clusters that the subscription names."""
     _, service = await kit.publisher()
+    await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
     subscriber = await kit.client()
-    hosts = await subscriber.subscribe(service)
-    kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80", hosts)
+    await kit.arrange_listed(subscriber, service, "10.0.0.1:80", "10.0.0.1:81")
+    for clusters, ports in ("", [80, 81]), ("blue", [81]):
+        answer = await _subscribes(subscriber, service, clusters)
+        kit.note(f"the answer to a subscription to the clusters {clusters!r}: {answer.body}")
+        kit.require(_read_ports(answer) == ports, f"{service} at ports {ports}", answer.body)
+        named = (answer.body.get("serviceInfo") or {}).get("clusters")
+        kit.require(named == clusters, f"the clusters {clusters!r}", named)
 
 
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
 async def pushes_are_of_the_cluster(kit: Kit) -> None:
-    """A client that subscribes to one cluster is pushed only the instances of that cluster."""
+    """A client that subscribes to one cluster is pushed only the instances of that cluster, in a list that names the
+    cluster; a later subscription to another cluster replaces the first."""
     subscriber, service = await kit.client(), kit.service()
-    await subscriber.ask("SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": "blue"})
+    await _subscribes(subscriber, service, "blue")
     await (await kit.client()).register(service, "10.0.0.1", 80)
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
 
@@ -137,6 +144,17 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
     shown = _list(subscriber, service, 81)
     await kit.eventually(shown, within_ms=kit.timings.push_ms, what=what, otherwise=otherwise)
+    await _subscribes(subscriber, service, "DEFAULT")
+    kit.note(f"{subscriber.id} subscribes to the cluster DEFAULT")
+    await (await kit.client()).register(service, "10.0.0.1", 82)
+    await _pushed(kit, subscriber, service, 80, 82)
+    named = subscriber.pushed(service)[-1].body["serviceInfo"].get("clusters")
+    kit.require(named == "DEFAULT", "the cluster DEFAULT in the push", named)
+
+
+async def _subscribes(client: PlayedClient, service: str, clusters: str) -> Message:
+    body = {**service_request(service), "subscribe": True, "clusters": clusters}
+    return await client.ask("SubscribeServiceRequest", body)
 
 
 @requirement("DISTRO-PUSH-009", MUST, "#index-push")

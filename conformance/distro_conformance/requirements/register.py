@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.player import instance_request, query_request
+from distro_conformance.node.player import batch_request, instance_request, query_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import content_of
 
@@ -127,19 +128,23 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-009", SHOULD, "#naming-names", since="2.3.0")
 async def instance_without_id_gets_one(kit: Kit) -> None:
-    """An instance that is registered without an id gets one of its address, cluster and service, and one with an id
-    keeps it; the CHANGE and lists show the id."""
-    for own in (None, "an-id-of-its-own"):
+    """An instance that is registered without an id, alone or in a batch, gets one of its address, cluster and service,
+    and one with an id keeps it; the CHANGE and lists show the id."""
+    for own, in_batch in itertools.product((None, "an-id-of-its-own"), (False, True)):
         client, service = await kit.client(), kit.service()
-        body = instance_request("registerInstance", service, "10.0.0.1", 80, {})
-        body["instance"] |= {} if own is None else {"instanceId": own}
-        reply = await client.ask("InstanceRequest", body)
-        kit.note(f"it registers {service} at 10.0.0.1:80 with the id {own}: {reply}")
+        single = instance_request("registerInstance", service, "10.0.0.1", 80, {})
+        single["instance"] |= {} if own is None else {"instanceId": own}
+        batch = {**batch_request(service, ()), "instances": [single["instance"]]}
+        reply = await client.ask(*(("BatchInstanceRequest", batch) if in_batch else ("InstanceRequest", single)))
+        kit.note(f"it registers {service} at 10.0.0.1:80{' in a batch' * in_batch} with the id {own}: {reply}")
         kit.assume(reply.succeeded, "a registration that succeeds", reply)
         listed = await client.ask("ServiceQueryRequest", query_request(service))
         hosts = (listed.body.get("serviceInfo") or {}).get("hosts") or [{}]
         change = await kit.arrange_sent("CHANGE", client.id)
-        infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
+        content = content_of(change.body.get("distroData") or {}) or {}
+        if in_batch:
+            content = ((content.get("batchInstanceData") or {}).get("batchInstancePublishInfos") or [{}])[0]
+        infos = content.get("instancePublishInfos") or [{}]
         ids = [hosts[0].get("instanceId"), (infos[0].get("extendDatum") or {}).get("customInstanceId")]
         expected = own or f"10.0.0.1#80#DEFAULT#{service}"
         kit.require(ids == 2 * [expected], f"the id {expected} in the list and in the CHANGE", ids)
