@@ -20,6 +20,7 @@ REPORT_PATH = "/nacos/v1/core/cluster/report"
 _INSTANCES = ("/nacos/v1/ns/instance", "/nacos/v2/ns/instance")
 _RECORDED_HEADERS = ("User-Agent", "Client-Version", "Nacos-Server", "Content-Type")
 ANSWER = "ok, said the owner"
+REFUSED = 400
 
 
 @dataclass
@@ -30,6 +31,8 @@ class HttpMember:
     as_member: Callable[[], Json]
     requests: list[Json] = field(default_factory=list)
     reports: list[Json] = field(default_factory=list)
+    refuses: set[str] = field(default_factory=set)
+    """Instances, by ip, whose requests it answers with `REFUSED`."""
     _runner: web.AppRunner | None = None
 
     async def start(self) -> None:
@@ -73,4 +76,4 @@ class HttpMember:
                 "headers": {name: request.headers[name] for name in _RECORDED_HEADERS if name in request.headers},
             }
         )
-        return web.Response(text=ANSWER)
+        return web.Response(text=ANSWER, status=REFUSED if request.query.get("ip") in self.refuses else 200)

@@ -3,14 +3,23 @@ clusters, namespaces, ids in a batch, the status of a refusal; and who else is s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from distro_conformance.node_mutants.mutant import mutant
-from distro_impl.naming import service_storage
-from distro_impl.naming.client import Client, Service
+from aiohttp import web
+
+from distro_conformance.node_mutants.mutant import mutant, swapped
+from distro_impl.http.distro_filter import DistroFilter
+from distro_impl.http.instances import InstanceOperations
+from distro_impl.naming import instance_operator, service_storage
+from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, Service
+from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
+from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.naming.service_info import published_instance
+from distro_impl.remote.errors import SERVER_ERROR, NacosError
 
 
 @mutant("m-every-page-is-the-first", NamingHandlers, "list_services")
@@ -52,3 +61,48 @@ def _no_ids(old: Any, self: Any, service: Service, instance: Any, *, checked: bo
 
 def _service_of(request: Any) -> Service:
     return Service(request.body.namespace, request.body.group_name, request.body.service_name)
+
+
+@mutant("m-light-beats-are-off", InstanceOperations, "beat")
+def _no_light_beats(old: Any, self: Any, parameters: Any) -> Any:
+    """The answer to a beat does not allow light beats."""
+    return {**old(self, parameters), "lightBeatEnabled": False}
+
+
+@mutant("m-whole-beat-has-no-metadata", instance_operator, "_instance_of")
+def _no_metadata(old: Any, beat: BeatInfo) -> Any:
+    """The instance that a whole beat registers has no metadata."""
+    return old(replace(beat, metadata={}))
+
+
+@mutant("m-http-namespace-is-public", InstanceOperator, "register")
+def _public_namespace(old: Any, self: Any, service: Service, *arguments: Any, **named: Any) -> None:
+    """An instance that is registered over HTTP is in the namespace public."""
+    old(self, service._replace(namespace=DEFAULT_NAMESPACE), *arguments, **named)
+
+
+@mutant("m-unknown-deregistration-over-http-fails", InstanceOperator, "deregister")
+def _unknown_fails(old: Any, self: Any, service: Service, ip: str, port: int) -> None:
+    """A deregistration over HTTP of an unknown instance fails."""
+    if self._client(ip, port) is None:
+        raise NacosError(SERVER_ERROR, "unknown instance")
+    old(self, service, ip, port)
+
+
+@mutant("m-passed-on-refusal-is-success", DistroFilter, "_forward")
+async def _refusal_is_success(old: Any, self: Any, *arguments: Any) -> Any:
+    """The status of a request that was passed on is always 200."""
+    answer = await old(self, *arguments)
+    if isinstance(answer, web.Response):
+        answer.set_status(200)
+    return answer
+
+
+@mutant("m-recovery-is-not-pushed", ClientManager, "_judge")
+def _recovery_is_not_pushed(
+    old: Any, self: Any, client: IpPortClient, service: Service, published: Any, *arguments: Any
+) -> None:
+    """An instance that is healthy again by a beat is not pushed."""
+    subscribers = ClientIndex() if published is not None and published.healthy else self._subscribers
+    with swapped(self, "_subscribers", subscribers):
+        old(self, client, service, published, *arguments)

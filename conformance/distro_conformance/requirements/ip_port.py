@@ -8,15 +8,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from distro_conformance.node.http_member import ANSWER
+from distro_conformance.node.http_member import ANSWER, REFUSED
 from distro_conformance.node.http_player import PlayedHttpClient, later_api
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import instance_request
+from distro_conformance.node.player import instance_request, read_hosts
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
+from distro_conformance.wire.messages import content_of
 from distro_protos import Json
 from distro_traces.content import Replica
 
@@ -29,6 +30,8 @@ _CLIENTS = 4
 """Clients of each member: enough for hashes of either sign."""
 _HAS_REVISIONS = Span(since="2.1.2")
 _HAS_LATER_API = Span(since="2.2.0")
+_REFUSED_REQUEST = 2
+"""The number of the request that an owner refuses."""
 _SHORT_MS = 6_000
 """A time-out in the metadata of an instance, less than the default."""
 
@@ -36,7 +39,7 @@ _SHORT_MS = 6_000
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     """An instance that is registered over HTTP at its owner is in a SNAPSHOT, and every other member receives all of it
-    in a CHANGE of `ip:port#true`."""
+    in a CHANGE of `ip:port#true`, with the namespace and the group that the request named."""
     client, service = await _registered(kit, cluster="blue", zone="a")
     for peer in kit.peers:
         change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
@@ -48,6 +51,19 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
         kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
     snapshot = {replica.client: services_of(replica) for replica in await kit.peer.snapshot()}
     kit.require(snapshot.get(client.id) == [service], f"{client.id} in a SNAPSHOT", snapshot.get(client.id))
+    elsewhere = kit.http_client(kit.target.address)
+    reply = await elsewhere.register(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
+    kit.note(f"{elsewhere.id} registers {service} in the group OTHER_GROUP of the namespace elsewhere: {reply}")
+    kit.assume(reply.status == 200, f"a registration of {elsewhere.id} that succeeds", reply)
+    change = await kit.eventually_sent("CHANGE", elsewhere.id, within_ms=2 * kit.timings.sync_ms)
+    content = content_of(change.body.get("distroData") or {}) or {}
+    named = [content.get(key) for key in ("namespaces", "groupNames", "serviceNames")]
+    kit.require(named == [["elsewhere"], ["OTHER_GROUP"], [service]], "that namespace, group and name", named)
+    hosts = json.loads((await client.list(service)).text)["hosts"]
+    kit.require(len(hosts) == 1, f"{client.id} alone in the list of {service}", hosts)
+    reply = await client.list(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
+    ports = [f"{each['ip']}:{each['port']}" for each in json.loads(reply.text)["hosts"]]
+    kit.require(ports == [f"{elsewhere.ip}:{elsewhere.port}"], f"{elsewhere.id} in the list of its own", reply)
 
 
 @requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
@@ -102,18 +118,23 @@ async def client_is_created_once(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     """A request about an instance that another member owns is passed on to the owner, and the owner's answer is
-    returned unchanged."""
+    returned unchanged, a refusal too."""
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
         for number, request in enumerate((client.register, client.beat, client.deregister), 1):
+            status = REFUSED if number == _REFUSED_REQUEST else 200
+            if status == REFUSED:
+                owner.http.refuses.add(client.ip)
+            else:
+                owner.http.refuses.discard(client.ip)
             reply = await request(service)
             kit.note(f"{client.id}, which {owner.address} owns, asks the node to {request.__name__}: {reply}")
             passed_on = [each["method"] for each in _passed_on(client, owner)]
             expected = ["POST", "PUT", "DELETE"][:number]
             what = f"every request of {client.id} to be passed on to {owner.address}, once: {expected}"
             kit.require(passed_on == expected, what, passed_on)
-            answered = (reply.status, reply.text) == (200, ANSWER)
-            kit.require(answered, f"the answer of {owner.address}, {ANSWER!r}", reply)
+            answered = (reply.status, reply.text) == (status, ANSWER)
+            kit.require(answered, f"the answer of {owner.address}, {status} {ANSWER!r}", reply)
         copy = await kit.peer.query(client.id)
         kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
 
@@ -151,8 +172,8 @@ async def beats_keep_an_instance(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
 async def beat_registers(kit: Kit) -> None:
-    """A whole beat of an unknown instance registers the instance, and a light beat is answered with the code for an
-    unknown instance, by the later version of the HTTP API too."""
+    """A whole beat of an unknown instance registers the instance with its cluster, weight and metadata, and a light
+    beat is answered with the code for an unknown instance, by the later version of the HTTP API too."""
     client, service = kit.http_client(kit.target.address), kit.service()
     light = await client.light_beat(service)
     kit.note(f"a light beat of {client.id}: {light}")
@@ -163,18 +184,23 @@ async def beat_registers(kit: Kit) -> None:
         kit.note(f"a light beat of {client.id} by {api}: {light}")
         code = {"v2": "20404", "v3": "21003"}[api]
         kit.require(code in light.text, f"code {code} for a light beat by {api}", light)
-    whole = await client.beat(service)
-    kit.note(f"a whole beat of {client.id}: {whole}")
+    whole = await client.beat(service, {"zone": "a", "weight": "2.5", "cluster": "blue"})
+    kit.note(f"a whole beat of {client.id} in the cluster blue, with the weight 2.5 and the zone a: {whole}")
     kit.require(whole.status == 200 and "10200" in whole.text, "code 10200 for a whole beat", whole)
     copy = await kit.peer.query(client.id)
     kit.require(services_of(copy) == [service], f"{client.id} with {service}", copy)
+    beaten = [(each.cluster, json.loads(each.attributes)) for each in copy.published] if copy else []
+    found = [(cluster, held.get("zone"), held.get("publishInstanceWeight")) for cluster, held in beaten]
+    kit.require(found == [("blue", "a", 2.5)], "the cluster, zone and weight of the beat", found)
 
 
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
     """A deregistration over HTTP removes the instance, and 30 s later the client, and both changes are sent to the
-    members."""
+    members; one of an unknown instance succeeds."""
     client, service = await _registered(kit)
+    unknown = await kit.http_client(kit.target.address).deregister(service)
+    kit.require((unknown.status, unknown.text) == (200, "ok"), "ok for another client, which is unknown", unknown)
     change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
     reply = await client.deregister(service)
     kit.note(f"it deregisters: {reply}")
@@ -228,12 +254,23 @@ async def health_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
-    """A beat makes an unhealthy instance healthy again, and the members receive a CHANGE."""
+    """A beat makes an unhealthy instance healthy again: the members receive a CHANGE and subscribers a push, as they
+    did when it became unhealthy."""
     client, service = await _registered(kit)
+    subscriber = await kit.client()
+    await subscriber.subscribe(service)
+
+    def pushed(healthy: bool) -> Look[bool]:
+        return known(
+            lambda: [each.healthy for push in subscriber.pushed(service)[-1:] for each in read_hosts(push)] == [healthy]
+        )
+
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
     unhealthy = await kit.arrange(
         _sent_health(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}"
     )
+    within_ms = kit.timings.push_ms
+    await kit.eventually(pushed(False), within_ms=within_ms, what=f"a push of an unhealthy {client.id}")
     await client.beat(service)
     kit.note("it beats again")
     await kit.eventually(
@@ -241,6 +278,7 @@ async def beat_heals(kit: Kit) -> None:
         within_ms=2 * kit.timings.sync_ms,
         what=f"a CHANGE of {client.id}, healthy again",
     )
+    await kit.eventually(pushed(True), within_ms=within_ms, what=f"a push of {client.id}, healthy again")
 
 
 @requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
@@ -443,16 +481,16 @@ async def deregistration_over_http_ends_one_instance(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-018", MUST, "#http-beat")
 async def answer_to_a_beat_names_the_interval(kit: Kit) -> None:
-    """The answer to a beat names the time until the next one: the interval in the metadata of the instance, else five
-    seconds."""
+    """The answer to a beat names the time until the next one, which is the interval in the metadata of the instance,
+    else five seconds, and allows light beats."""
     for metadata, interval in (({}, _BEAT_MS), ({"preserved.heart.beat.interval": str(_OWN_BEAT_MS)}, _OWN_BEAT_MS)):
         client, service = await _registered(kit, **metadata)
         for beat in ("whole", "light"):
             reply = await (client.beat(service, metadata) if beat == "whole" else client.light_beat(service))
             kit.note(f"a {beat} beat of {client.id}, whose metadata are {metadata}: {reply}")
             kit.require(reply.status == 200, f"a {beat} beat of {client.id} that succeeds", reply)
-            named = json.loads(reply.text).get("clientBeatInterval")
-            kit.require(named == interval, f"clientBeatInterval {interval} for a {beat} beat", named)
+            named = [json.loads(reply.text).get(key) for key in ("clientBeatInterval", "lightBeatEnabled")]
+            kit.require(named == [interval, True], f"clientBeatInterval {interval} and lightBeatEnabled", named)
 
 
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
