@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from distro_conformance.node_mutants.mutant import mutant, swapped
+from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.naming import instance_operator, service_storage
@@ -19,6 +19,8 @@ from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.naming.service_info import published_instance
+from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 
 
@@ -106,3 +108,13 @@ def _recovery_is_not_pushed(
     subscribers = ClientIndex() if published is not None and published.healthy else self._subscribers
     with swapped(self, "_subscribers", subscribers):
         old(self, client, service, published, *arguments)
+
+
+@mutant("m-failed-detection-is-life", ConnectionManager, "detect")
+async def _failure_is_life(old: Any, self: Any, connection: Any, timeout_ms: int) -> bool:
+    """A detection that is answered with failure counts as a sign of life."""
+    began_ms = self._clock.now_ms()
+    return bool(await old(self, connection, timeout_ms)) or self._clock.now_ms() < began_ms + timeout_ms
+
+
+left_out("m-ejected-connection-stays-open", Connection, "close", "A connection that the node ends is not closed.")

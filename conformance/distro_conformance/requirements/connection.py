@@ -13,18 +13,21 @@ from distro_conformance.waiting import Look, known
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _SILENT = 5
+_CLOSED_MS = 1_000
+"""From the end of a client to that of its connection."""
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 """The longest time of any release: the previous check may still be waiting for another client's answer."""
 
 
 @requirement("DISTRO-CONNECTION-001", MUST, "#ejector-check", bug="B03")
 async def mute_client_is_given_up(kit: Kit) -> None:
-    """A client that is silent for 20 s and does not answer a detection is removed with all that it publishes, however
-    many such clients there are."""
-    clients = [await _registered(kit) for _ in range(_SILENT)]
-    for client in clients:
+    """A client that is silent for 20 s and answers a detection with failure or not at all is removed with all that it
+    publishes, and its connection closed, however many such clients there are."""
+    refusing, *silent = clients = [await _registered(kit) for _ in range(_SILENT)]
+    refusing.refuses = True
+    for client in silent:
         await client.fall_silent()
-    kit.note("they fall silent")
+    kit.note(f"{refusing.id} answers every request with failure, and the others fall silent")
     end_ms = kit.target.clock.now_ms() + _EXPELLED_MS
     for client in clients:
 
@@ -34,6 +37,7 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 
         what, left_ms = f"the end of {client.id}, whose connection is dead", end_ms - kit.target.clock.now_ms()
         await kit.eventually(kit.lacks(client.id), within_ms=max(0, left_ms), what=what, otherwise=otherwise)
+        await kit.eventually(_closed(client), within_ms=_CLOSED_MS, what=f"the connection of {client.id} closed")
 
 
 @requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")
@@ -68,6 +72,10 @@ async def active_client_is_not_asked(kit: Kit) -> None:
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
     await _is_asked(kit, idle, within_ms=_CHECK_MS)
+
+
+def _closed(client: PlayedClient) -> Look[bool]:
+    return known(lambda: client.is_closed)
 
 
 def _asked(client: PlayedClient) -> Look[str]:
