@@ -26,6 +26,21 @@ def _native_too(_: Any, self: Client, now_ms: int, profile: Any) -> bool:
     return bool(now_ms - self.renewed_ms > profile.client_expired_ms)
 
 
+@mutant("m-one-copy-expires-a-round", ClientManager, "remove_expired")
+def _one_a_round(old: Any, self: Any) -> None:
+    """Of several expired copies one is removed in a round."""
+    expired: list[str] = []
+    remove = self._remove
+
+    def remove_one(client_id: str, *arguments: Any) -> None:
+        expired.append(client_id)
+        if len(expired) == 1:
+            remove(client_id, *arguments)
+
+    with swapped(self, "_remove", remove_one):
+        old(self)
+
+
 @mutant("m-empty-clients-stay", IpPortClient, "is_expired")
 def _empty_stays(_: Any, self: IpPortClient, now_ms: int, profile: Any) -> bool:
     """A client of the HTTP API that has left every service stays, and is verified for ever."""
