@@ -32,6 +32,13 @@ def _as_change(
     old(self, key, DataOperation.CHANGE if is_failure else operation, reply, revision)
 
 
+@mutant("m-merge-takes-the-longer-delay", DelayTaskEngine, "add")
+def _longer_delay(old: Any, self: Any, key: Any, action: Any, delay_ms: int) -> None:
+    """A change that joins a waiting retry waits as long as the retry."""
+    pending = self._tasks.get(key)
+    old(self, key, action, delay_ms if pending is None else max(delay_ms, pending.interval_ms))
+
+
 @mutant("m-received-delete-is-passed-on", DistroProtocol, "_on_client_removed")
 def _passes_on(old: Any, self: Any, event: Any) -> None:
     """The removal of a copy is sent to the members as a DELETE."""
