@@ -31,6 +31,14 @@ def _resurrects(*, by_snapshot: bool) -> Any:
     return Change(Processor, "process_change", made)
 
 
+@mutant("m-lower-hash-is-older", ClientManager, "apply")
+def _lower_is_older(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
+    """A CHANGE of a client of the HTTP API with a lower revision than that of the copy is not applied."""
+    held = self.get(sync.client_id)
+    if held is None or not is_ip_port(sync.client_id) or sync.revision >= held.revision:
+        old(self, sync, **named)
+
+
 @mutant("B07", ClientManager, "_sync_client_connected")
 def _native(old: Any, self: Any, sync: SyncData) -> Any:
     """A client learnt from a peer is created as native: it is re-broadcast and verified, and never expires."""

@@ -135,17 +135,18 @@ async def add_is_a_change(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
 
 
-@requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal")
+@requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal, #revision-ip-port")
 async def every_field_is_applied(kit: Kit) -> None:
     """A CHANGE that differs in only one field is applied, for a client of either kind: the health, metadata or address
-    of an instance, or the group or namespace of its service; the first one is applied with the cluster that it
-    names."""
+    of an instance, or the group or namespace of its service; the first one is applied with the cluster that it names,
+    and a lower revision makes no difference for a client of the HTTP API, whose revision is a hash."""
     fields = (("cluster", "blue"), ("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81))
     for client in _of_either_kind(kit):
         service = kit.service()
         changed: dict[str, object] = {}
-        for revision, (field, value) in enumerate(fields, 1):
-            content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
+        step = -1 if "#" in client else 1
+        for number, (field, value) in enumerate(fields, 1):
+            content = sync_data(client, step * number, [(service, "10.0.0.1", 80)])
             changed[field] = value  # the only difference from the previous CHANGE
             content["instancePublishInfos"][0] |= changed
             await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
@@ -162,7 +163,7 @@ async def every_field_is_applied(kit: Kit) -> None:
             }[field]
             kit.require(found == value, f"{field} {value}", held)
         named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
-        content = {**sync_data(client, 5, [(service, "10.0.0.1", 80)]), **named}
+        content = {**sync_data(client, 5 * step, [(service, "10.0.0.1", 80)]), **named}
         await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
         copy = await kit.peer.query(client)
