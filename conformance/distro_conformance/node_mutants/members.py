@@ -32,6 +32,15 @@ def _takes_nobody(old: Any, self: Any, addresses: Any) -> bool:
     return bool(old(self, {*addresses} & {self.self_member.address, *self.others}))
 
 
+@mutant("m-list-change-revives-the-down", ServerMemberManager, "change_list")
+def _revives(old: Any, self: Any, addresses: Any) -> bool:
+    """A change of the member list makes every member UP that stays."""
+    if {*addresses} != {self.self_member.address, *self.others}:
+        for member in self.others.values():
+            member.state = MemberState.UP
+    return bool(old(self, addresses))
+
+
 @mutant("m-report-without-address", Member, "to_json")
 def _nameless(old: Any, self: Any) -> Any:
     """A report does not name its member."""

@@ -19,6 +19,8 @@ _ROUND_MS = 4_000
 _DOWN_MS = 6 * _ROUND_MS
 _READ_MS = 6_000
 """Until a server that reads the file every five seconds has read a change, and earlier messages have arrived."""
+_LOOK_MS = 500
+"""Between looks for what lasts until the next report, which comes within 2 s."""
 _TAKEN_MS = 1_000
 """Until a report would have taken effect."""
 _MUTE_MS = 45_000
@@ -147,7 +149,8 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-008", SHOULD, "#member-list, #sync-execute", since="2.2.1", own_node=True)
 async def list_is_read_again(kit: Kit) -> None:
-    """A member that leaves the member list is sent nothing more, and receives VERIFYs again once it is back."""
+    """A member that leaves the member list is sent nothing more, and receives VERIFYs again once it is back; another
+    member that is DOWN meanwhile stays DOWN."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -167,6 +170,14 @@ async def list_is_read_again(kit: Kit) -> None:
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
     verify = kit.arrival("VERIFY", client.id, after=before, at=kit.other)
     await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} at {kit.other.address}")
+    await _goes_down(kit, kit.other)
+    await kit.change_members(kit.other)
+    clients, began_ms = [kit.http_client(kit.other.address) for _ in range(_CLIENTS)], kit.target.clock.now_ms()
+    while kit.target.clock.now_ms() < began_ms + _READ_MS:
+        for each in clients:
+            reply, passed_on = await _registers(kit, each, kit.other)
+            kit.require(not passed_on, f"nothing passed on to {kit.other.address}, which is DOWN", reply)
+        await kit.sleep(_LOOK_MS)
 
 
 @requirement("DISTRO-MEMBER-009", MUST, "#connection-client-check", bug="B35", since="2.2.1", own_node=True)
