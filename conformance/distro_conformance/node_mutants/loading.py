@@ -13,6 +13,7 @@ from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
+from distro_impl.naming.client_manager import ClientManager
 from distro_impl.remote.payloads import DataOperation
 
 
@@ -21,6 +22,13 @@ async def _fails_first(old: Any, self: Any) -> bool:
     """The first try to load always fails."""
     is_first, self._has_tried = not getattr(self, "_has_tried", False), True
     return not is_first and bool(await old(self))
+
+
+@mutant("m-snapshot-only-adds", ClientManager, "apply")
+def _only_adds(old: Any, self: Any, sync: Any, *, revision: int | None, reason: str) -> None:
+    """A SNAPSHOT does not change a copy that is there."""
+    if reason != DataOperation.SNAPSHOT or self.get(sync.client_id) is None:
+        old(self, sync, revision=revision, reason=reason)
 
 
 @mutant("m-load-asks-everybody", LoadTask, "_round")

@@ -177,12 +177,14 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
 @requirement("DISTRO-LOAD-007", MUST, "#receive-late", bug="B27", since="2.2.1", own_node=True)
 async def snapshot_restores_no_client(kit: Kit) -> None:
     """A SNAPSHOT does not restore a client whose DELETE arrived while the SNAPSHOT was under way, and all its other
-    clients are applied."""
+    clients are applied, in the place of an older copy too."""
     (client, service), (rest, its) = ((kit.foreign_client(), kit.service()) for _ in range(2))
     reply = snapshot_reply(
         *(sync_data(each, 3, [(name, "10.0.0.1", 80)]) for each, name in ((client, service), (rest, its)))
     )
     asked = await _loads_slowly(kit, reply)
+    older = kit.service()
+    await kit.synced(2, client=rest, service=older)
     deleted = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
     kit.assume(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
@@ -191,7 +193,8 @@ async def snapshot_restores_no_client(kit: Kit) -> None:
     observed = NOTHING if copy is None else await kit.held_as_copy(client, 3, [service])
     observed = {**observed, "acknowledged": deleted.succeeded, "others": services(other) == [its]}
     kit.require(copy is None, f"no {client}", copy, observed=observed)
-    kit.require(services(other) == [its], f"{rest} with {its}, which comes after {client} in the snapshot", other)
+    what = f"{rest} with {its} in the place of {older}: it comes after {client} in the snapshot"
+    kit.require(services(other) == [its], what, other)
 
 
 @requirement("DISTRO-LOAD-008", SHOULD, "#load-snapshot, #defect-d14", bug="B33", since="2.2.1", own_node=True)
