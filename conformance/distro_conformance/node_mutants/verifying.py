@@ -8,6 +8,7 @@ from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out
 from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyFailed, VerifyTask
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.payloads import DataOperation
@@ -32,6 +33,13 @@ class _Some:
 
     def other_addresses(self) -> tuple[str, ...]:
         return self._addresses
+
+
+@mutant("m-unanswered-verify-is-repaired", DistroTransportAgent, "verify")
+async def _no_answer_is_a_failure(old: Any, self: Any, *arguments: Any) -> DistroReply:
+    """A VERIFY that is not answered counts as failed."""
+    reply: DistroReply = await old(self, *arguments)
+    return DistroReply.FAIL if reply is DistroReply.EXCEPTION else reply
 
 
 @mutant("m-add-after-fail-to-all", DistroProtocol, "_on_verify_failed")

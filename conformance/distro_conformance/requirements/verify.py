@@ -107,9 +107,10 @@ async def verify_is_whole(kit: Kit) -> None:
     kit.require(kind == RESOURCE_TYPE, f"the resource type {RESOURCE_TYPE}", kind)
 
 
-@requirement("DISTRO-VERIFY-007", MUST, "#verify-round", own_node=True)
+@requirement("DISTRO-VERIFY-007", MUST, "#verify-failed, #verify-round", own_node=True)
 async def silence_delays_no_verify(kit: Kit) -> None:
-    """A member that answers no VERIFY delays no VERIFY to another member, however many clients there are."""
+    """A member that answers no VERIFY delays no VERIFY to another member, however many clients there are, and is sent
+    no CHANGE for it."""
     await kit.start_node()
     silent, other = sorted(kit.peers, key=lambda peer: peer.address)
     silent.answer("VERIFY", NEVER)
@@ -122,6 +123,8 @@ async def silence_delays_no_verify(kit: Kit) -> None:
     for _ in range(2):
         within_ms = kit.timings.verify_ms + 200
         verify = await kit.eventually_sent("VERIFY", client.id, after=verify, at=other, within_ms=within_ms)
+    sent = [str(each) for each in kit.arrivals(client.id, silent) if each.is_about("CHANGE")]
+    kit.require(len(sent) == 1, f"one CHANGE of {client.id} at {silent.address}", sent)
 
 
 def _received(kit: Kit, operation: str, client: str, peer: PlayedPeer, number: int) -> Look[Arrival]:
