@@ -157,10 +157,10 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0,
                 "revision": each(number),
                 "digest": each(digest),
             }
-            tables.append(state_rows(node, rows))
             if first == 1:
                 began: Columns = {"seq": [1], "at_ms": [0], "kind": [Kind.NODE_STARTED.value], "detail": ["a,b,c"]}
                 tables.append(state_rows(node, began))
+            tables.append(state_rows(node, rows))
             if number[-1] == changes:
                 end_ms = changes * every_ms + 1000
                 looked: Columns = {

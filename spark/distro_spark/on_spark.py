@@ -139,21 +139,16 @@ def announce_largest(events: DataFrame) -> None:
 def whole_clients(batches: Iterable[pa.RecordBatch], part_rows: int) -> Iterator[pl.DataFrame]:
     """Sorted batches, cut anew where a client ends."""
     waiting: list[pl.DataFrame] = []
-    size = 0
-    for batch in batches:
-        waiting.append(pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]))))
-        size += batch.num_rows
-        if size < part_rows:
-            continue
-        rows = pl.concat(waiting)
-        last = rows.select("run", "client").row(-1)
-        is_last = (pl.col("run") == last[0]) & (pl.col("client") == last[1])
-        begin = rows.height - int(rows.select(is_last.sum()).item())
+    for rows in frames_of(batches, part_rows):
+        run, client = rows.select("run", "client").row(-1)
+        of_last = (pl.col("run") == run) & (pl.col("client") == client)
+        begin = rows.height - int(rows.select(of_last.sum()).item())
         if begin:
-            yield rows[:begin]
-        waiting, size = [rows[begin:]], rows.height - begin if begin else 0
-    if size:
-        yield pl.concat(waiting)
+            yield pl.concat([*waiting, rows[:begin]], rechunk=True)
+            waiting = []
+        waiting.append(rows[begin:])
+    if waiting:
+        yield pl.concat(waiting, rechunk=True)
 
 
 def ddl(columns: Columns) -> str:

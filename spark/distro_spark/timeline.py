@@ -278,7 +278,10 @@ def _numbered(rows: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
     if frame.select(is_doubled.any()).item():
         frame = frame.filter(~is_doubled)
     frame = frame.with_columns(copy=c("new_copy").cum_sum().cast(pl.Int64) - 1)
-    frame = frame.with_columns(_of_copies(frame, cluster))
+    of_copies = _of_copies(frame, cluster)
+    if of_copies["g"].has_nulls():  # a table that has grown since its nodes were surveyed
+        return _numbered(frame.select(COLUMNS).filter(of_copies["g"].is_not_null()), cluster)
+    frame = frame.with_columns(of_copies)
     lives, checks = cluster.lives, cluster.checks
     check_keys = checks.select(key()).to_series()
     place = frame.select(key()).to_series()
@@ -298,7 +301,9 @@ def _of_copies(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
     """g, to, and the columns of `Cluster.by_run`. Names are compared once for each copy, and peers by number."""
     by_run = cluster.by_run.with_row_index("run_no")
     nodes = cluster.nodes.select("run", "node", "g").join(by_run, "run")
-    copies = frame.filter("new_copy").select("run", "node").join(nodes, ["run", "node"], maintain_order="left")
+    copies = (
+        frame.filter("new_copy").select("run", "node").join(nodes, ["run", "node"], how="left", maintain_order="left")
+    )
     found = copies.drop("run", "node")[frame["copy"]]
     names = pl.Enum(nodes["node"].unique().sort())
     number = c("run_no").cast(pl.Int64) * len(names.categories)

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from distro_spark.cluster import BREAKS, EXCUSED_MS, MARK_COLUMNS, MEASURES, MENDS, Cluster, cluster_of
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.invariants.expire import CHECK_MS, LASTS_MS
+from distro_spark.timeline import SORTED, timeline
 from distro_traces.event import Kind
 from distro_traces.header import Header
 from distro_traces.ndjson import Recorder
@@ -69,6 +70,19 @@ def test_a_lease_ends_in_time_unless_the_node_itself_is_paused(seed: int) -> Non
         for now_ms in (due_ms - 1, due_ms, due_ms + 1, due_ms + 10**6):
             is_over = cluster.is_over(0, renewed_ms + LASTS_MS, now_ms, CHECK_MS)
             assert is_over == (now_ms > due_ms and not is_paused)
+
+
+def test_rows_of_nodes_that_came_after_the_survey_are_left_out() -> None:
+    """A table may grow between the survey of the nodes and the judgement of the clients."""
+    cluster, _ = faulty(Random(0))
+    places = [("q", "a", "b"), ("r", "a", "b"), ("r", "b", "d"), ("r", "d", "a"), ("s", "a", "b")]
+    rows = [
+        {"run": run, "client": "c1", "node": node, "peer": peer, "seq": 1, "at_ms": 1, "kind": "request_sent"}
+        for run, node, peer in places
+    ]
+    t = timeline(pl.DataFrame(rows, EVENT_TYPES).sort(SORTED), cluster)
+    assert t.rows.select("run", "node", "g", "to").rows() == [("r", "a", 0, 1), ("r", "b", 1, None)]
+    assert (t.clients, t.spans) == (["c1"], [(0, 2)])
 
 
 @pytest.mark.spark
