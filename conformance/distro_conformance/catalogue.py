@@ -5,6 +5,7 @@ Each registry stays where it belongs; this file only reads them, so an entry add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,6 +24,8 @@ from distro_model.profiles import PROFILES as MODEL_PROFILES
 from distro_model.profiles import RELEASES, Profile
 from distro_model.properties import PROPERTIES
 from distro_model.rules.rule import RULES, Function, Rule, asked_by, is_own, name_of, sentence_of
+
+_CITATION = re.compile(r"(?<!\.md)#([a-z0-9]+(?:-[a-z0-9]+)+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +157,8 @@ def _replacement(function: Function) -> tuple[str, str]:
 
 
 def _rules() -> tuple[Entry, ...]:
-    """The rules of `strict`, the releases that differ, and the tests that would notice."""
-    from distro_conformance.protocol import replacements_of, tests_of  # noqa: PLC0415  (it reads the files of the tests)
+    """The rules of `strict`, the releases that differ, the mutants of each, and the requirements that share a statement
+    of docs/protocol with it."""
 
     def entry_of(rule: Rule) -> Entry:
         mutants = (f"{mutant}: {sentence_of(function)}" for mutant, function in replacements_of(rule).items())
@@ -166,11 +169,31 @@ def _rules() -> tuple[Entry, ...]:
             "asks": ", ".join(each.name for each in asked_by(rule.own)),
             "releases": _history(rule),
             "mutants": " ".join(mutants),
-            "tests": ", ".join(tests_of(rule)),
+            "tests": ", ".join(each.id for each in all_requirements() if cited_in(each.source) & cited_by(rule)),
         }
         return Entry.of(rule.name, rule.sentence, details)
 
     return tuple(map(entry_of, RULES.values()))
+
+
+def cited_in(text: str) -> frozenset[str]:
+    """The statements of docs/protocol that a text cites, known or not: `#anchor` where it mentions docs/protocol."""
+    return frozenset(_CITATION.findall(text)) if "docs/protocol" in text else frozenset()
+
+
+def cited_by(rule: Rule) -> frozenset[str]:
+    anchors, _, _ = rule.source.partition(";")
+    return frozenset(each.strip() for each in anchors.split(","))
+
+
+def replacements_of(rule: Rule) -> Mapping[str, Function]:
+    """The replacements of this rule in mutants of the model, by mutant."""
+    return {
+        mutant.id: function
+        for mutant in MODEL_MUTANTS.values()
+        for function in mutant.rules
+        if name_of(function) == rule.name
+    }
 
 
 def _history(rule: Rule) -> str:

@@ -9,7 +9,7 @@ from pages.fidelity import WITHOUT_NODE, WITHOUT_RULE, nodes_of
 from pages.statements import PAGES, citing_files, rules_of, statements
 from programs import ROOT, executed
 
-from distro_conformance.protocol import cited_by, cited_in
+from distro_conformance.catalogue import cited_by, cited_in
 from distro_conformance.requirements import all_requirements
 from distro_model.rules.rule import RULES
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from distro_conformance.protocol import cited_in, replacements_of, tests_of
+from distro_conformance.catalogue import cited_in, replacements_of
 from distro_conformance.requirements import all_requirements
 from pages.markdown import Block, page, table
-from pages.statements import TESTS, Statement, citing_files, rules_of, statements
+from pages.statements import TESTS, Statement, citing_files, rules_of, statements, tests_of
 
 _BELOW = "the model has requests and the outcomes of calls, not their form on the wire"
 _API = "the model has the requests of clients, not the API that carries them"
@@ -73,7 +73,7 @@ def _row(statement: Statement) -> Sequence[str]:
     node = [path.removeprefix("impl/distro_impl/") for path in nodes_of(statement.anchor)]
     requirements = [each.id for each in all_requirements() if statement.anchor in cited_in(each.source)]
     tests = {path for path, cited in citing_files(*TESTS).items() if statement.anchor in cited}
-    tests |= {each for rule in rules for each in tests_of(rule) if "/" in each}
+    tests |= {each for rule in rules for each in tests_of(rule)}
     mutants = sorted({mutant for rule in rules for mutant in replacements_of(rule)})
     cells = (
         f"[{statement.anchor}](../protocol/{statement.page}#{statement.anchor})",
