@@ -246,6 +246,18 @@ def test_a_failed_verify_is_repaired_unless_the_failure_may_have_come_too_late(
         outside.clients["c1"].settle(20_000)
 
 
+@pytest.mark.parametrize(("left_ms", "may_be_lost"), [(3_300, True), (4_000, False)])
+def test_an_answer_may_be_lost_with_the_connection_on_which_it_comes(left_ms: int, *, may_be_lost: bool) -> None:
+    outside = changed_once(2)
+    change = Change("c1", 1, (("web", INSTANCES[0]),))
+    outside.sent("c", "b", change, 3_200)
+    outside.ended("c", CallResult.SUCCESS, (), 3_210)
+    outside.peer_left("b", left_ms)
+    outside.peer_back("b", 6_000)
+    with nullcontext() if may_be_lost else pytest.raises(Unexplained, match="expects no CHANGE and no DELETE"):
+        outside.sent("again", "b", change, 7_000)
+
+
 def left_at_3000(slack: Slack) -> NodeOutside:
     """c1 closes its connection, 2 s after it has registered; b has been sent nothing of it so far."""
     outside = changed_once(2, slack)

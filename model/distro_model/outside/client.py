@@ -128,6 +128,12 @@ class ClientOutside:
         events = (event,) if or_else is None else (event, or_else)
         self._add(now_ms, *(Waiting(key, each, now_ms, now_ms + self._slack.skew_ms) for each in events))
 
+    def may_not_happen(self, key: str, instead: Event, now_ms: int) -> None:
+        """Where it has not happened yet, the other event may happen in its place."""
+        until_ms = now_ms + self._slack.skew_ms
+        waiting = [each for each in self._states if each.waiting_for(key) is not None]
+        self._states = merged((*self._states, *(each.happening_by(key, until_ms, instead) for each in waiting)))
+
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
         """A fact about the whole node: its next state, None where the state is impossible."""
         changed = ((each, change(each.node)) for each in self._states)

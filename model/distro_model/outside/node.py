@@ -82,6 +82,8 @@ class NodeOutside:
         self._started_ms = now_ms
         self._load_ended_ms: int | None = None
         self._calls: dict[str, _Call] = {}
+        self._answered: list[tuple[str, CallEnded]] = []
+        """In real time: those that the node may not have noticed yet."""
         self._round_ms = self._verified_ms = -self.profile.verify_interval_ms
         node = fresh_node(self.name, self.peers, now_ms)
         loading = step(node, LoadDue(now_ms), self.profile).node
@@ -98,7 +100,7 @@ class NodeOutside:
     def forget(self) -> None:
         """No client so far is judged any more."""
         self._clients = {}
-        self._calls = {}
+        self._calls, self._answered = {}, []
 
     @property
     def clients(self) -> Mapping[str, ClientOutside]:
@@ -164,6 +166,9 @@ class NodeOutside:
             client.excuse_verify(sent.target, now_ms)
         ended = CallEnded(now_ms, sent.target, sent.request, answer)
         client.happens(call, ended, now_ms, or_else=self._given_up(ended, sent.sent_ms))
+        if self.slack.skew_ms:
+            lately = [each for each in self._answered if each[1].at_ms >= now_ms - self.slack.skew_ms]
+            self._answered = [*lately, (call, ended)]
 
     def _given_up(self, ended: CallEnded, sent_ms: int) -> CallEnded | None:
         """In real time an answer that takes about as long as the node's time-out may arrive after it. Then the node has
@@ -175,8 +180,13 @@ class NodeOutside:
         return replace(ended, answer=Answer(CallResult.TIMEOUT)) if is_late else None
 
     def peer_left(self, peer: str, now_ms: int) -> None:
-        """From now on no request reaches it, or perhaps none."""
+        """From now on no request reaches it, or perhaps none. Answers that came just before may be lost with the
+        connection."""
         member = self._members[peer]
+        for call, ended in self._answered:
+            client = self._clients.get(subject_of(ended.request) or NO_CLIENT)
+            if ended.target == peer and client is not None and ended.at_ms >= now_ms - self.slack.skew_ms:
+                client.may_not_happen(call, replace(ended, answer=Answer(CallResult.UNREACHABLE)), now_ms)
         if member.can_answer:
             member.can_answer, member.left_ms, member.sure_since_ms = False, now_ms, None
             member.is_doubtful = True

@@ -47,9 +47,13 @@ class Possible:
     def waiting_for(self, key: str) -> Waiting | None:
         return next((each for each in self.waiting if each.key == key), None)
 
-    def happening_by(self, key: str, until_ms: int) -> Possible:
-        waiting = tuple(replace(each, until_ms=until_ms) if each.key == key else each for each in self.waiting)
-        return replace(self, waiting=waiting)
+    def happening_by(self, key: str, until_ms: int, instead: Event | None = None) -> Possible:
+        """It happens by then, or the other event in its place."""
+        waiting = (
+            replace(each, until_ms=until_ms, event=instead or each.event) if each.key == key else each
+            for each in self.waiting
+        )
+        return replace(self, waiting=tuple(waiting))
 
     def answer_to(self, key: str) -> CallResult | None:
         return next((answer.result for name, answer in self.answers if name == key), None)
