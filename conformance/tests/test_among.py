@@ -15,9 +15,10 @@ from unittest.mock import ANY, AsyncMock, Mock
 import pytest
 
 from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
+from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
-from distro_conformance.drivers.peers import PeersCluster
+from distro_conformance.drivers.peers import PeersCluster, _BeforePush
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.findings import Judgement
@@ -43,6 +44,7 @@ from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
+from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
 from distro_model.outside import Unexplained
 from distro_model.rules.rule import RULES
@@ -301,6 +303,17 @@ def test_lists_and_pushes_are_compared_in_real_time_too(tmp_path: Path, mutant: 
     (tmp_path / "serve.toml").write_text(text.replace("nacos-2.2.4", "strict"), encoding="utf-8")
     found = replay(parse(LISTED), target=f"process:{tmp_path / 'serve.toml'}")
     assert found.verdict is (Verdict.CONFORMS if mutant is None else Verdict.VIOLATES), found
+
+
+@pytest.mark.parametrize(("at_ms", "calm"), [(3, {}), (9, {"web": ()})])
+def test_a_service_that_another_run_has_shortly_published_is_not_compared(at_ms: int, calm: Lists) -> None:
+    """Its client leaves just before the lists are read, of which the last push is half a second away."""
+    cluster = PeersCluster()
+    cluster._services = {"web": None}
+    for now_ms, held in ((2, {}), (5, {"c1": View(1, (("web", "10.0.0.1:80"),))}), (8, {})):
+        cluster.clock = Mock(now_ms=Mock(return_value=now_ms))
+        cluster._note_changes(held)
+    assert cluster._calm(_BeforePush(1_700, at_ms, {}), {}) == calm
 
 
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(

@@ -17,11 +17,18 @@ from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
+from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
-from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, unchanged, wrong_lists
+from distro_conformance.drivers.service_lists import (
+    PUSHED_WITHIN_MS,
+    projection,
+    published_by_service,
+    unchanged,
+    wrong_lists,
+)
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
@@ -104,6 +111,7 @@ class _BeforePush:
     """What the node held, so long ago that it has been pushed since."""
 
     push_ms: int
+    at_ms: int
     held: Mapping[str, View]
 
 
@@ -136,6 +144,9 @@ class PeersCluster(WiredCluster):
         """The clients for which a member sent a DELETE: their subscriptions may have ended with what the node held."""
         self._services: dict[str, None] = {}
         """The services that the node has ever been observed to hold."""
+        self._published: Mapping[str, set[tuple[str, int, str]]] = {}
+        self._changed_ms: dict[str, int] = {}
+        """What the last look has shown, and when a look has shown a change of a service; in real time only."""
         self._compared_ms = -COMPARED_EVERY_MS
         """When the last comparison of lists began."""
         self._foreign = count(1_600_000_000_001)
@@ -267,7 +278,20 @@ class PeersCluster(WiredCluster):
         self._compared_ms = now_ms
         push_ms = action.ms if self.virtual is None else self._push_ms()
         await super().perform(Advance(action.ms - push_ms))
-        return _BeforePush(push_ms, await self.reader.held(self.under_test))
+        return _BeforePush(push_ms, self.clock.now_ms(), await self.reader.held(self.under_test))
+
+    def _calm(self, before: _BeforePush, held: Mapping[str, View]) -> Lists:
+        """The lists of the services that have not changed since, nor been changed back by another run."""
+        lists = unchanged(self._services, before.held, held)
+        return {each: due for each, due in lists.items() if self._changed_ms.get(each, 0) <= before.at_ms}
+
+    def _note_changes(self, held: Mapping[str, View]) -> None:
+        """In real time runs side by side change services at any time; each action is followed by a look."""
+        published, now_ms = published_by_service(held), self.clock.now_ms()
+        for each in self._published.keys() | published.keys():
+            if self._published.get(each) != published.get(each):
+                self._changed_ms[each] = now_ms
+        self._published = published
 
     def _push_ms(self) -> int:
         """The longest time until a change is pushed."""
@@ -277,7 +301,7 @@ class PeersCluster(WiredCluster):
         """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds;
         not of those that have changed since `before`. Raises DivergedError."""
         self._services.update(dict.fromkeys(projection(before.held)))
-        calm = unchanged(self._services, before.held, held)
+        calm = self._calm(before, held)
         lists = await self.reader.lists(self.under_test, calm)
         wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
         wrong = wrong or self.clients.wrong_push({self.under_test: calm}, self._deleted)
@@ -299,6 +323,8 @@ class PeersCluster(WiredCluster):
         asked_ms = self.clock.now_ms()
         everything = await self.reader.held(self.under_test)
         self.oracle.measure_slack()
+        if self.virtual is None:
+            self._note_changes(everything)
         known = everything.keys() if self.virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in everything.items() if client in known}
         self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")

@@ -38,11 +38,12 @@ def projection(held: Held) -> Lists:
 
 def unchanged(services: Iterable[str], before: Held, after: Held) -> Lists:
     """The lists of those services under which the same clients publish the same, in the same revisions."""
-    was, now, lists = _published(before), _published(after), projection(after)
+    was, now, lists = published_by_service(before), published_by_service(after), projection(after)
     return {each: lists.get(each, ()) for each in services if was.get(each) == now.get(each)}
 
 
-def _published(held: Held) -> Mapping[str, set[tuple[str, int, str]]]:
+def published_by_service(held: Held) -> Mapping[str, set[tuple[str, int, str]]]:
+    """The client, revision and content of each publisher."""
     found: dict[str, set[tuple[str, int, str]]] = {}
     for client, view in (held or {}).items():
         for service, published in view.content:
