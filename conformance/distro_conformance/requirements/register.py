@@ -138,9 +138,10 @@ async def instance_without_id_gets_one(kit: Kit) -> None:
         reply = await client.ask(*(("BatchInstanceRequest", batch) if in_batch else ("InstanceRequest", single)))
         kit.note(f"it registers {service} at 10.0.0.1:80{' in a batch' * in_batch} with the id {own}: {reply}")
         kit.assume(reply.succeeded, "a registration that succeeds", reply)
+        change = await kit.arrange_sent("CHANGE", client.id)
+        await kit.arrange_listed(client, service, "10.0.0.1:80")
         listed = await client.ask("ServiceQueryRequest", query_request(service))
         hosts = (listed.body.get("serviceInfo") or {}).get("hosts") or [{}]
-        change = await kit.arrange_sent("CHANGE", client.id)
         content = content_of(change.body.get("distroData") or {}) or {}
         if in_batch:
             content = ((content.get("batchInstanceData") or {}).get("batchInstancePublishInfos") or [{}])[0]
