@@ -156,13 +156,13 @@ AREAS: Mapping[str, Row] = {
     },
     "LOAD": {
         CLIENTS: judged("LOAD-007", "LOAD-009"),
-        SERVICES: same("each client of a snapshot is applied as by a CHANGE; HOLDER-006 has several services"),
+        SERVICES: judged("LOAD-003"),
         BATCH: same("each client of a snapshot is applied as by a CHANGE; BATCH-006 has several batches"),
         CHANGE: never("a node loads once"),
         REMOVAL: judged("LOAD-006", "LOAD-007"),
         FAILURE: judged("LOAD-005"),
         MEMBERS: judged("LOAD-001", "LOAD-002", "LOAD-010", "LOAD-011"),
-        HTTP: _EITHER_KIND,
+        HTTP: judged("LOAD-003"),
     },
     "MEMBER": {
         CLIENTS: _NO_CONTENT,

@@ -138,8 +138,8 @@ async def add_is_a_change(kit: Kit) -> None:
 @requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal, #revision-ip-port")
 async def every_field_is_applied(kit: Kit) -> None:
     """A CHANGE that differs in only one field is applied, for a client of either kind: the health, metadata or address
-    of an instance, or the group or namespace of its service; the first one is applied with the cluster that it names,
-    and a lower revision makes no difference for a client of the HTTP API, whose revision is a hash."""
+    of an instance, or the group or namespace of one of its services; the first one is applied with the cluster that it
+    names, and a lower revision makes no difference for a client of the HTTP API, whose revision is a hash."""
     fields = (("cluster", "blue"), ("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81))
     for client in _of_either_kind(kit):
         service = kit.service()
@@ -162,13 +162,14 @@ async def every_field_is_applied(kit: Kit) -> None:
                 "port": held.port,
             }[field]
             kit.require(found == value, f"{field} {value}", held)
-        named = {"groupNames": ["green"], "namespaces": ["elsewhere"]}
-        content = {**sync_data(client, 5 * step, [(service, "10.0.0.1", 80)]), **named}
+        named = {"groupNames": ["DEFAULT_GROUP", "green"], "namespaces": ["public", "elsewhere"]}
+        content = {**sync_data(client, 5 * step, [(service, "10.0.0.1", port) for port in (80, 81)]), **named}
         await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
         copy = await kit.peer.query(client)
-        names = [(each.namespace, each.group) for each in copy.published] if copy else None
-        kit.require(names == [("elsewhere", "green")], f"{service} in the namespace elsewhere, group green", names)
+        names = {each.port: (each.namespace, each.group) for each in copy.published} if copy else None
+        expected = {80: ("public", "DEFAULT_GROUP"), 81: ("elsewhere", "green")}
+        kit.require(names == expected, f"{service} twice, by port {expected}", names)
 
 
 @requirement("DISTRO-HOLDER-011", MUST, "#verify-accept, #defect-d11", since="2.1.2")

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from distro_conformance.node.http_member import ANSWER, REFUSED
-from distro_conformance.node.http_player import PlayedHttpClient, later_api
+from distro_conformance.node.http_player import HttpReply, PlayedHttpClient, later_api
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import instance_request, read_hosts
+from distro_conformance.node.player import PlayedClient, instance_request, read_host, read_hosts
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look, known
@@ -68,10 +69,12 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
 async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
-    """An instance without beats is unhealthy after 15 s and removed after 30 s, each at the next check."""
+    """An instance without beats is unhealthy after 15 s and removed after 30 s, each at the next check; the members
+    receive its removal, and subscribers a push of it."""
     began_ms = kit.target.clock.now_ms()
     client, service = await _registered(kit)
     reader = await kit.client()
+    await reader.subscribe(service)
 
     def shown(*states: str) -> Look[str]:
         async def look() -> str | None:
@@ -100,6 +103,10 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     await kit.eventually(
         shown("gone"), within_ms=left_of(_GONE_MS + _CHECK_MS + kit.timings.view_ms), what=f"the end of {client.id}"
     )
+    if kit.target.limits.counts_members:
+        what = f"a CHANGE of {client.id} without {service}"
+        await kit.eventually(_ended(kit, client.id), within_ms=2 * kit.timings.sync_ms, what=what)
+    await _is_emptied(kit, reader, service)
 
 
 @requirement("DISTRO-IPPORT-013", MUST, "#ip-port-creation, #lease-beats", bug="B30", since="2.0.3")
@@ -117,24 +124,33 @@ async def client_is_created_once(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
-    """A request about an instance that another member owns is passed on to the owner, and the owner's answer is
-    returned unchanged, a refusal too."""
+    """A request about an instance that another member owns is passed on to the owner with all its parameters, and the
+    owner's answer is returned unchanged, a refusal too."""
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
-        for number, request in enumerate((client.register, client.beat, client.deregister), 1):
+        metadata = {"zone": "a"}
+        requests: Mapping[str, Callable[[str], Awaitable[HttpReply]]] = {
+            "register": partial(client.register, metadata=metadata),
+            "beat": partial(client.beat, metadata=metadata),
+            "deregister": client.deregister,
+        }
+        for number, (name, request) in enumerate(requests.items(), 1):
             status = REFUSED if number == _REFUSED_REQUEST else 200
             if status == REFUSED:
                 owner.http.refuses.add(client.ip)
             else:
                 owner.http.refuses.discard(client.ip)
             reply = await request(service)
-            kit.note(f"{client.id}, which {owner.address} owns, asks the node to {request.__name__}: {reply}")
+            kit.note(f"{client.id}, which {owner.address} owns, asks the node to {name}: {reply}")
             passed_on = [each["method"] for each in _passed_on(client, owner)]
             expected = ["POST", "PUT", "DELETE"][:number]
             what = f"every request of {client.id} to be passed on to {owner.address}, once: {expected}"
             kit.require(passed_on == expected, what, passed_on)
             answered = (reply.status, reply.text) == (status, ANSWER)
             kit.require(answered, f"the answer of {owner.address}, {status} {ANSWER!r}", reply)
+        registered, beaten, _ = (each["query"] for each in _passed_on(client, owner))
+        held = [json.loads(registered.get("metadata", "{}")), json.loads(beaten.get("beat", "{}")).get("metadata")]
+        kit.require(held == 2 * [metadata], f"the metadata {metadata} in a registration and a beat", held)
         copy = await kit.peer.query(client.id)
         kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
 
@@ -197,8 +213,10 @@ async def beat_registers(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
     """A deregistration over HTTP removes the instance, and 30 s later the client, and both changes are sent to the
-    members; one of an unknown instance succeeds."""
+    members, and the first is pushed to subscribers; one of an unknown instance succeeds."""
     client, service = await _registered(kit)
+    subscriber = await kit.client()
+    await subscriber.subscribe(service)
     unknown = await kit.http_client(kit.target.address).deregister(service)
     kit.require((unknown.status, unknown.text) == (200, "ok"), "ok for another client, which is unknown", unknown)
     change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
@@ -215,7 +233,8 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
 
     what = f"a CHANGE of {client.id} without {service}, or its DELETE"
     await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
-    await kit.eventually_listed(await kit.client(), service)
+    await kit.eventually_listed(subscriber, service)
+    await _is_emptied(kit, subscriber, service)
     within_ms = _GONE_MS + kit.timings.clean_ms + 2 * kit.timings.sync_ms  # less than a lease
     await kit.eventually_sent("DELETE", client.id, within_ms=within_ms)
 
@@ -254,9 +273,10 @@ async def health_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
-    """A beat makes an unhealthy instance healthy again: the members receive a CHANGE and subscribers a push, as they
-    did when it became unhealthy."""
+    """A beat, whole or light, makes an unhealthy instance healthy again: the members receive a CHANGE and subscribers a
+    push, as they did when it became unhealthy."""
     client, service = await _registered(kit)
+    other, its = await _registered(kit)
     subscriber = await kit.client()
     await subscriber.subscribe(service)
 
@@ -271,14 +291,19 @@ async def beat_heals(kit: Kit) -> None:
     )
     within_ms = kit.timings.push_ms
     await kit.eventually(pushed(False), within_ms=within_ms, what=f"a push of an unhealthy {client.id}")
+    look = _sent_health(kit, other.id, False)
+    also = await kit.arrange(look, within_ms=_CHECK_MS, what=f"an unhealthy {other.id}")
     await client.beat(service)
-    kit.note("it beats again")
+    await other.light_beat(its)
+    kit.note(f"{client.id} sends a whole beat, and {other.id} a light one")
     await kit.eventually(
         _sent_health(kit, client.id, True, after=unhealthy),
         within_ms=2 * kit.timings.sync_ms,
         what=f"a CHANGE of {client.id}, healthy again",
     )
     await kit.eventually(pushed(True), within_ms=within_ms, what=f"a push of {client.id}, healthy again")
+    look, what = _sent_health(kit, other.id, True, after=also), f"a CHANGE of {other.id}, healthy again"
+    await kit.eventually(look, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
@@ -295,10 +320,12 @@ async def no_second_hop(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-010", MUST, "#http-v1")
 async def list_over_http(kit: Kit) -> None:
-    """A list over HTTP, from any member, shows all published and enabled instances under the grouped name; a list of
-    one cluster, or of healthy instances, leaves out all others."""
+    """A list over HTTP, from any member, shows all published and enabled instances under the grouped name, each with
+    its metadata and weight; a list of one cluster, by the later version of the HTTP API too, or of healthy instances,
+    leaves out all others."""
     service, reader = kit.service(), kit.http_client(kit.peer.address)
-    parts: Sequence[Json] = ({"healthy": False}, {"clusterName": "blue"}, {"enabled": False})
+    blue = {"clusterName": "blue", "metadata": {"zone": "a"}, "weight": 2.5}
+    parts: Sequence[Json] = ({"healthy": False}, blue, {"enabled": False})
     for port, part in enumerate(parts, 80):
         body = instance_request("registerInstance", service, "10.0.0.1", port, {})
         body["instance"] |= part
@@ -319,6 +346,17 @@ async def list_over_http(kit: Kit) -> None:
     for selector, port in ({"healthyOnly": "true"}, 81), ({"clusters": "blue"}, 81), ({"clusters": "DEFAULT"}, 80):
         ports = await listed(**selector)
         kit.require(ports == [port], f"port {port} alone for {selector}", ports)
+    first, second = map(read_host, json.loads((await reader.list(service, clusters="DEFAULT,blue")).text)["hosts"])
+    values = {each.port: (each.healthy, each.cluster, dict(each.metadata), each.weight) for each in (first, second)}
+    expected = {80: (False, "DEFAULT", {}, 1.0), 81: (True, "blue", {"zone": "a"}, 2.5)}
+    kit.require(values == expected, "each instance of two clusters with its own values", values)
+    if kit.target.profile in _HAS_LATER_API:
+        api = later_api(kit.target.profile)
+        reply = await replace(reader, api=api).list(service, clusterName="blue")
+        kit.note(f"the list of {service} in the cluster blue by {api}: {reply}")
+        data = json.loads(reply.text)["data"]
+        ports = [each["port"] for each in (data if isinstance(data, list) else data["hosts"])]
+        kit.require(ports == [81], f"port 81 alone for the cluster blue by {api}", ports)
 
 
 @requirement("DISTRO-IPPORT-011", MUST, "#owner-responsible, #verify-round")
@@ -516,7 +554,17 @@ def _sent_health(kit: Kit, client: str, healthy: bool, *, after: Arrival | None 
     return kit.arrival("CHANGE", client, after=after, carrying=shows)
 
 
-def _ended(kit: Kit, client: str, after: Arrival) -> Look[Arrival]:
+async def _is_emptied(kit: Kit, subscriber: PlayedClient, service: str) -> None:
+    """Expects a push of the service without hosts, as the last one."""
+
+    def emptied() -> bool:
+        pushes = subscriber.pushed(service)
+        return bool(pushes) and not read_hosts(pushes[-1])
+
+    await kit.eventually(known(emptied), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts")
+
+
+def _ended(kit: Kit, client: str, after: Arrival | None = None) -> Look[Arrival]:
     """Looks for a CHANGE or a DELETE that removes the client's instance."""
 
     async def look() -> Arrival | None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts
+from distro_conformance.node.player import CLUSTER, GROUP, PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import known
+from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json
+
+_TIME_OUTS = {
+    "preserved.heart.beat.interval": "3000",
+    "preserved.heart.beat.timeout": "9000",
+    "preserved.ip.delete.timeout": "18000",
+}
+_TIMES = ("instanceHeartBeatInterval", "instanceHeartBeatTimeOut", "ipDeleteTimeout")
+_OWN_TIMES, _USUAL_TIMES = [3_000, 9_000, 18_000], [5_000, 15_000, 30_000]
 
 
 @requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
@@ -67,26 +76,48 @@ async def selectors_select(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
-    """A list is the union of what all clients publish, own and synced, each with its published values."""
-    service, reader = kit.service(), await kit.client()
-    await _register(await kit.client(), service, 80, weight=2.5, metadata={"zone": "a"})
+    """A list is the union of what all clients publish, own and synced, each with its published values, the time-outs in
+    its metadata, and the service and group that it belongs to."""
+    service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
+    metadata = {"zone": "a", **_TIME_OUTS}
+    await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
     await _register(await kit.client(), service, 81)
-    reply = await kit.peer.sync(kit.foreign_client(), 1, (service, "10.0.0.1", 82))
+    content = sync_data(synced, 1, [(service, "10.0.0.1", 82)])
+    content["instancePublishInfos"][0]["extendDatum"] = {**metadata, "publishInstanceWeight": 2.5}
+    change = distro_request("CHANGE", synced, target=kit.target.address, content=content)
+    reply = await kit.peer.send(change)
     kit.assume(reply.succeeded, "an acknowledged CHANGE", reply)
-    addresses = [f"10.0.0.1:{port}" for port in (80, 81, 82)]
-    hosts = await kit.eventually_listed(reader, service, *addresses)
-    first = next(host for host in hosts if host.port == 80)
-    kit.require((first.weight, dict(first.metadata)) == (2.5, {"zone": "a"}), "weight and metadata", first)
+    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
+    listed = (await reader.ask("ServiceQueryRequest", query_request(service))).body["serviceInfo"]
+    named = (listed.get("name"), listed.get("groupName"))
+    kit.require(named == (service, GROUP), f"{service} of the group {GROUP}", listed)
+    hosts = {host["port"]: host for host in listed["hosts"]}
+    kept = ("healthy", "enabled", "ephemeral", "clusterName", "serviceName")
+    for port, weight, held, times in (
+        (80, 2.5, metadata, _OWN_TIMES),
+        (81, 1.0, {}, _USUAL_TIMES),
+        (82, 2.5, metadata, _OWN_TIMES),
+    ):
+        host = hosts[port]
+        kit.require((host["weight"], host["metadata"]) == (weight, held), "its weight and metadata", host)
+        found = [host.get(key) for key in kept]
+        expected = [True, True, True, CLUSTER, f"{GROUP}@@{service}"]
+        kit.require(found == expected, f"{dict(zip(kept, expected, strict=True))}", host)
+        found = [host.get(key) for key in _TIMES]
+        kit.require(found == times, f"{dict(zip(_TIMES, times, strict=True))}", host)
 
 
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")
 async def services_are_listed(kit: Kit) -> None:
     """A list of the services of a group shows their names without the group, and their number, each name on one
-    page."""
+    page, and none of another namespace."""
     client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
     for name in names:
         body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
         await client.ask("InstanceRequest", {**body, "groupName": group})
+    foreign = kit.service()
+    body = instance_request("registerInstance", foreign, "10.0.0.1", 80, {})
+    await client.ask("InstanceRequest", {**body, "groupName": group, "namespace": "elsewhere"})
     body = {"headers": {}, "namespace": "public", "serviceName": "", "groupName": group, "module": "naming"}
     for page_size, sizes in (10, [3]), (2, [2, 1, 0]):
         pages = []
@@ -98,6 +129,10 @@ async def services_are_listed(kit: Kit) -> None:
         listed = sorted(name for page in pages for name in page)
         kit.require(listed == names, f"each of {names} on one page", pages)
         kit.require([len(page) for page in pages] == sizes, f"pages of {sizes} services", pages)
+    page = {"namespace": "elsewhere", "pageNo": 1, "pageSize": 10}
+    reply = await client.ask("ServiceListRequest", {**body, **page})
+    found = (reply.body.get("count"), reply.body.get("serviceNames"))
+    kit.require(found == (1, [foreign]), f"{foreign} alone in the namespace elsewhere", reply.body)
 
 
 @requirement("DISTRO-LIST-007", MUST, "#client-disconnect, #index-entries", bug="B13")

@@ -62,20 +62,27 @@ async def snapshot_with_a_broken_client_is_no_load(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-003", MUST, "#load-takes", own_node=True)
 async def snapshot_is_applied(kit: Kit) -> None:
-    """The clients of a SNAPSHOT are applied as copies: lists show them, a VERIFY of their revision succeeds, and the
-    node does not verify them."""
-    client, service = kit.foreign_client(), kit.service()
+    """The clients of a SNAPSHOT, of either kind, are applied as copies, each with all its services and their metadata:
+    lists show them, a VERIFY of their revision succeeds, and the node does not verify them."""
+    client, service, other, its = kit.foreign_client(), *(kit.service() for _ in range(3))
+    http = kit.http_client(kit.peer.address)
+    contents = (
+        sync_data(http.id, 3, [(its, http.ip, http.port)], zone="a"),
+        sync_data(client, 3, [(service, "10.0.0.1", 80), (other, "10.0.0.1", 80)], zone="a"),
+    )
     serves_first = kit.target.profile in _NOT_UPGRADED_WITH_DATA
     if serves_first:
         _all_answer(kit, ERROR)
         await kit.start_node()
-    _all_answer(kit, snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
+    _all_answer(kit, snapshot_reply(*contents))
     if not serves_first:
         await kit.start_node()
     within_ms = _STARTED_MS + (_LOAD_RETRY_2_0_MS if serves_first else 0)
-    await kit.eventually(kit.holds(client, service), within_ms=within_ms, what=f"{client} at the node")
+    await kit.eventually(kit.holds(client, service, other), within_ms=within_ms, what=f"{client} at the node")
     reader = await kit.client()
-    await kit.eventually_listed(reader, service, "10.0.0.1:80")
+    for name, address in (service, "10.0.0.1:80"), (other, "10.0.0.1:80"), (its, f"{http.ip}:{http.port}"):
+        (host,) = await kit.eventually_listed(reader, name, address)
+        kit.require(dict(host.metadata) == {"zone": "a"}, f"the metadata zone a of {name}", host)
     verified = await kit.peer.verify(client, 3)
     kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified)
     await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)

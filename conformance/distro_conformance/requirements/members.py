@@ -38,7 +38,8 @@ then."""
 
 @requirement("DISTRO-MEMBER-001", MUST, "#member-report", since="2.2.1")
 async def node_reports_itself(kit: Kit) -> None:
-    """A node reports itself to every member in turn, with its address and its version."""
+    """A node reports itself to every member in turn, with its address, its version, its state, and that it supports
+    connections of members."""
     for peer in kit.peers:
         before = len(_reports(peer))
         await kit.eventually(_report(peer, before + 2), within_ms=3 * _ROUND_MS, what=f"reports at {peer.address}")
@@ -46,18 +47,20 @@ async def node_reports_itself(kit: Kit) -> None:
         kit.require(node.get("address") == kit.target.address, f"the address {kit.target.address}", node)
         version = (node.get("extendInfo") or {}).get("version")
         kit.require(bool(version), "a version", node)
+        _require_able(kit, node)
 
 
 @requirement("DISTRO-MEMBER-002", MUST, "#member-report", since="2.2.1")
 async def report_is_answered_with_the_node(kit: Kit) -> None:
-    """The answer to a report holds success and the answering node itself, without which the sender learns nothing from
-    it."""
+    """The answer to a report holds success and the answering node itself, with its state and abilities, without which
+    the sender learns nothing from it."""
     connection = await kit.connection(CLUSTER_LABELS)
     reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
     kit.note(f"{kit.peer.address} reports itself: {reply}")
     kit.require(reply.type == "MemberReportResponse" and reply.succeeded, "success", reply)
-    address = (reply.body.get("node") or {}).get("address")
-    kit.require(address == kit.target.address, f"the node {kit.target.address}", reply.body)
+    node = reply.body.get("node") or {}
+    kit.require(node.get("address") == kit.target.address, f"the node {kit.target.address}", reply.body)
+    _require_able(kit, node)
 
 
 @requirement("DISTRO-MEMBER-003", MUST, "#member-reported", since="2.2.1", until=_LAST_OF_2)
@@ -267,6 +270,13 @@ async def _goes_down(kit: Kit, peer: PlayedPeer, *, refused: int = 4) -> AnswerR
     await kit.arrange(_report(peer, before + refused), within_ms=_DOWN_MS, what=f"{refused} reports at {peer.address}")
     await kit.settle(300)
     return refusal
+
+
+def _require_able(kit: Kit, node: Json) -> None:
+    """Expects a member that is UP and supports connections: others connect only to such members."""
+    kit.require(node.get("state") == "UP", "the state UP", node)
+    remote = (node.get("abilities") or {}).get("remoteAbility") or {}
+    kit.require(remote.get("supportRemoteConnection") is True, "the ability supportRemoteConnection", node)
 
 
 def _reports(peer: PlayedPeer) -> list[Arrival]:

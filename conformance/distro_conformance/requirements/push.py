@@ -6,33 +6,49 @@ import itertools
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.observer import assumed
-from distro_conformance.node.player import PlayedClient, read_hosts, service_request
+from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
 from distro_protos import Message
 
+_ELSEWHERE = {"namespace": "elsewhere", "groupName": "OTHER_GROUP"}
 _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
 
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
 async def changes_are_pushed(kit: Kit) -> None:
-    """A subscriber is pushed the whole list when a client registers, changes and leaves."""
-    subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
+    """A subscriber is pushed the whole list when a client registers, changes anything and leaves, in whatever namespace
+    and group the service is."""
+    subscriber, publisher, service, other = await kit.client(), await kit.client(), kit.service(), kit.service()
     await subscriber.subscribe(service)
+    body = {**service_request(other), **_ELSEWHERE, "subscribe": True, "clusters": ""}
+    await subscriber.ask("SubscribeServiceRequest", body)
     for ports in ((80,), (81,)):
         await publisher.register(service, "10.0.0.1", ports[0])
         await _pushed(kit, subscriber, service, *ports)
+    await publisher.ask(
+        "InstanceRequest", {**instance_request("registerInstance", other, "10.0.0.1", 82, {}), **_ELSEWHERE}
+    )
+    await publisher.register(service, "10.0.0.1", 81, zone="b")
+    kit.note(f"it registers {other} as {_ELSEWHERE}, and {service} again with the metadata zone b")
+    await _pushed(kit, subscriber, other, 82)
+    await _zone_is_pushed(kit, subscriber, service)
+    group = subscriber.pushed(other)[-1].body["serviceInfo"].get("groupName")
+    kit.require(group == _ELSEWHERE["groupName"], f"the group {_ELSEWHERE['groupName']} in the push", group)
     await kit.leave(publisher)
     await _pushed(kit, subscriber, service)
 
 
 @requirement("DISTRO-PUSH-002", MUST, "#index-push, #receive-change")
 async def synced_changes_are_pushed(kit: Kit) -> None:
-    """A CHANGE or DELETE that a member sends changes lists too, and their subscribers receive a push."""
+    """A CHANGE, of metadata too, or a DELETE that a member sends changes lists, and their subscribers receive a
+    push."""
     subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     await subscriber.subscribe(service)
     await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
     await _pushed(kit, subscriber, service, 80)
+    await kit.peer.sync(synced, 2, (service, "10.0.0.1", 80), zone="b")
+    await _zone_is_pushed(kit, subscriber, service)
     await kit.peer.delete(synced)
     await _pushed(kit, subscriber, service)
 
@@ -99,19 +115,20 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-006", MUST, "#index-push", bug="B44")
 async def pushes_are_in_order(kit: Kit) -> None:
     """Later pushes carry later times, each push has a request id of its own, and the last push shows what a query
-    shows."""
+    shows, in every field of the service and of its instances."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for port in (80, 81, 82):
-        await publisher.register(service, "10.0.0.1", port)
+        await publisher.register(service, "10.0.0.1", port, zone="a", weight="2.5", cluster="blue")
         await _arrange_pushed(kit, subscriber, service, port)
     pushes = subscriber.pushed(service)
     times = [push.body["serviceInfo"].get("lastRefTime") for push in pushes]
     kit.require(all(a < b for a, b in itertools.pairwise(times)), "strictly later times", times)
     ids = [push.body.get("requestId") for push in pushes]
     kit.require(all(ids) and len(set(ids)) == len(ids), "a request id for each", ids)
-    hosts = await subscriber.query(service)
-    kit.require(read_hosts(pushes[-1]) == hosts, f"the last push, {read_hosts(pushes[-1])}, in a query", hosts)
+    reply = await subscriber.ask("ServiceQueryRequest", query_request(service))
+    pushed, shown = ({**each.body["serviceInfo"], "lastRefTime": 0} for each in (pushes[-1], reply))
+    kit.require(pushed == shown, f"the last push, {pushed}, in a query", shown)
 
 
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
@@ -132,7 +149,7 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
 async def pushes_are_of_the_cluster(kit: Kit) -> None:
     """A client that subscribes to one cluster is pushed only the instances of that cluster, in a list that names the
-    cluster; a later subscription to another cluster replaces the first."""
+    cluster; a later subscription to other clusters, one or several, replaces the first."""
     subscriber, service = await kit.client(), kit.service()
     await _subscribes(subscriber, service, "blue")
     await (await kit.client()).register(service, "10.0.0.1", 80)
@@ -144,12 +161,12 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
     shown = _list(subscriber, service, 81)
     await kit.eventually(shown, within_ms=kit.timings.push_ms, what=what, otherwise=otherwise)
-    await _subscribes(subscriber, service, "DEFAULT")
-    kit.note(f"{subscriber.id} subscribes to the cluster DEFAULT")
-    await (await kit.client()).register(service, "10.0.0.1", 82)
+    await _subscribes(subscriber, service, "DEFAULT,green")
+    kit.note(f"{subscriber.id} subscribes to the clusters DEFAULT and green")
+    await (await kit.client()).register(service, "10.0.0.1", 82, cluster="green")
     await _pushed(kit, subscriber, service, 80, 82)
     named = subscriber.pushed(service)[-1].body["serviceInfo"].get("clusters")
-    kit.require(named == "DEFAULT", "the cluster DEFAULT in the push", named)
+    kit.require(named == "DEFAULT,green", "the clusters DEFAULT,green in the push", named)
 
 
 async def _subscribes(client: PlayedClient, service: str, clusters: str) -> Message:
@@ -185,6 +202,16 @@ async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
     kit.note(f"{newcomers[0].id} and {newcomers[1].id} subscribe to {service}")
     for each in newcomers:
         await _pushed(kit, each, service, port)
+
+
+async def _zone_is_pushed(kit: Kit, subscriber: PlayedClient, service: str) -> None:
+    """Expects a push with the metadata zone b."""
+
+    def zones() -> bool:
+        return [host.metadata.get("zone") for host in read_hosts(subscriber.pushed(service)[-1])] == ["b"]
+
+    what = f"a push of {service} with the zone b to {subscriber.id}"
+    await kit.eventually(known(zones), within_ms=kit.timings.push_ms, what=what)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:

@@ -6,9 +6,10 @@ import itertools
 import json
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.player import batch_request, instance_request, query_request
+from distro_conformance.node.player import GROUP, batch_request, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import content_of
+from distro_protos import Json
 
 
 @requirement("DISTRO-REGISTER-001", MUST, "#client-change")
@@ -111,16 +112,28 @@ async def every_request_counts(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
 async def services_of_one_name_stay_apart(kit: Kit) -> None:
-    """A service is identified by namespace, group and name: services that only share the name are separate."""
+    """A service is identified by namespace, group and name: services that only share the name are separate, and lists
+    and the client's content show each under its own."""
     client, service = await kit.publisher()
-    for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
-        body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}
+    others = ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"})
+    for port, more in enumerate(others, 90):
+        body = {**instance_request("registerInstance", service, "10.0.0.9", port, {}), **more}
         reply = await client.ask("InstanceRequest", body)
         kit.assume(reply.succeeded, "a registration that succeeds", reply)
-    kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
+    kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90 and 91")
     copy = await kit.peer.query(client.id)
-    kit.require(len(copy.published if copy else ()) == 3, "three services", copy)
+    found = {each.port: (each.namespace, each.group) for each in copy.published} if copy else {}
+    expected = {80: (client.namespace, GROUP), 90: ("elsewhere", GROUP), 91: (client.namespace, "OTHER_GROUP")}
+    kit.require(found == expected, f"three services, by port {expected}", copy)
     await kit.eventually_listed(client, service, "10.0.0.1:80")
+    for port, more in enumerate(others, 90):
+        body = {**query_request(service), **more}
+
+        async def listed(body: Json = body, port: int = port) -> bool:
+            hosts = read_hosts(await client.ask("ServiceQueryRequest", body))
+            return [host.port for host in hosts] == [port]
+
+        await kit.eventually(listed, within_ms=kit.timings.view_ms, what=f"{service} at port {port} alone for {more}")
     query = {**query_request(service), "namespace": "nowhere"}
     reply = await client.ask("ServiceQueryRequest", query)
     kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)
@@ -153,8 +166,8 @@ async def instance_without_id_gets_one(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-010", MUST, "#naming-requests", since="2.1.1")
 async def illegal_instance_is_refused(kit: Kit) -> None:
-    """An instance with a beat interval longer than one of its time-outs, or with an illegal cluster name, is refused,
-    and the connection survives."""
+    """An instance with a beat interval longer than one of its time-outs, or with an illegal cluster name, and a request
+    of an unknown type are refused, and the connection survives."""
     client, service = await kit.publisher()
     slow, short = {"preserved.heart.beat.interval": "20000"}, "10000"
     for metadata in (
@@ -166,5 +179,8 @@ async def illegal_instance_is_refused(kit: Kit) -> None:
         reply = await client.ask("InstanceRequest", body)
         kit.note(f"it registers an instance with {metadata}: {reply}")
         kit.require(not reply.succeeded, f"a refusal of an instance with {metadata}", reply)
+    reply = await client.ask("InstanceRequest", instance_request("explode", kit.service(), "10.0.0.1", 80, {}))
+    kit.note(f"it sends an InstanceRequest of the type explode: {reply}")
+    kit.require(not reply.succeeded, "a refusal of the type explode", reply)
     copy = await kit.peer.query(client.id)
     kit.require(services(copy) == [service], f"{client.id} to publish {service} and nothing else", copy)

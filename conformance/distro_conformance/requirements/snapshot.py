@@ -9,21 +9,25 @@ from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
 
 @requirement("DISTRO-SNAPSHOT-001", MUST, "#distro-snapshot, #load-snapshot")
 async def snapshot_holds_every_client(kit: Kit) -> None:
-    """A SNAPSHOT holds every client, own and synced, of either kind, with what it publishes, and no client that has
-    gone."""
+    """A SNAPSHOT holds every client, own and synced, of either kind, with all that it publishes, as a QUERY shows it,
+    and no client that has gone."""
     expected: dict[str, list[str] | None] = {}
     for _ in range(2):
-        client, service = await kit.publisher()
+        client, service = await kit.publisher(zone="a", weight="2.5", cluster="blue")
         expected[client.id] = [service]
     for copy in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
-        expected[copy] = [(await kit.synced(5, client=copy))[1]]
+        expected[copy] = [(await kit.synced(5, client=copy, zone="a"))[1]]
     gone, _ = await kit.synced()
     await kit.peer.delete(gone)
     expected[gone] = None
-    snapshot = {replica.client: services(replica) for replica in await kit.peer.snapshot()}
-    held = {client: snapshot.get(client) for client in expected}
+    snapshot = {replica.client: replica for replica in await kit.peer.snapshot()}
+    held = {client: services(snapshot.get(client)) for client in expected}
     kit.note(f"the snapshot has {held}")
     kit.require(held == expected, f"{expected} in the snapshot", held)
+    for each in expected:
+        asked, found = await kit.peer.query(each), snapshot.get(each)
+        is_alike = asked == found if asked is None or found is None else asked.published == found.published
+        kit.require(is_alike, f"{each} in the snapshot as in a QUERY, {asked}", found)
 
 
 @requirement("DISTRO-SNAPSHOT-002", MUST, "#distro-snapshot, #distro-content", since="2.1.2")
