@@ -17,17 +17,18 @@ from distro_impl.http.instances import InstanceOperations
 from distro_impl.membership.member import Member
 from distro_impl.naming import client, service_info, service_storage
 from distro_impl.naming.changes import ClientChanged
-from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, Published, Service
+from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, Published, PublishedBatch, Service
 from distro_impl.naming.client_index import ClientIndex
-from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.client_manager import LEASE, ClientManager
 from distro_impl.naming.instance_operator import BeatCode, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 from distro_impl.naming.naming_handlers import DEREGISTER, REGISTER, NamingHandlers
 from distro_impl.naming.push import NOTIFY_SUBSCRIBER, PushService
-from distro_impl.naming.service_info import WEIGHT
+from distro_impl.naming.service_info import DEFAULT_HEART_BEAT, WEIGHT
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
+from distro_impl.remote.payloads import DataOperation
 from distro_protos import read_json
 
 _DEFAULT_GROUP = "DEFAULT_GROUP"
@@ -54,10 +55,10 @@ def _plain_service(old: Any, service: Service, instance: Any) -> Any:
     return {**old(service, instance), "serviceName": service.name}
 
 
-@mutant("m-hosts-have-the-default-time-outs", service_info, "heart_beat")
-def _default_time_outs(old: Any, _: Any) -> Any:
+@mutant("m-hosts-have-the-default-time-outs", service_info, "_instance")
+def _default_time_outs(old: Any, *arguments: Any) -> Any:
     """An instance in a list has the default time-outs, whatever its metadata say."""
-    return old({})
+    return {**old(*arguments), **DEFAULT_HEART_BEAT}
 
 
 @mutant("m-push-has-no-metadata", ConnectionManager, "push")
@@ -82,8 +83,13 @@ def _own_metadata(old: Any, self: Any, of: Client, service: Service, published: 
 def _received_metadata(old: Any, self: Any, sync: Any, **named: Any) -> None:
     """A CHANGE that changes only the metadata of instances is not pushed."""
     held = self.get(sync.client_id)
-    is_alike = held is not None and all(
-        _differs_in_metadata(held.publishers.get(service), published) for service, published in sync.publishers.items()
+    is_alike = (
+        held is not None
+        and sync.publishers.keys() == held.publishers.keys()
+        and all(
+            _differs_in_metadata(held.publishers.get(service), published)
+            for service, published in sync.publishers.items()
+        )
     )
     with swapped(self, "_subscribers", ClientIndex() if is_alike else self._subscribers):
         old(self, sync, **named)
@@ -124,7 +130,10 @@ def _loaded_metadata_are_lost(old: Any, self: Any, elements: Any, sender: str) -
 
 
 def _without_metadata(data: Any) -> Any:
-    return {**data, "instancePublishInfos": [{**each, "extendDatum": {}} for each in data["instancePublishInfos"]]}
+    return {
+        **data,
+        "instancePublishInfos": [{**each, "extendDatum": {}} for each in data.get("instancePublishInfos", ())],
+    }
 
 
 @mutant("m-load-takes-no-http-clients", DistroClientDataProcessor, "process_snapshot")
@@ -260,3 +269,56 @@ def _unknown_registers(old: Any, self: Any, request: Any) -> Any:
     if request.body.type not in (None, REGISTER, DEREGISTER):
         request.body.type = REGISTER
     return old(self, request)
+
+
+@mutant("m-subscription-answer-has-no-metadata", NamingHandlers, "subscribe")
+def _answer_has_no_metadata(old: Any, self: Any, request: Any) -> Any:
+    """The answer to a subscription shows instances without their metadata."""
+    kind, body = old(self, request)
+    info = body["serviceInfo"]
+    info = read_json(bytes(info)) if isinstance(info, Raw) else info
+    return kind, {**body, "serviceInfo": {**info, "hosts": [{**host, "metadata": {}} for host in info["hosts"]]}}
+
+
+@mutant("m-expired-http-copy-is-not-pushed", ClientManager, "_remove")
+def _http_copy_is_not_pushed(old: Any, self: Any, client_id: str, kind: Any, reason: str | None) -> None:
+    """The end of the lease of a copy of a client of the HTTP API is not pushed."""
+    is_silent = reason == LEASE and is_ip_port(client_id)
+    with swapped(self, "_subscribers", ClientIndex() if is_silent else self._subscribers):
+        old(self, client_id, kind, reason)
+
+
+@mutant("m-http-registration-is-not-pushed", InstanceOperator, "register")
+def _registration_is_not_pushed(old: Any, self: Any, *arguments: Any, **named: Any) -> None:
+    """A registration over HTTP is not pushed."""
+    with swapped(self._clients, "_subscribers", ClientIndex()):
+        old(self, *arguments, **named)
+
+
+@mutant("m-healthy-of-every-cluster", service_storage, "shown")
+def _healthy_of_every_cluster(old: Any, published: Any, *, clusters: Any = "", healthy_only: bool = False) -> Any:
+    """A query for the healthy instances of one cluster shows those of every cluster."""
+    return old(published, clusters="" if healthy_only else clusters, healthy_only=healthy_only)
+
+
+@mutant("m-empty-list-has-no-name", service_storage, "service_info")
+def _empty_has_no_name(old: Any, service: Service, hosts: Any, **named: Any) -> Any:
+    """A list without hosts does not name its service."""
+    info = old(service, hosts, **named)
+    return info if hosts else {**info, "name": ""}
+
+
+@mutant("m-add-of-a-copy-is-ignored", DistroClientDataProcessor, "process_change")
+def _add_is_ignored(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> Any:
+    """An ADD of a client that is known is acknowledged and changes nothing."""
+    is_known = self._clients.get(str(data.get("clientId"))) is not None
+    return True if reason == DataOperation.ADD and is_known else old(self, data, reason, sender)
+
+
+@mutant("m-batch-joins-the-single", ClientManager, "register")
+def _joins_the_single(old: Any, self: Any, of: Client, service: Service, published: Published, **named: Any) -> None:
+    """A batch that replaces a single instance keeps that instance."""
+    held = of.singles.get(service)
+    if held is not None and isinstance(published, PublishedBatch):
+        published = PublishedBatch((held, *published.instances))
+    old(self, of, service, published, **named)

@@ -96,11 +96,11 @@ def _in_the_default_cluster(old: Any, self: Any, sync: SyncData, **named: Any) -
 
 
 @mutant("m-add-is-refused", Handler, "_sync")
-def _refuses_add(old: Any, self: Any, data: Any, key: Any) -> Any:
+def _refuses_add(old: Any, self: Any, data: Any, *more: Any) -> Any:
     """An ADD fails."""
     if data.type == DataOperation.ADD:
         return {"resultCode": 500, "errorCode": 500, "success": False}
-    return old(self, data, key)
+    return old(self, data, *more)
 
 
 def _blind_to(*fields: str) -> Any:

@@ -19,10 +19,10 @@ PORTS, OTHER_PORTS = (80, 81), (80, 82)
 
 @requirement("DISTRO-BATCH-001", MUST, "#naming-requests, #distro-content", since="2.1.1")
 async def batch_arrives_whole(kit: Kit) -> None:
-    """The CHANGE of a client with a batch holds all instances of the batch and none of the previous batch, and VERIFYs
-    follow it."""
-    client, service = await kit.client(), kit.service()
-    change: Arrival | None = None
+    """The CHANGE of a client with a batch holds all instances of the batch and none of the previous single instance or
+    batch, and VERIFYs follow it."""
+    client, service = await kit.publisher()
+    change: Arrival | None = await kit.arrange_sent("CHANGE", client.id)
     for ports in (PORTS, PORTS[1:]):
         await client.register_batch(service, _at(ports))
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")

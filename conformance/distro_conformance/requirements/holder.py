@@ -126,13 +126,15 @@ async def other_cluster_is_applied(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-009", MUST, "#distro-envelope, #receive-change")
 async def add_is_a_change(kit: Kit) -> None:
-    """An ADD is applied like a CHANGE."""
-    client, service = kit.foreign_client(), kit.service()
-    content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
-    reply = await kit.peer.send(distro_request("ADD", client, target=kit.target.address, content=content))
-    kit.note(f"{kit.peer.address} sends ADD of {client}: {reply}")
-    copy = await kit.peer.query(client)
-    kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
+    """An ADD is applied like a CHANGE, of a client that is known too."""
+    client = kit.foreign_client()
+    for revision in (1, 2):
+        service = kit.service()
+        content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
+        reply = await kit.peer.send(distro_request("ADD", client, target=kit.target.address, content=content))
+        kit.note(f"{kit.peer.address} sends ADD of {client} revision {revision}: {reply}")
+        copy = await kit.peer.query(client)
+        kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
 
 
 @requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal, #revision-ip-port")

@@ -39,9 +39,11 @@ _SHORT_MS = 6_000
 
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
-    """An instance that is registered over HTTP at its owner is in a SNAPSHOT, and every other member receives all of it
-    in a CHANGE of `ip:port#true`, with the namespace and the group that the request named."""
+    """An instance that is registered over HTTP at its owner is in a SNAPSHOT and in a push, and every other member
+    receives all of it in a CHANGE of `ip:port#true`, with the namespace and the group that the request named."""
     client, service = await _registered(kit, cluster="blue", zone="a")
+    subscriber = await kit.client()
+    await subscriber.subscribe(service)
     for peer in kit.peers:
         change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
         published = change.call.replica.published if change.call and change.call.replica else ()
@@ -52,6 +54,11 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
         kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
     snapshot = {replica.client: services_of(replica) for replica in await kit.peer.snapshot()}
     kit.require(snapshot.get(client.id) == [service], f"{client.id} in a SNAPSHOT", snapshot.get(client.id))
+    neighbour = kit.http_client(kit.target.address)
+    await neighbour.register(service)
+    kit.note(f"{neighbour.id} registers {service} too")
+    pushed = known(lambda: [len(read_hosts(push)) for push in subscriber.pushed(service)[-1:]] == [2])
+    await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} with two instances")
     elsewhere = kit.http_client(kit.target.address)
     reply = await elsewhere.register(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
     kit.note(f"{elsewhere.id} registers {service} in the group OTHER_GROUP of the namespace elsewhere: {reply}")
@@ -61,7 +68,7 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     named = [content.get(key) for key in ("namespaces", "groupNames", "serviceNames")]
     kit.require(named == [["elsewhere"], ["OTHER_GROUP"], [service]], "that namespace, group and name", named)
     hosts = json.loads((await client.list(service)).text)["hosts"]
-    kit.require(len(hosts) == 1, f"{client.id} alone in the list of {service}", hosts)
+    kit.require(len(hosts) == 2, f"{client.id} and {neighbour.id} alone in the list of {service}", hosts)
     reply = await client.list(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
     ports = [f"{each['ip']}:{each['port']}" for each in json.loads(reply.text)["hosts"]]
     kit.require(ports == [f"{elsewhere.ip}:{elsewhere.port}"], f"{elsewhere.id} in the list of its own", reply)

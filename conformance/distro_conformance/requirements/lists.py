@@ -31,10 +31,14 @@ async def registration_shows(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-002", MUST, "#naming-requests")
 async def unknown_service_is_empty(kit: Kit) -> None:
-    """A query of a service that no client publishes succeeds and shows no hosts."""
-    reply = await (await kit.client()).ask("ServiceQueryRequest", query_request(kit.service()))
+    """A query of a service that no client publishes succeeds and shows the service, without hosts."""
+    service = kit.service()
+    reply = await (await kit.client()).ask("ServiceQueryRequest", query_request(service))
     kit.require(reply.type == "QueryServiceResponse" and reply.succeeded, "success", reply)
     kit.require(read_hosts(reply) == (), "no hosts", reply.body)
+    listed = reply.body.get("serviceInfo") or {}
+    named = (listed.get("name"), listed.get("groupName"))
+    kit.require(named == (service, GROUP), f"{service} of the group {GROUP}", listed)
 
 
 @requirement("DISTRO-LIST-003", MUST, "#naming-requests")
@@ -53,7 +57,8 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
 async def selectors_select(kit: Kit) -> None:
     """A query for healthy instances leaves out unhealthy ones, and a query for one or several clusters shows the
-    instances of each and no others, and names the clusters: SDKs keep lists by service and clusters."""
+    instances of each and no others, healthy ones if it says so too, and names the clusters: SDKs keep lists by service
+    and clusters."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
@@ -64,6 +69,7 @@ async def selectors_select(kit: Kit) -> None:
         ({"cluster": "blue"}, [81]),
         ({"cluster": "DEFAULT"}, [80]),
         ({"cluster": "DEFAULT,green"}, [80, 82]),
+        ({"cluster": "DEFAULT,green", "healthyOnly": True}, [82]),
     )
     for selector, ports in selectors:
         reply = await reader.ask("ServiceQueryRequest", {**query_request(service), **selector})

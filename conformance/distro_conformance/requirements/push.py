@@ -133,8 +133,9 @@ async def pushes_are_in_order(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
-    """The answer to a subscription shows the current list, of the clusters that the subscription names."""
-    _, service = await kit.publisher()
+    """The answer to a subscription shows the current list, of the clusters that the subscription names, as a query
+    does in every field."""
+    _, service = await kit.publisher(zone="a", weight="2.5")
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
     subscriber = await kit.client()
     await kit.arrange_listed(subscriber, service, "10.0.0.1:80", "10.0.0.1:81")
@@ -142,8 +143,10 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
         answer = await _subscribes(subscriber, service, clusters)
         kit.note(f"the answer to a subscription to the clusters {clusters!r}: {answer.body}")
         kit.require(_read_ports(answer) == ports, f"{service} at ports {ports}", answer.body)
-        named = (answer.body.get("serviceInfo") or {}).get("clusters")
-        kit.require(named == clusters, f"the clusters {clusters!r}", named)
+        reply = await subscriber.ask("ServiceQueryRequest", {**query_request(service), "cluster": clusters})
+        answered, shown = ({**(each.body.get("serviceInfo") or {}), "lastRefTime": 0} for each in (answer, reply))
+        kit.require(answered == shown, f"what a query shows, {shown}", answered)
+        kit.require(answered.get("clusters") == clusters, f"the clusters {clusters!r}", answered)
 
 
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
