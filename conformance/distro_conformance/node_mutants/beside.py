@@ -301,11 +301,13 @@ def _healthy_of_every_cluster(old: Any, published: Any, *, clusters: Any = "", h
     return old(published, clusters="" if healthy_only else clusters, healthy_only=healthy_only)
 
 
-@mutant("m-empty-list-has-no-name", service_storage, "service_info")
-def _empty_has_no_name(old: Any, service: Service, hosts: Any, **named: Any) -> Any:
-    """A list without hosts does not name its service."""
-    info = old(service, hosts, **named)
-    return info if hosts else {**info, "name": ""}
+@mutant("m-empty-list-has-no-name", NamingHandlers, "query")
+def _empty_has_no_name(old: Any, self: Any, request: Any) -> Any:
+    """The answer to a query of a service without hosts does not name the service."""
+    kind, body = old(self, request)
+    info = body["serviceInfo"]
+    info = read_json(bytes(info)) if isinstance(info, Raw) else info
+    return kind, body if info["hosts"] else {**body, "serviceInfo": {**info, "name": ""}}
 
 
 @mutant("m-add-of-a-copy-is-ignored", DistroClientDataProcessor, "process_change")
