@@ -353,14 +353,17 @@ async def list_over_http(kit: Kit) -> None:
     for selector, port in ({"healthyOnly": "true"}, 81), ({"clusters": "blue"}, 81), ({"clusters": "DEFAULT"}, 80):
         ports = await listed(**selector)
         kit.require(ports == [port], f"port {port} alone for {selector}", ports)
-    first, second = map(read_host, json.loads((await reader.list(service, clusters="DEFAULT,blue")).text)["hosts"])
-    values = {each.port: (each.healthy, each.cluster, dict(each.metadata), each.weight) for each in (first, second)}
+    reply = await reader.list(service, clusters="DEFAULT,blue")
+    kit.require(reply.status == 200, "status 200", reply)
+    hosts = [read_host(each) for each in json.loads(reply.text)["hosts"]]
+    values = {each.port: (each.healthy, each.cluster, dict(each.metadata), each.weight) for each in hosts}
     expected = {80: (False, "DEFAULT", {}, 1.0), 81: (True, "blue", {"zone": "a"}, 2.5)}
     kit.require(values == expected, "each instance of two clusters with its own values", values)
     if kit.target.profile in _HAS_LATER_API:
         api = later_api(kit.target.profile)
         reply = await replace(reader, api=api).list(service, clusterName="blue")
         kit.note(f"the list of {service} in the cluster blue by {api}: {reply}")
+        kit.require(reply.status == 200, f"status 200 by {api}", reply)
         data = json.loads(reply.text)["data"]
         ports = [each["port"] for each in (data if isinstance(data, list) else data["hosts"])]
         kit.require(ports == [81], f"port 81 alone for the cluster blue by {api}", ports)
