@@ -16,6 +16,7 @@ from programs import Document, executed
 
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
+from distro_conformance.verdict import Verdict
 from distro_spark.check import check
 from distro_spark.local import Local
 from distro_traces.event import Event, Kind
@@ -23,6 +24,7 @@ from distro_traces.reading import read_run
 
 RELEASE = "2.2.4"
 TARGET, PROFILE = f"nacos:{RELEASE}", f"nacos-{RELEASE}"
+_RUNS_MAX = 3
 LOST_BATCH = parse(
     """
 nodes a b c
@@ -70,11 +72,15 @@ def _recorded(target: str, directory: Path) -> tuple[Path, Event]:
 
 
 def _reproduced(trace: Path, targets: Sequence[str], document: Document) -> Path:
-    """The pytest file of the trace's scenario, which each target violates."""
+    """The pytest file of the trace's scenario, which each target violates; a run in real time that the machine leaves
+    open is repeated."""
     scenario, test = trace.with_name("lost-batch.scenario"), trace.with_name("test_lost_batch.py")
     document("export", str(trace), "--to", "scenario", "--out", str(scenario))
     for target in targets:
-        code, again = document("replay", str(scenario), "--target", target, "--pytest", str(test))
+        for _ in range(_RUNS_MAX):
+            code, again = document("replay", str(scenario), "--target", target, "--pytest", str(test))
+            if code != Verdict.INCONCLUSIVE.exit_code:
+                break
         assert (code, again["reproduced"], again["profile"]) == (1, True, PROFILE), again
     return test
 
