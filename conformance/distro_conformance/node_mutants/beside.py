@@ -61,13 +61,21 @@ def _default_time_outs(old: Any, *arguments: Any) -> Any:
     return {**old(*arguments), **DEFAULT_HEART_BEAT}
 
 
+def _info_in(body: Any) -> Any:
+    """The list in a push or an answer; a push may have it as JSON."""
+    info = body["serviceInfo"]
+    return read_json(bytes(info)) if isinstance(info, Raw) else info
+
+
+def _plain_hosts(info: Any) -> Any:
+    return {**info, "hosts": [{**host, "metadata": {}} for host in info["hosts"]]}
+
+
 @mutant("m-push-has-no-metadata", ConnectionManager, "push")
 async def _no_metadata(old: Any, self: Any, connection: Any, type_name: str, body: Any, timeout_ms: int) -> Any:
     """A push shows instances without their metadata."""
     if type_name == NOTIFY_SUBSCRIBER:
-        info = body["serviceInfo"]
-        info = read_json(bytes(info)) if isinstance(info, Raw) else info
-        body = {**body, "serviceInfo": {**info, "hosts": [{**host, "metadata": {}} for host in info["hosts"]]}}
+        body = {**body, "serviceInfo": _plain_hosts(_info_in(body))}
     return await old(self, connection, type_name, body, timeout_ms)
 
 
@@ -184,8 +192,7 @@ def _passed_on_without_metadata(old: Any, *arguments: Any) -> Any:
 @mutant("m-http-list-has-no-metadata", InstanceOperations, "instances")
 def _list_has_no_metadata(old: Any, *arguments: Any, **named: Any) -> Any:
     """A list over HTTP shows instances without their metadata."""
-    info = old(*arguments, **named)
-    return {**info, "hosts": [{**host, "metadata": {}} for host in info["hosts"]]}
+    return _plain_hosts(old(*arguments, **named))
 
 
 @mutant("m-later-list-of-every-cluster", InstanceOperations, "instances")
@@ -275,9 +282,7 @@ def _unknown_registers(old: Any, self: Any, request: Any) -> Any:
 def _answer_has_no_metadata(old: Any, self: Any, request: Any) -> Any:
     """The answer to a subscription shows instances without their metadata."""
     kind, body = old(self, request)
-    info = body["serviceInfo"]
-    info = read_json(bytes(info)) if isinstance(info, Raw) else info
-    return kind, {**body, "serviceInfo": {**info, "hosts": [{**host, "metadata": {}} for host in info["hosts"]]}}
+    return kind, {**body, "serviceInfo": _plain_hosts(_info_in(body))}
 
 
 @mutant("m-expired-http-copy-is-not-pushed", ClientManager, "_remove")
@@ -305,8 +310,7 @@ def _healthy_of_every_cluster(old: Any, published: Any, *, clusters: Any = "", h
 def _empty_has_no_name(old: Any, self: Any, request: Any) -> Any:
     """The answer to a query of a service without hosts does not name the service."""
     kind, body = old(self, request)
-    info = body["serviceInfo"]
-    info = read_json(bytes(info)) if isinstance(info, Raw) else info
+    info = _info_in(body)
     return kind, body if info["hosts"] else {**body, "serviceInfo": {**info, "name": ""}}
 
 
