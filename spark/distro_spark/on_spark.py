@@ -188,10 +188,8 @@ def surveyed(rows: DataFrame) -> Survey:
     leaves a doubt are counted and sorted. Of a table, whose rows have no order, that may be all."""
     flags = {"is_event": "reason is null", "is_of_client": "client is not null", "is_deletion": IS_DELETION}
     columns = [F.coalesce(F.expr(condition), F.lit(False)).alias(name) for name, condition in flags.items()]
-    mark = F.when(F.expr(IS_MARK), F.to_json(F.struct(*MARK_COLUMNS[4:]))).alias(
-        "mark"
-    )  # text is cheaper than a struct
-    found = frame(rows.select(*MARK_COLUMNS[:4], *columns, mark).mapInArrow(_spans, ddl(SPANS)))
+    mark = F.when(F.expr(IS_MARK), F.to_json(F.struct(*MARK_COLUMNS[4:])))  # as text, which is cheaper than a struct
+    found = frame(rows.select(*MARK_COLUMNS[:4], *columns, mark.alias("mark")).mapInArrow(_spans, ddl(SPANS)))
     marks = found.filter(pl.col("kind").is_not_null()).select(MARK_COLUMNS).unique(["run", "node", "seq"])
     spans = found.filter(pl.col("kind").is_null(), pl.col("run").is_not_null()).sort("run", "node", "seq", "last_seq")
     after = pl.col("seq") <= pl.col("last_seq").shift().over("run", "node")
