@@ -23,7 +23,7 @@ from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Rep
 from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
-from distro_conformance.waiting import Look, eventually
+from distro_conformance.waiting import Look, eventually, known
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
 from distro_traces.content import Replica
 
@@ -224,6 +224,24 @@ class Kit(Observer):
 
     arrange_listed = assumed(eventually_listed)
 
+    def pushed(self, subscriber: PlayedClient, service: str, *addresses: str) -> Look[tuple[Host, ...]]:
+        """Looks until the last push of the service shows exactly these."""
+
+        def look() -> tuple[Host, ...] | None:
+            hosts = subscriber.last_pushed(service)
+            shown = None if hosts is None else sorted(host.address for host in hosts)
+            return hosts if shown == sorted(addresses) else None
+
+        return known(look)
+
+    async def eventually_pushed(self, subscriber: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
+        """The last push of the service as soon as it shows exactly these. Raises ViolationError."""
+        what = f"a push of {service} {_at(addresses)} to {subscriber.id}"
+        look = self.pushed(subscriber, service, *addresses)
+        return await self.eventually(look, within_ms=self.timings.push_ms, what=what)
+
+    arrange_pushed = assumed(eventually_pushed)
+
     async def revision_of(self, client: str) -> int | None:
         """The revision that the node holds; None: it does not know the client."""
         copy = await self.peer.query(client)
@@ -316,6 +334,10 @@ class Kit(Observer):
             self._alive_at_ms[client] = now_ms
             with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices that a client is gone
                 await client.check_health()
+
+
+def _at(addresses: Sequence[str]) -> str:
+    return f"at {', '.join(addresses)}" if addresses else "without hosts"
 
 
 def _listed(service: str, addresses: tuple[str, ...]) -> str:

@@ -153,6 +153,11 @@ class PlayedClient(Connection):
             if push.type == PUSH and (push.body.get("serviceInfo") or {}).get("name") == service
         ]
 
+    def last_pushed(self, service: str) -> tuple[Host, ...] | None:
+        """The hosts in the last push of that service; None without a push."""
+        pushes = self.pushed(service)
+        return read_hosts(pushes[-1]) if pushes else None
+
     async def _change(self, type_name: str, body: Json) -> ClientAnswer:
         return answer_over_grpc(await self._ask(type_name, body))
 

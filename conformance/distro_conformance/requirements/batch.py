@@ -10,7 +10,6 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
 from distro_conformance.node.player import Host, Instance, PlayedClient, batch_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import known
 from distro_protos import Json, Message
 from distro_traces.content import Published, Replica
 
@@ -160,7 +159,8 @@ async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
         "each instance with its own cluster, health, metadata, weight and whether it is enabled",
         held,
     )
-    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
+    addresses = [f"10.0.0.1:{port}" for port in (80, 81, 82)]
+    await kit.eventually_listed(reader, service, *addresses)
     shown = {each.port: (each.weight, dict(each.metadata)) for each in await reader.query(service)}
     kit.require(
         shown == {80: (2.5, {"zone": "z80"}), 81: (1.0, {"zone": "z81"}), 82: (1.0, {"zone": "z82"})},
@@ -170,7 +170,7 @@ async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
     for selector, ports in ({"healthyOnly": True}, [80, 81]), ({"cluster": "blue"}, [81]):
         hosts = read_hosts(await reader.ask("ServiceQueryRequest", {**query_request(service), **selector}))
         kit.require(sorted(each.port for each in hosts) == ports, f"ports {ports} for {selector}", hosts)
-    await _is_pushed(kit, reader, service, (80, 81, 82))
+    await kit.eventually_pushed(reader, service, *addresses)
 
 
 def _attributes(published: Published) -> dict[str, object]:
@@ -187,14 +187,9 @@ async def _is_announced(kit: Kit, client: str, published: Mapping[str, Sequence[
 async def _is_shown(kit: Kit, reader: PlayedClient, published: Mapping[str, Sequence[int]], *services: str) -> None:
     """Expects the ports in lists and in pushes."""
     for service in services:
-        ports = tuple(published[service])
-        await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in ports))
-        await _is_pushed(kit, reader, service, ports)
-
-
-async def _is_pushed(kit: Kit, reader: PlayedClient, service: str, ports: tuple[int, ...]) -> None:
-    pushed = known(lambda: _pushed(reader, service) == ports)
-    await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} at ports {ports}")
+        addresses = [f"10.0.0.1:{port}" for port in published[service]]
+        await kit.eventually_listed(reader, service, *addresses)
+        await kit.eventually_pushed(reader, service, *addresses)
 
 
 def _ports(copy: Replica | None) -> dict[str, tuple[int, ...]] | None:
@@ -203,12 +198,6 @@ def _ports(copy: Replica | None) -> dict[str, tuple[int, ...]] | None:
         return None
     found = {each.service: () for each in copy.published}
     return {name: tuple(each.port for each in copy.published if each.service == name) for name in found}
-
-
-def _pushed(client: PlayedClient, service: str) -> tuple[int, ...] | None:
-    """The ports in the last push."""
-    pushes = client.pushed(service)
-    return tuple(sorted(each.port for each in read_hosts(pushes[-1]))) if pushes else None
 
 
 def _at(ports: Sequence[int]) -> list[Instance]:

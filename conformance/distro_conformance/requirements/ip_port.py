@@ -14,7 +14,7 @@ from distro_conformance.node.http_player import HttpReply, PlayedHttpClient, lat
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import PlayedClient, instance_request, read_host, read_hosts
+from distro_conformance.node.player import instance_request, read_host
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look, known
@@ -57,8 +57,7 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     neighbour = kit.http_client(kit.target.address)
     await neighbour.register(service)
     kit.note(f"{neighbour.id} registers {service} too")
-    pushed = known(lambda: [len(read_hosts(push)) for push in subscriber.pushed(service)[-1:]] == [2])
-    await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} with two instances")
+    await kit.eventually_pushed(subscriber, service, *(f"{each.ip}:{each.port}" for each in (client, neighbour)))
     elsewhere = kit.http_client(kit.target.address)
     reply = await elsewhere.register(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
     kit.note(f"{elsewhere.id} registers {service} in the group OTHER_GROUP of the namespace elsewhere: {reply}")
@@ -113,7 +112,7 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     if kit.target.limits.counts_members:
         what = f"a CHANGE of {client.id} without {service}"
         await kit.eventually(_ended(kit, client.id), within_ms=2 * kit.timings.sync_ms, what=what)
-    await _is_emptied(kit, reader, service)
+    await kit.eventually_pushed(reader, service)
 
 
 @requirement("DISTRO-IPPORT-013", MUST, "#ip-port-creation, #lease-beats", bug="B30", since="2.0.3")
@@ -241,7 +240,7 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     what = f"a CHANGE of {client.id} without {service}, or its DELETE"
     await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually_listed(subscriber, service)
-    await _is_emptied(kit, subscriber, service)
+    await kit.eventually_pushed(subscriber, service)
     within_ms = _GONE_MS + kit.timings.clean_ms + 2 * kit.timings.sync_ms  # less than a lease
     await kit.eventually_sent("DELETE", client.id, within_ms=within_ms)
 
@@ -288,9 +287,7 @@ async def beat_heals(kit: Kit) -> None:
     await subscriber.subscribe(service)
 
     def pushed(healthy: bool) -> Look[bool]:
-        return known(
-            lambda: [each.healthy for push in subscriber.pushed(service)[-1:] for each in read_hosts(push)] == [healthy]
-        )
+        return known(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [healthy])
 
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
     unhealthy = await kit.arrange(
@@ -562,16 +559,6 @@ def _sent_health(kit: Kit, client: str, healthy: bool, *, after: Arrival | None 
         return [each.healthy for each in replica.published] == [healthy]
 
     return kit.arrival("CHANGE", client, after=after, carrying=shows)
-
-
-async def _is_emptied(kit: Kit, subscriber: PlayedClient, service: str) -> None:
-    """Expects a push of the service without hosts, as the last one."""
-
-    def emptied() -> bool:
-        pushes = subscriber.pushed(service)
-        return bool(pushes) and not read_hosts(pushes[-1])
-
-    await kit.eventually(known(emptied), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts")
 
 
 def _ended(kit: Kit, client: str, after: Arrival | None = None) -> Look[Arrival]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.player import PlayedClient, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import known
 
 _KEEP_ALIVE_MS = 4_000
 _MORE = 3
@@ -32,7 +30,8 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
     others = [(await kit.synced())[0] for _ in range(_MORE)]
     await reader.subscribe(service)
     await _end_with_their_lease(kit, since_ms, client, *others)
-    await _is_emptied(kit, reader, service)
+    await kit.eventually_listed(reader, service)
+    await kit.eventually_pushed(reader, service)
 
 
 @requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")
@@ -99,7 +98,8 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     _, service = copies[0]
     await reader.subscribe(service)
     await _end_with_their_lease(kit, since_ms, *(client for client, _ in copies))
-    await _is_emptied(kit, reader, service)
+    await kit.eventually_listed(reader, service)
+    await kit.eventually_pushed(reader, service)
 
 
 @requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
@@ -144,13 +144,6 @@ async def _end_with_their_lease(kit: Kit, since_ms: int, client: str, *others: s
     for each in (client, *others):
         within_ms = max(0, end_ms - kit.target.clock.now_ms())
         await kit.eventually(kit.lacks(each), within_ms=within_ms, what=f"the end of {each}, which is not verified")
-
-
-async def _is_emptied(kit: Kit, reader: PlayedClient, service: str) -> None:
-    """Expects a list and a push of the service without hosts."""
-    await kit.eventually_listed(reader, service)
-    emptied = known(lambda: any(not read_hosts(push) for push in reader.pushed(service)))
-    await kit.eventually(emptied, within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts")
 
 
 async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:

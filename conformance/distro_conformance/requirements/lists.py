@@ -5,7 +5,6 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import CLUSTER, GROUP, PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import known
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json
 
@@ -182,13 +181,7 @@ async def other_publishers_stay(kit: Kit) -> None:
         kit.note(what)
         left.remove(f"10.0.0.1:{port}")
         await kit.eventually_listed(reader, service, *left)
-        pushed = known(lambda: _last_push(reader, service) == left)
-        await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {service} at {', '.join(left)}")
-
-
-def _last_push(client: PlayedClient, service: str) -> list[str] | None:
-    pushes = client.pushed(service)
-    return sorted(host.address for host in read_hosts(pushes[-1])) if pushes else None
+        await kit.eventually_pushed(reader, service, *left)
 
 
 async def _register(client: PlayedClient, service: str, port: int, **instance: object) -> None:

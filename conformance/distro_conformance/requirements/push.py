@@ -159,10 +159,10 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
 
     async def otherwise() -> dict[str, object]:
-        return {"ports": _ports(subscriber, service) or []}
+        return {"ports": sorted(host.port for host in subscriber.last_pushed(service) or ())}
 
     what = f"a push of {service} at 81, and not at 80, to {subscriber.id}"
-    shown = _list(subscriber, service, 81)
+    shown = kit.pushed(subscriber, service, "10.0.0.1:81")
     await kit.eventually(shown, within_ms=kit.timings.push_ms, what=what, otherwise=otherwise)
     await _subscribes(subscriber, service, "DEFAULT,green")
     kit.note(f"{subscriber.id} subscribes to the clusters DEFAULT and green")
@@ -211,29 +211,17 @@ async def _zone_is_pushed(kit: Kit, subscriber: PlayedClient, service: str) -> N
     """Expects a push with the metadata zone b."""
 
     def zones() -> bool:
-        return [host.metadata.get("zone") for host in read_hosts(subscriber.pushed(service)[-1])] == ["b"]
+        return [host.metadata.get("zone") for host in subscriber.last_pushed(service) or ()] == ["b"]
 
     what = f"a push of {service} with the zone b to {subscriber.id}"
     await kit.eventually(known(zones), within_ms=kit.timings.push_ms, what=what)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:
-    what = f"a push of {service} at {', '.join(map(str, ports)) or 'no port'} to {subscriber.id}"
-    await kit.eventually(_list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=what)
+    await kit.eventually_pushed(subscriber, service, *(f"10.0.0.1:{port}" for port in ports))
 
 
 _arrange_pushed = assumed(_pushed)
-
-
-def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:
-    """Looks until the last push of the service shows these ports."""
-    return known(lambda: _ports(client, service) == sorted(ports))
-
-
-def _ports(client: PlayedClient, service: str) -> list[int] | None:
-    """The ports in the last push of the service; None without a push."""
-    pushes = client.pushed(service)
-    return _read_ports(pushes[-1]) if pushes else None
 
 
 def _read_ports(push: Message) -> list[int]:
