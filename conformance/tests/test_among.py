@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
 import tomllib
@@ -207,6 +208,15 @@ def test_a_node_that_says_nothing_is_found_out_when_it_should_have() -> None:
         with pytest.raises(DivergedError, match="the model expects DELETE c1 to b by") as found:
             stage.perform(Advance(4_000))
     assert found.value.at_ms == 5_100
+    assert "1000 ms: b answers DELETE c1 with fail after 0 ms" in found.value.history
+
+
+def test_a_failing_run_is_kept_with_the_history_of_its_client() -> None:
+    failure = searched(mutant="B02").failure
+    assert failure is not None
+    kept = failure.scenario.comment
+    assert "Found by the machine" in kept
+    assert re.search(r"ms: it answers say \w VERIFY .* with success", kept), kept
 
 
 def parse_steps(*lines: str) -> Scenario:

@@ -298,3 +298,26 @@ def test_the_time_of_an_unseen_request_is_kept_once() -> None:
     assert outside.undecided == 0
     with pytest.raises(Unexplained, match=r"expects CHANGE c1 .* to b by"):
         outside.shown({}, 9_000, 9_000, "it shows")
+
+
+def test_the_history_of_a_client_names_its_messages_and_those_of_members_and_no_other_client() -> None:
+    outside = changed_once(answers_take_ms=0)
+    outside.begin("k9", "c2", ClientConnected(4_000, "c2"), 4_000)
+    outside.sent("c", "b", Change("c1", 1, (("web", INSTANCES[0]),)), 4_050)
+    outside.peer_left("b", 4_100)
+    history = outside.history.of("c1")
+    assert history[-2:] == (
+        "4050 ms: it sends CHANGE c1 revision 1 to b",
+        "4100 ms: requests to b may fail from now on",
+    )
+    assert not any("c2" in line for line in history)
+
+
+def test_a_view_that_stays_the_same_is_one_line_of_the_history() -> None:
+    outside = changed_once(answers_take_ms=0)
+    view = View(1, (("web", INSTANCES[0]),))
+    for at_ms in (3_000, 3_100, 3_200):
+        outside.shown({"c1": view}, at_ms, at_ms, "it shows")
+    assert [line for line in outside.history.of("c1") if "it shows" in line] == [
+        "3000 ms: it shows revision 1 with web 10.0.0.1:80"
+    ]

@@ -36,12 +36,13 @@ is removed after 75 s, and a copy that is not renewed expires after a lease of 1
 
 
 class DivergedError(AssertionError):
-    """The nodes did something that the model does not allow. The text names the action and the difference."""
+    """The nodes did something that the model does not allow. The text names the action and the difference; `history` is
+    what was observed of the client and of the members until then."""
 
-    def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
-        super().__init__(action, at_ms, reason)  # all of them, so that it can be sent to another process
+    def __init__(self, action: Action, at_ms: int, reason: Rejection | str, history: Sequence[str] = ()) -> None:
+        super().__init__(action, at_ms, reason, history)  # all of them, so that it can be sent to another process
         self.action, self.at_ms = action, at_ms
-        self.reason = reason
+        self.reason, self.history = reason, history
 
     def __str__(self) -> str:
         return f"at {self.at_ms} ms {self.reason}"

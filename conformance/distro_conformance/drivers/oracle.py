@@ -168,7 +168,8 @@ class Oracle:
     def diverged(self, action: Action | None, found: BaseException) -> DivergedError:
         after = "" if action is None else f"after `{action}` "
         last = f"; the last it sent: {self._last_sent}" if self._last_sent else ""
-        return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}")
+        history = self.outside.history.of(found.client) if isinstance(found, Unexplained) else ()
+        return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}", history)
 
     def forgive(self) -> None:
         """Judges the node only from now on: earlier findings have been reported."""

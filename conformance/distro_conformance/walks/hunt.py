@@ -261,7 +261,7 @@ class _Search:
             profile=options.profile,
             mutant=options.mutant,
             wire=wire,
-            comment=f"Found by the {options.name}, seed {options.seed}: {error}",
+            comment="\n".join((f"Found by the {options.name}, seed {options.seed}: {error}", *error.history)),
             played=run.nodes[1:] if options.among_played else (),
         )
         return FoundFailure(scenario, str(error), len(run.actions), *self.first_failure, error)

@@ -92,7 +92,8 @@ class Failed:
         rate = f"it failed {failures} of {self.attempts} times"
         rate += f", then as {' and '.join(f'({each})' for each in self.again)}" if self.again else ""
         is_flaky = failures < self.attempts
-        comment = f"Found by the machine on {options.target}, seed {self.seed}; {rate}: {self.error}"
+        found = f"Found by the machine on {options.target}, seed {self.seed}; {rate}: {self.error}"
+        comment = "\n".join((found, *self.error.history))
         steps = [*self.actions, ExpectModel()]
         return FoundFailure(
             build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:]),

@@ -16,9 +16,10 @@ from distro_model.events import CallEnded, Event, LoadDue, RequestReceived
 from distro_model.messages import Answer, CallResult, Change, Operation, Request, Snapshot, subject_of
 from distro_model.node import Member, MemberState, NodeState, fresh_node
 from distro_model.outside.client import ClientOutside
+from distro_model.outside.history import History
 from distro_model.outside.ip_clients import Alive
 from distro_model.outside.slack import Slack
-from distro_model.outside.unexplained import Unexplained
+from distro_model.outside.unexplained import Unexplained, view_text
 from distro_model.profile import Profile
 from distro_model.rules.members import judged
 from distro_model.rules.sync import is_reachable
@@ -75,6 +76,7 @@ class NodeOutside:
     def __init__(self, name: str, peers: Sequence[str], profile: Profile, slack: Slack) -> None:
         self.name, self.peers = name, tuple(sorted(peers))
         self.profile, self.slack = profile, slack
+        self.history = History()
         self.start(0)
 
     def start(self, now_ms: int) -> None:
@@ -131,20 +133,25 @@ class NodeOutside:
     # Events of the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
+        if self.slack.skew_ms:  # else it is handled at this instant, and has an answer
+            self.history.note(client, now_ms, f"from now on it may handle {type(event).__name__}")
         self._lose_faith(now_ms)
         self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
+        self.history.note(client, now_ms, seen)
         self._lose_faith(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
         """An action on the node, which the node detects itself."""
+        self.history.note(client, now_ms, "it notices that by itself, soon")
         self._lose_faith(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
 
     def lose(self, client: str, now_ms: int) -> None:
         """It is no longer known whether the node holds the client: it is no longer judged."""
+        self.history.note(client, now_ms, "from now on it is not judged")
         self._of(client, now_ms).is_undecided = True
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
@@ -152,16 +159,18 @@ class NodeOutside:
         sent = self._calls.pop(call, None)
         if sent is None:  # of a client that was forgotten meanwhile
             return
+        took_ms = now_ms - sent.sent_ms
+        subject = subject_of(sent.request)
+        self.history.note(subject, now_ms, sent.target, "answers", sent.request, "with", result, f"after {took_ms} ms")
         peer = self._members[sent.target]
         peer.open_verifies.discard(call)
         answer = Answer(result, tuple(copies))
         if isinstance(sent.request, Snapshot):
             self._load_answered(sent.target, answer, now_ms)
             return
-        is_late = now_ms - sent.sent_ms > self.slack.skew_ms
-        if self.slack.skew_ms and is_late and peer.sure_since_ms is not None:
+        if self.slack.skew_ms and took_ms > self.slack.skew_ms and peer.sure_since_ms is not None:
             peer.sure_since_ms = now_ms  # a server may have closed the connection meanwhile, and made another
-        client = self._of(subject_of(sent.request) or NO_CLIENT, now_ms)
+        client = self._of(subject or NO_CLIENT, now_ms)
         if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
             client.excuse_verify(sent.target, now_ms)
         ended = CallEnded(now_ms, sent.target, sent.request, answer)
@@ -182,6 +191,7 @@ class NodeOutside:
     def peer_left(self, peer: str, now_ms: int) -> None:
         """From now on no request reaches it, or perhaps none. Answers that came just before may be lost with the
         connection."""
+        self.history.note(None, now_ms, f"requests to {peer} may fail from now on")
         member = self._members[peer]
         for call, ended in self._answered:
             client = self._clients.get(subject_of(ended.request) or NO_CLIENT)
@@ -193,6 +203,7 @@ class NodeOutside:
 
     def peer_back(self, peer: str, now_ms: int) -> None:
         """The node's connection to it works again, as far as is known."""
+        self.history.note(None, now_ms, f"requests reach {peer} again")
         member = self._members[peer]
         self._lose_faith(now_ms)
         member.can_answer, member.left_ms, member.reported_ms = True, None, now_ms
@@ -200,6 +211,7 @@ class NodeOutside:
 
     def peer_waits(self, peer: str, now_ms: int, *, waits: bool) -> None:
         """Requests to it are held in transit, reports too; or no longer."""
+        self.history.note(None, now_ms, f"requests to {peer}", "are held" if waits else "are no longer held")
         member = self._members[peer]
         member.is_held, member.reported_ms, member.is_doubtful = waits, now_ms, True
         self._tell_owners(now_ms)
@@ -227,6 +239,7 @@ class NodeOutside:
     # Observations
 
     def sent(self, call: str, target: str, request: Request, now_ms: int) -> None:
+        self.history.note(subject_of(request), now_ms, "it sends", request, "to", target)
         self._calls[call] = _Call(target, request, now_ms)
         member = self._members[target]
         self._lose_faith(now_ms)
@@ -253,6 +266,7 @@ class NodeOutside:
         """The node has shown all its clients, at some time since the query."""
         self._lose_faith(now_ms)
         for client in sorted({*held, *self._clients}):
+            self.history.note(client, now_ms, how, view_text(held.get(client)))
             self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
     def check(self, now_ms: int) -> None:

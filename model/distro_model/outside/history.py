@@ -1,0 +1,31 @@
+"""What was observed of each client lately, and of the members: the evidence of a divergence, in order of time.
+
+Every observation is noted, and few are ever shown: words are kept as values, and formatted when they are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+LINES_MAX = 20
+"""Of one client, and of the members."""
+
+_Line = tuple[int, tuple[object, ...]]
+
+
+class History:
+    def __init__(self) -> None:
+        self._lines: dict[str | None, deque[_Line]] = {}
+
+    def note(self, client: str | None, at_ms: int, *words: object) -> None:
+        """`client` None: about a member, which concerns every client. The same words in succession are one line."""
+        lines = self._lines.setdefault(client, deque(maxlen=LINES_MAX))
+        if not lines or lines[-1][1] != words:
+            lines.append((at_ms, words))
+
+    def of(self, client: str | None) -> tuple[str, ...]:
+        """The last lines about the client and about the members."""
+        of_members = self._lines.get(None, ())
+        of_client = () if client is None else self._lines.get(client, ())
+        last = sorted((*of_members, *of_client), key=lambda line: line[0])[-LINES_MAX:]
+        return tuple(f"{at_ms} ms: {' '.join(map(str, words))}" for at_ms, words in last)
