@@ -30,7 +30,8 @@ def violations(events: DataFrame, runs: DataFrame, invariants: Sequence[str] | N
 
     `events`: the columns of an event. `runs`: `run` and `header`, the JSON of the first line of a recording; events of
     other runs are left out, so `runs` may be a part of a table. `id` is the key: a hash over run, invariant, node,
-    client, first event (`sinks.KEY`) and the peer where it is about one, the same in each call and in each engine.
+    client, first event (`sinks.KEY`) and what several with that one differ in (`sinks.with_ids`), the same in each call
+    and in each engine.
 
     Small jobs run in the call: they read the headers, and what is known of the nodes (some numbers for each, starts,
     checkpoints, member lists, faults). Clients are judged when the answer is used, by one exchange. If events are added

@@ -1,10 +1,9 @@
 """Tables of violations: each violation is added once, however often it is found.
 
 The id of a violation does not depend on when it was found: it consists of run, invariant, node, client, first event,
-and, where it is about one, the peer, since a node may leave out several members after the same event. Violations
-that the table has already are left out; the others are written at once, by one renamed file or one transaction. So a
-process that dies and starts again neither loses a violation nor writes one twice, as long as one process at a time
-writes to a table.
+and, since several may begin with the same event, of what they then differ in (`with_ids`). Violations that the table
+has already are left out; the others are written at once, by one renamed file or one transaction. So a process that dies
+and starts again neither loses a violation nor writes one twice, as long as one process at a time writes to a table.
 """
 
 from __future__ import annotations
@@ -39,10 +38,19 @@ class Sink(Protocol):
 
 
 def with_ids(violations: pl.DataFrame) -> pl.DataFrame:
-    """One violation for each id, the last one found."""
-    peer = pl.col("evidence").str.json_path_match("$.peer")
+    """One violation for each id, the last one found. After the same event a node may leave several members out, hold
+    several contents under one revision (INV-REV), answer several verifies, and hold several copies."""
+    evidence, invariant = pl.col("evidence").str, pl.col("invariant")
+    other = (
+        pl.when(invariant == "INV-REV")
+        .then(evidence.json_path_match("$.actual"))
+        .when(invariant.is_in(["INV-VERIFY", "INV-RESURRECT"]))
+        .then(pl.col("last_seq").cast(pl.String))
+        .otherwise(evidence.json_path_match("$.peer"))
+    )
     texts = (
-        "\0".join(str(value) for value in row if value is not None) for row in violations.select(*KEY, peer).iter_rows()
+        "\0".join(str(value) for value in row if value is not None)
+        for row in violations.select(*KEY, other=other).iter_rows()
     )
     ids = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     return violations.select(pl.Series("id", ids, dtype=pl.String), *VIOLATION_COLUMNS).unique(

@@ -1,7 +1,6 @@
 """Violations in tables: each once, however often it is found; Parquet anywhere, and a real PostgreSQL."""
 
 import asyncio
-import json
 import os
 import shutil
 import socket
@@ -15,7 +14,7 @@ import polars as pl
 import pytest
 from engines import in_process
 from pyspark.sql import SparkSession
-from test_invariants import NODES, RunRecorder, no_rounds_of_a_node_that_has_a_snapshot
+from test_invariants import NODES, RunRecorder, call, no_rounds_of_a_node_that_has_a_snapshot
 
 from distro_conformance.targets.jars import artifact
 from distro_conformance.verdict import TargetError
@@ -58,15 +57,52 @@ def test_parquet_has_each_violation_once_and_a_query_shows_them(tmp_path: Path) 
     assert table.rows == [("c'2", 2), ("c1", 2)]
 
 
-def test_two_violations_that_differ_in_the_member_alone_are_two_rows(tmp_path: Path) -> None:
-    """A node leaves two members out of its rounds: the first event of both is the same change of the client."""
-    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=NODES) as recorder:
-        no_rounds_of_a_node_that_has_a_snapshot(RunRecorder(recorder))
+def two_contents_under_one_revision(run: RunRecorder) -> None:
+    run.registered("X")
+    run.apply("b", 1, "Y")
+    run.apply("b", 1, "Z")
+
+
+def an_old_copy_that_confirms_twice(run: RunRecorder) -> None:
+    run.registered()
+    run.change("a", 2, "Y")
     for _ in range(2):
-        in_process(tmp_path / "r.ndjson", invariants=["INV-ROUND"], sinks=[ParquetSink(tmp_path / "violations")])
+        call(run, "a", "b", "VERIFY", revision=2)
+
+
+def a_copy_that_comes_back_twice(run: RunRecorder) -> None:
+    run.registered()
+    run.disconnect("a")
+    run.remove("bc")
+    for _ in range(2):
+        run.row("b", Kind.NODE_STOPPED)
+        run.row("b", Kind.NODE_STARTED)
+        run.apply("b", 1, "X")
+        run.wait(300_000)
+    run.remove("b")
+
+
+@pytest.mark.parametrize(
+    ("invariant", "record"),
+    [
+        ("INV-ROUND", no_rounds_of_a_node_that_has_a_snapshot),
+        ("INV-REV", two_contents_under_one_revision),
+        ("INV-VERIFY", an_old_copy_that_confirms_twice),
+        ("INV-RESURRECT", a_copy_that_comes_back_twice),
+    ],
+)
+def test_two_violations_with_the_same_first_event_are_two_rows(
+    tmp_path: Path, invariant: str, record: Callable[[RunRecorder], object]
+) -> None:
+    """They differ in the member that is left out, the content, the answer, or the copy."""
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=NODES) as recorder:
+        record(RunRecorder(recorder))
+    for _ in range(2):
+        found = in_process(tmp_path / "r.ndjson", invariants=[invariant], sinks=[ParquetSink(tmp_path / "violations")])
+    assert len({each.first_event for each in found.violations}) == 1
     rows = pl.read_parquet(tmp_path / "violations")
-    assert sorted(json.loads(evidence)["peer"] for evidence in rows["evidence"]) == ["b", "c"]
-    assert rows["id"].n_unique() == 2
+    assert sorted(rows["message"]) == sorted(each.message for each in found.violations)
+    assert rows["id"].n_unique() == len(found.violations) == 2
 
 
 @pytest.mark.spark
