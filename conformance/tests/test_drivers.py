@@ -30,7 +30,7 @@ from distro_conformance.walks.stage import Lockstep
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_impl.remote.handlers import Reply, Request
-from distro_model.actions import Connect, Crash, Cut, Register, Restart
+from distro_model.actions import Connect, Crash, Cut, Drop, Hold, LinkAction, Register, Restart
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
 
@@ -170,6 +170,7 @@ async def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: 
         await cluster.start(("a", "b"), "strict")
         for action in (Connect("c1", "a"), Cut("b", "a"), Crash("b"), Restart("b"), Connect("c2", "b")):
             await cluster.perform(action)
+        cluster.mend()  # its load is not repeated yet
         await cluster.checkpoint()
     finally:
         await cluster.stop()
@@ -178,13 +179,35 @@ async def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: 
     assert ("a", "c1") in seen
 
 
+@pytest.mark.parametrize("fault", [Drop("a", "b", "DELETE", "c1"), Cut("b", "a"), Hold("a", "b"), None])
+async def test_no_checkpoint_is_written_while_a_fault_may_still_lose_messages(
+    tmp_path: Path, fault: LinkAction | None
+) -> None:
+    """Seen in a recording of a 3.0.3: the DELETE of c1 was lost again and again, and the nodes differed rightly."""
+    recorder = Recorder(tmp_path, "run", profile="strict", target="real", clock="wall", nodes=("a", "b"))
+    cluster = EmbeddedCluster(recorder=recorder, real_time=True)
+    try:
+        await cluster.start(("a", "b"), "strict")
+        for action in (Connect("c1", "a"), *([fault] if fault else ())):
+            await cluster.perform(action)
+        await cluster.checkpoint()
+        before = [event.node for event in _events(tmp_path) if event.kind is Kind.CHECKPOINT]
+        cluster.mend()
+        await cluster.checkpoint()
+    finally:
+        await cluster.stop()
+    assert before == ([] if fault else ["a", "b"])
+    after = [event.node for event in _events(tmp_path) if event.kind is Kind.CHECKPOINT]
+    assert after[len(before) :] == ["a", "b"]
+
+
 @pytest.mark.usefixtures("in_real_time")
 def test_a_change_that_never_arrives_is_recorded_to_the_end(tmp_path: Path) -> None:
     scenario = parse("""
         connect c1 b
         swallow b->c CHANGE
         register c1 web 10.0.0.1:80
-        expect within 200ms: all agree
+        expect within 2s: all agree
         checkpoint
     """)
     played = record(scenario, target="real", profile="nacos-2.2.4", directory=tmp_path, run="run")

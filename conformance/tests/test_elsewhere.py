@@ -30,7 +30,7 @@ from distro_conformance.walks.result import HuntOptions, finding_of
 from distro_conformance.walks.stage import Stage, expected_after, is_explained
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, Disconnect, Drop
 from distro_model.clock.cluster import View
 from distro_traces.event import Kind
 from distro_traces.reading import read_run
@@ -104,6 +104,30 @@ class LosesAChange(Walk):
 
     def come_to_rest(self, stage: Stage) -> None:
         """Nothing is broken any more."""
+
+
+class LosesDeletes(Walk):
+    """More DELETEs are lost than a node can retry before the nodes must agree."""
+
+    @initialize()
+    def lose_deletes(self) -> None:
+        run = parse("nodes a b c\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s")
+        lost = [Drop("a", "b", "DELETE", "c1")] * 5
+        self.perform(*(step for step in run.steps if isinstance(step, Action)), *lost, Disconnect("c1"))
+
+    def come_to_rest(self, stage: Stage) -> None:
+        """The walk has no action that disarms a fault."""
+
+
+@pytest.mark.slow
+def test_faults_that_are_still_armed_are_repaired_before_the_nodes_must_agree(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(walks, "Machine", LosesDeletes)
+    options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=1, seed=1, record_into=tmp_path)
+    result = hunt(options, check=checker())
+    assert (result.verdict, result.runs, result.checked) == (Verdict.CONFORMS, 1, [])
 
 
 @pytest.mark.slow

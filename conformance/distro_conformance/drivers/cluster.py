@@ -123,7 +123,8 @@ class Cluster(Protocol):
         ...
 
     async def checkpoint(self) -> None:
-        """Writes a checkpoint into the recording, if any: the nodes that are up must agree at it."""
+        """Writes a checkpoint into the recording, if any: the nodes that are up must agree at it. None is written while
+        a fault may still lose messages, since nodes that differ then may be right."""
         ...
 
     async def stop(self) -> None:

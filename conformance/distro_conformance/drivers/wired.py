@@ -216,9 +216,21 @@ class WiredCluster(Cluster):
     def last_event(self) -> str | None:
         return self.traffic.last_event
 
+    def mend(self) -> None:
+        """Repairs every fault of the links."""
+        for link in self.links.values():
+            link.mend()
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether a fault still keeps messages from a node, or is armed to."""
+        return any(link.is_faulty for link in self.links.values())
+
     async def checkpoint(self) -> None:
-        if self.journal is not None:
-            await self._record_held()
+        if self.journal is None:
+            return
+        await self._record_held()
+        if not self.is_faulty:
             self._checkpoints += 1
             self.journal.checkpoint(self._checkpoints, self.up)
 
@@ -241,8 +253,7 @@ class WiredCluster(Cluster):
     async def record_anew(self, recorder: Recorder, profile: str) -> None:
         """In real time: another recording begins, of nodes that run already and links that work; its time is 0 now."""
         self.record_no_more()
-        for link in self.links.values():
-            link.mend()
+        self.mend()
         self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock(self.slack)
         journal = TraceJournal(recorder, self.clock.now_ms, infer_state=True)
         journal.is_of_run = lambda client: client in self.clients.names.values()

@@ -32,7 +32,8 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Into the recording: faults are healed and time enough has passed; the nodes that are up are held to agree."""
+    """Into the recording: faults are healed and time enough has passed; the nodes that are up are held to agree.
+    Nothing is written while a link is broken or a fault is armed."""
 
     def __str__(self) -> str:
         return "checkpoint"

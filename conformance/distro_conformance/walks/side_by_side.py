@@ -203,8 +203,7 @@ class SideBySide:
 
     async def _rest(self, cluster: PeersCluster) -> None:
         """Repair all faults, and forget the failures."""
-        for link in cluster.links.values():
-            link.mend()
+        cluster.mend()
         await cluster.forget_clients()
         cluster.oracle.forgive()
         for peer in sorted(set(PEERS) - set(cluster.up)):

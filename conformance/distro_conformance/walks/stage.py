@@ -161,8 +161,10 @@ class Lockstep(_OnCluster):
         super().__init__(self.cluster, nodes, profile)
 
     def checkpoint(self) -> None:
-        super().checkpoint()
-        self._needs_checkpoint = False
+        """The model cannot disarm a fault: where one is left, the recording ends without it."""
+        if not self.cluster.is_faulty:
+            super().checkpoint()
+            self._needs_checkpoint = False
 
     def close(self) -> None:
         """Also end the recording of a run in which nodes and model diverge, so that it can be judged."""
@@ -229,8 +231,9 @@ class RealTime(_OnCluster):
         super().perform(action)
 
     def checkpoint(self) -> None:
-        """Raises DivergedError when the nodes do not agree in time, and neither a listed defect nor the machine can be
-        the reason."""
+        """Repairs the faults that are left. Raises DivergedError when the nodes do not agree in time, and neither a
+        listed defect nor the machine can be the reason."""
+        self.cluster.mend()
         agree = AllAgree(self.left_out)
         rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
         found = rest.outcome

@@ -106,6 +106,11 @@ class Link(PeerLink):
         self.is_cut = self.is_blackhole = self.is_refusing = False
         self._severed.clear()
 
+    @property
+    def is_faulty(self) -> bool:
+        """Whether a fault keeps requests from their target, or is armed to."""
+        return self.is_cut or self.is_blackhole or self.is_refusing or self.is_held or bool(self._armed)
+
     def mend(self) -> None:
         """Repairs every fault: held messages travel on, the target can be reached and refuses nothing, and no fault is
         armed."""
