@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 
+from distro_model.clock.cluster import View
+from distro_model.outside.unexplained import view_text
+
 LINES_MAX = 20
 """Of one client, and of the members."""
 
@@ -18,7 +21,8 @@ class History:
         self._lines: dict[str | None, deque[_Line]] = {}
 
     def note(self, client: str | None, at_ms: int, *words: object) -> None:
-        """`client` None: about a member, which concerns every client. The same words in succession are one line."""
+        """`client` None: about a member, which concerns every client. The same words in succession are one line. A word
+        may be the view of a client."""
         lines = self._lines.setdefault(client, deque(maxlen=LINES_MAX))
         if not lines or lines[-1][1] != words:
             lines.append((at_ms, words))
@@ -28,4 +32,8 @@ class History:
         of_members = self._lines.get(None, ())
         of_client = () if client is None else self._lines.get(client, ())
         last = sorted((*of_members, *of_client), key=lambda line: line[0])[-LINES_MAX:]
-        return tuple(f"{at_ms} ms: {' '.join(map(str, words))}" for at_ms, words in last)
+        return tuple(f"{at_ms} ms: {' '.join(map(_text, words))}" for at_ms, words in last)
+
+
+def _text(word: object) -> str:
+    return view_text(word) if isinstance(word, View) else "unknown" if word is None else str(word)

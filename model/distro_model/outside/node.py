@@ -19,7 +19,7 @@ from distro_model.outside.client import ClientOutside
 from distro_model.outside.history import History
 from distro_model.outside.ip_clients import Alive
 from distro_model.outside.slack import Slack
-from distro_model.outside.unexplained import Unexplained, view_text
+from distro_model.outside.unexplained import Unexplained
 from distro_model.profile import Profile
 from distro_model.rules.members import judged
 from distro_model.rules.sync import is_reachable
@@ -266,7 +266,7 @@ class NodeOutside:
         """The node has shown all its clients, at some time since the query."""
         self._lose_faith(now_ms)
         for client in sorted({*held, *self._clients}):
-            self.history.note(client, now_ms, how, view_text(held.get(client)))
+            self.history.note(client, now_ms, how, held.get(client))
             self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
     def check(self, now_ms: int) -> None:
