@@ -10,8 +10,8 @@ from collections import deque
 from distro_model.clock.cluster import View
 from distro_model.outside.unexplained import view_text
 
-LINES_MAX = 20
-"""Of one client, and of the members."""
+OF_CLIENT, OF_MEMBERS = 24, 8
+"""The number of lines that are kept of one client, and of the members together."""
 
 _Line = tuple[int, tuple[object, ...]]
 
@@ -23,7 +23,7 @@ class History:
     def note(self, client: str | None, at_ms: int, *words: object) -> None:
         """`client` None: about a member, which concerns every client. The same words in succession are one line. A word
         may be the view of a client."""
-        lines = self._lines.setdefault(client, deque(maxlen=LINES_MAX))
+        lines = self._lines.setdefault(client, deque(maxlen=OF_MEMBERS if client is None else OF_CLIENT))
         if not lines or lines[-1][1] != words:
             lines.append((at_ms, words))
 
@@ -31,8 +31,8 @@ class History:
         """The last lines about the client and about the members."""
         of_members = self._lines.get(None, ())
         of_client = () if client is None else self._lines.get(client, ())
-        last = sorted((*of_members, *of_client), key=lambda line: line[0])[-LINES_MAX:]
-        return tuple(f"{at_ms} ms: {' '.join(map(_text, words))}" for at_ms, words in last)
+        both = sorted((*of_members, *of_client), key=lambda line: line[0])
+        return tuple(f"{at_ms} ms: {' '.join(map(_text, words))}" for at_ms, words in both)
 
 
 def _text(word: object) -> str:

@@ -191,8 +191,9 @@ class NodeOutside:
     def peer_left(self, peer: str, now_ms: int) -> None:
         """From now on no request reaches it, or perhaps none. Answers that came just before may be lost with the
         connection."""
-        self.history.note(None, now_ms, f"requests to {peer} may fail from now on")
         member = self._members[peer]
+        if member.can_answer:
+            self.history.note(None, now_ms, f"requests to {peer} may fail from now on")
         for call, ended in self._answered:
             client = self._clients.get(subject_of(ended.request) or NO_CLIENT)
             if ended.target == peer and client is not None and ended.at_ms >= now_ms - self.slack.skew_ms:
