@@ -154,3 +154,23 @@ def test_an_observation_from_before_a_change_is_no_evidence_for_the_time_after_i
     ask(outside, HttpAction.REGISTER, OWN, 10_000)
     outside.shown({}, 9_900, 10_100, "it shows")
     show(outside, HEALTHY, 11_000)
+
+
+@pytest.mark.parametrize(("address", "is_in_parts"), [(OWN, True), (OF_B, False)])
+def test_a_change_may_be_read_while_the_beats_of_its_services_are_checked(address: str, *, is_in_parts: bool) -> None:
+    """Both services are registered in the same millisecond. One of them may be unhealthy in a CHANGE and the other one
+    not yet; none may have an instance that was never registered."""
+    outside, client = node(slack=Slack(1_000, 300)), f"{OWN}#true"
+    for service in ("api", "web"):
+        outside.begin(service, client, HttpReceived(0, client, HttpAction.REGISTER, service, OWN), 1_000)
+    for service in ("api", "web"):
+        outside.finish(service, client, Answer(CallResult.SUCCESS), 1_000, "it answers")
+    receive(outside, Change(client, 0, (("api", OWN), ("web", OWN))), 2_000)
+    outside.shown({client: View(0, (("api", f"{OWN} (unhealthy)"), ("web", OWN)))}, 16_500, 16_500, "it shows")
+    change = Change(client, 0, (("api", f"{OWN} (unhealthy)"), ("web", address)))
+    if is_in_parts:
+        outside.sent("c", "b", change, 17_500)
+        assert (outside.undecided, outside.in_parts) == (1, 2)
+    else:
+        with pytest.raises(Unexplained, match="it sends CHANGE"):
+            outside.sent("c", "b", change, 17_500)

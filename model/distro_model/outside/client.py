@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
-from distro_model.messages import FAIL, Answer, CallResult, Request, Verify
+from distro_model.messages import FAIL, Answer, CallResult, Change, Request, Verify
 from distro_model.node import NodeState, Step
 from distro_model.outside.deadlines import Deadlines, Reach
 from distro_model.outside.ip_clients import (
@@ -166,6 +166,10 @@ class ClientOutside:
             self._sent_verify(target, request, states, now_ms, gathered_ms)
             return
         kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
+        if not kept and self._is_sent_in_parts(request, target, states):
+            self.in_parts += 1
+            self.is_undecided = True
+            return
         if not kept:
             expected = " or ".join(sorted({self._wanted(each.node, target) for each in states}))
             raise Unexplained("execute-a-task", self.client, f"it sends {request_text(request)} to {target}", expected)
@@ -364,11 +368,26 @@ class ClientOutside:
         known = [shown_now for each in states if (shown_now := self._view(each.node)) is not None]
         return self._is_ip_client and is_of_several(view, known)
 
+    def _is_sent_in_parts(self, request: Request, target: str, states: Iterable[Possible]) -> bool:
+        """In real time a node checks the beats of a client's services one after the other, and two beats of one request
+        are not of the same millisecond: a CHANGE may have one service as it is after a check, and another one as it was
+        before."""
+        if not (self._slack.skew_ms and self._is_ip_client and isinstance(request, Change)):
+            return False
+        is_due = any(isinstance(send.request, Change) for each in states for send in self._sent_for(each.node, target))
+        known = [view for each in states if (view := self._view(each.node)) is not None]
+        return is_due and is_of_several(View(request.revision, request.content), known)
+
+    def _sent_for(self, node: NodeState, target: str) -> tuple[Send, ...]:
+        """What its task for this member sends when it is due."""
+        task = node.task(self.client, target)
+        return () if task is None else _sends(step(node, TaskDue(task.due_ms, self.client, target), self._profile))
+
     def _wanted(self, node: NodeState, target: str) -> str:
         task = node.task(self.client, target)
         if task is None:
             return "no CHANGE and no DELETE"
-        sent = _sends(step(node, TaskDue(task.due_ms, self.client, target), self._profile))
+        sent = self._sent_for(node, target)
         return f"{request_text(sent[0].request)} from {task.due_ms} ms on" if sent else "nothing"
 
     def _contradicting_rule(self, key: str) -> tuple[str, str | None]:

@@ -8,7 +8,7 @@ client.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from distro_model.clock.cluster import View
@@ -263,20 +263,27 @@ class NodeOutside:
             self._round_ms = now_ms
         self._verified_ms = now_ms
 
-    def shown(self, held: Mapping[str, View], asked_ms: int, now_ms: int, how: str) -> None:
-        """The node has shown all its clients, at some time since the query."""
+    def shown(
+        self,
+        held: Mapping[str, View],
+        asked_ms: int,
+        now_ms: int,
+        how: str,
+        clients: Collection[str] | None = None,
+    ) -> None:
+        """The node has shown all its clients, at some time since the query; None: judge all of them."""
         self._lose_faith(now_ms)
-        for client in sorted({*held, *self._clients}):
+        for client in sorted({*held, *self._clients} if clients is None else clients):
             self.history.note(client, now_ms, how, held.get(client))
             self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
-    def check(self, now_ms: int) -> None:
-        """All messages due by now have been observed."""
+    def check(self, now_ms: int, clients: Collection[str] | None = None) -> None:
+        """All messages due by now have been observed; None: those of all clients."""
         self._lose_faith(now_ms)
         self._blank.settle(now_ms)
         free = [peer for peer, member in self._members.items() if not member.open_verifies]
-        for client in self._clients.values():
-            client.check(now_ms, free)
+        for client in self._clients if clients is None else self._clients.keys() & set(clients):
+            self._clients[client].check(now_ms, free)
         self._check_reports(now_ms)
         self._check_load(now_ms)
 
