@@ -22,6 +22,8 @@ _SPREAD = 37
 _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/nacos/v3/client/ns/instance"}
 _IN_3X = Span("3.0.0", "3.99.99")
 
+_SWITCHES = "/nacos/v1/ns/operator/switches"
+"""3.x answers there as long as it is compatible with the API of administrators of 2.x."""
 
 LIGHT_BEATS_ONLY = "a beat of version 3 says where and not what: it registers nothing; write light-beat"
 
@@ -74,12 +76,18 @@ class PlayedHttpClient:
         return await self._ask("DELETE", "", service)
 
     async def beat(
-        self, service: str, metadata: Mapping[str, str] | None = None, *, parameter: str | None = None
+        self,
+        service: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        parameter: str | None = None,
+        by_body: bool = False,
     ) -> HttpReply:
         """The whole beat, so that a node that has forgotten the instance registers it again. It names the service with
         its group, as SDKs do: version 2 of the API refuses a beat without it.
 
         `parameter`: the service that the parameter of the request names, where it is not that of the body.
+        `by_body`: no parameter has the address, as in beats of old SDKs.
         """
         known = metadata or {}
         grouped = f"{GROUP}@@{service}"
@@ -92,6 +100,9 @@ class PlayedHttpClient:
             "metadata": without_fields(known),
         }
         named = grouped if parameter is None else f"{GROUP}@@{parameter}"
+        if by_body:
+            query = {"serviceName": named, "beat": json.dumps(info)}
+            return await self._send("PUT", f"{_PATHS[self.api]}/beat", query)
         return await self._ask("PUT", "/beat", named, beat=json.dumps(info))
 
     async def light_beat(self, service: str) -> HttpReply:
@@ -110,14 +121,24 @@ class PlayedHttpClient:
         agent = {"User-Agent": "Nacos-Server:v2.2.4"}
         return await self._ask("POST", "", service, headers=agent)
 
+    async def turn_switch(self, entry: str, value: str) -> HttpReply:
+        """As an operator does; `debug` turns it on this node alone, without the raft log."""
+        query = {"entry": entry, "value": value, "debug": "true"}
+        return await self._send("PUT", _SWITCHES, query)
+
     async def _ask(
         self, method: str, below: str, service: str, headers: Mapping[str, str] | None = None, **more: str
     ) -> HttpReply:
-        """`below`: the rest of the path. Raises TargetError when there is no answer."""
-        self.require("http")
-        path = _PATHS[self.api] + below
-        shown = {**self.headers, **(headers or {})}
+        """`below`: the rest of the path."""
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
+        return await self._send(method, _PATHS[self.api] + below, query, headers)
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> HttpReply:
+        """Raises TargetError when there is no answer."""
+        self.require("http")
+        shown = {**self.headers, **(headers or {})}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:
             async with (

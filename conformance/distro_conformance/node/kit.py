@@ -20,7 +20,7 @@ from distro_conformance.node.observer import ELSES, BeyondError, Observed, Obser
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Reply
-from distro_conformance.release import Timings
+from distro_conformance.release import Span, Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import Look, eventually, known
@@ -32,6 +32,7 @@ _SIGN_OF_LIFE_MS = 5_000
 _KNOWN_WITHIN_MS = 1_500
 """The time until naming knows a connection that is set up; the kit waits for it if a node does not show clients without
 instances."""
+_HAS_BATCHES = Span(since="2.1.1")
 _numbers = count(1)
 
 
@@ -89,6 +90,11 @@ class Kit(Observer):
         await client.register(service, "10.0.0.1", 80, **metadata)
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the node takes batches, of clients and of members."""
+        return self.target.profile in _HAS_BATCHES and "batch" not in self.target.limits.lacks
 
     def identity(self) -> Mapping[str, str]:
         """The headers of the cluster's identity. Raises BeyondError where the kit knows of none."""

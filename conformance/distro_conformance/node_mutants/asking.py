@@ -9,19 +9,21 @@ from typing import Any
 from aiohttp import web
 
 from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
+from distro_impl.http import distro_filter, instance_parameters
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
+from distro_impl.http.replies import ApiError
 from distro_impl.naming import instance_operator, service_storage
 from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient
-from distro_impl.naming.naming_handlers import NamingHandlers
-from distro_impl.naming.service_info import published_instance
+from distro_impl.naming.naming_handlers import BATCH_REGISTER, NamingHandlers
+from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT, published_instance
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
-from distro_impl.remote.errors import SERVER_ERROR, NacosError
+from distro_impl.remote.errors import SERVER_ERROR, NacosError, success
 
 
 @mutant("m-every-page-is-the-first", NamingHandlers, "list_services")
@@ -63,6 +65,28 @@ def _no_ids(old: Any, self: Any, service: Service, instance: Any, *, checked: bo
 
 def _service_of(request: Any) -> Service:
     return Service(request.body.namespace, request.body.group_name, request.body.service_name)
+
+
+@mutant("m-batch-without-a-client-is-success", NamingHandlers, "batch")
+def _batch_without_a_client(old: Any, self: Any, request: Any) -> Any:
+    """A batch on a connection without a naming client is answered with success."""
+    if self._clients.get(request.connection_id) is not None:
+        return old(self, request)
+    return "BatchInstanceResponse", success(type=BATCH_REGISTER)
+
+
+@mutant("m-http-weight-is-clamped", instance_parameters, "weight_of")
+def _clamped(old: Any, parameters: Any, **named: Any) -> float:
+    """Over HTTP a weight beyond a bound is accepted as the bound."""
+    try:
+        return float(old(parameters, **named))
+    except ApiError:
+        return min(max(float(parameters.text("weight")), MIN_WEIGHT), MAX_WEIGHT)
+
+
+@mutant("m-beat-by-its-body-has-no-owner", distro_filter, "_address_in_beat")
+def _no_owner_by_the_body(_old: Any, _beat: str) -> None:
+    """The owner of a beat that names its address in the body alone is that of an unknown address."""
 
 
 @mutant("m-light-beats-are-off", InstanceOperations, "beat")

@@ -61,7 +61,7 @@ def _default_time_outs(old: Any, *arguments: Any) -> Any:
     return {**old(*arguments), **DEFAULT_HEART_BEAT}
 
 
-def _info_in(body: Any) -> Any:
+def info_in(body: Any) -> Any:
     """The list in a push or an answer; a push may have it as JSON."""
     info = body["serviceInfo"]
     return read_json(bytes(info)) if isinstance(info, Raw) else info
@@ -75,7 +75,7 @@ def _plain_hosts(info: Any) -> Any:
 async def _no_metadata(old: Any, self: Any, connection: Any, type_name: str, body: Any, timeout_ms: int) -> Any:
     """A push shows instances without their metadata."""
     if type_name == NOTIFY_SUBSCRIBER:
-        body = {**body, "serviceInfo": _plain_hosts(_info_in(body))}
+        body = {**body, "serviceInfo": _plain_hosts(info_in(body))}
     return await old(self, connection, type_name, body, timeout_ms)
 
 
@@ -282,7 +282,7 @@ def _unknown_registers(old: Any, self: Any, request: Any) -> Any:
 def _answer_has_no_metadata(old: Any, self: Any, request: Any) -> Any:
     """The answer to a subscription shows instances without their metadata."""
     kind, body = old(self, request)
-    return kind, {**body, "serviceInfo": _plain_hosts(_info_in(body))}
+    return kind, {**body, "serviceInfo": _plain_hosts(info_in(body))}
 
 
 @mutant("m-expired-http-copy-is-not-pushed", ClientManager, "_remove")
@@ -310,7 +310,7 @@ def _healthy_of_every_cluster(old: Any, published: Any, *, clusters: Any = "", h
 def _empty_has_no_name(old: Any, self: Any, request: Any) -> Any:
     """The answer to a query of a service without hosts does not name the service."""
     kind, body = old(self, request)
-    info = _info_in(body)
+    info = info_in(body)
     return kind, body if info["hosts"] else {**body, "serviceInfo": {**info, "name": ""}}
 
 

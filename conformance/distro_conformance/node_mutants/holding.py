@@ -39,6 +39,14 @@ def _lower_is_older(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
         old(self, sync, **named)
 
 
+@mutant("m-equal-change-keeps-the-revision", ClientManager, "apply")
+def _keeps_the_revision(old: Any, self: Any, sync: SyncData, *, revision: int | None, reason: str) -> None:
+    """The revision of a CHANGE that changes nothing else is not taken over."""
+    held = self.get(sync.client_id)
+    is_equal = held is not None and held.publishers == sync.publishers
+    old(self, sync, revision=None if is_equal else revision, reason=reason)
+
+
 @mutant("B07", ClientManager, "_sync_client_connected")
 def _native(old: Any, self: Any, sync: SyncData) -> Any:
     """A client learnt from a peer is created as native: it is re-broadcast and verified, and never expires."""

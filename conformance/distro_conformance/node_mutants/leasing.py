@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.naming.beats import Beats
 from distro_impl.naming.changes import ServiceChanged
 from distro_impl.naming.client import Client, PublishedBatch
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.ip_port_client import IpPortClient
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 
 
 @mutant("m-failed-verify-renews", DistroClientDataProcessor, "process_verify")
@@ -39,6 +40,41 @@ def _one_a_round(old: Any, self: Any) -> None:
 
     with swapped(self, "_remove", remove_one):
         old(self)
+
+
+@mutant("m-second-life-is-not-checked", Beats, "_on_created")
+def _first_life_alone(old: Any, self: Any, event: Any) -> None:
+    """A client of the HTTP API that has ended and comes again is not checked for beats."""
+    known = self.__dict__.setdefault("_known_before", set())
+    if event.client.id not in known:
+        old(self, event)
+    known.add(event.client.id)
+
+
+def _endless_second_life() -> None:
+    deleted: set[str] = set()
+
+    def noted(old: Any) -> Any:
+        def delete(self: Any, client_id: str, *arguments: Any) -> None:
+            deleted.add(client_id)
+            old(self, client_id, *arguments)
+
+        return delete
+
+    def renewed(old: Any) -> Any:
+        def remove_expired(self: Any) -> None:
+            for client in (each for each in self if is_ip_port(each.id) and each.id in deleted):
+                client.renewed_ms = self._clock.now_ms()
+            old(self)
+
+        return remove_expired
+
+    text = "A copy of a client of the HTTP API that comes again after its DELETE never expires."
+    changes = (Change(ClientManager, "delete", noted), Change(ClientManager, "remove_expired", renewed))
+    add(Mutant("m-second-life-of-a-copy-has-no-end", text, changes=changes))
+
+
+_endless_second_life()
 
 
 @mutant("m-empty-clients-stay", IpPortClient, "is_expired")

@@ -87,6 +87,12 @@ def _skips_what_is_broken(old: Any, self: Any, elements: Any, sender: str) -> No
             old(self, [element], sender)
 
 
+@mutant("m-loaded-batches-are-lost", DistroClientDataProcessor, "process_snapshot")
+def _without_batches(old: Any, self: Any, elements: Any, sender: str) -> None:
+    """The clients of a SNAPSHOT are applied without their batches."""
+    old(self, [{**each, "batchInstanceData": {}} for each in elements], sender)
+
+
 @mutant("m-half-a-snapshot-loads", transport_agent, "decode_content")
 def _half_is_empty(old: Any, data: Any) -> Any:
     """A snapshot that cannot be read counts as an empty one."""

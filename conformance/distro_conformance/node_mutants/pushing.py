@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from distro_conformance.node_mutants.beside import info_in
 from distro_conformance.node_mutants.mutant import left_out, mutant
 from distro_impl.naming import push
 from distro_impl.naming.client_manager import ClientManager
@@ -50,6 +51,27 @@ def _once_more(old: Any, self: Any, service: Any, client: Any) -> None:
     if (service, client.id) not in known:
         known.add((service, client.id))
         old(self, service, client)
+
+
+@mutant("m-repeated-push-is-of-the-healthy", ConnectionManager, "push")
+async def _of_the_healthy(old: Any, self: Any, connection: Any, type_name: str, body: Any, timeout_ms: int) -> Any:
+    """The repetition of a push contains the healthy instances alone."""
+    failed = self.__dict__.setdefault("_failed_pushes", set())
+    if type_name == push.NOTIFY_SUBSCRIBER and connection.id in failed:
+        info = info_in(body)
+        body = {**body, "serviceInfo": {**info, "hosts": [each for each in info["hosts"] if each["healthy"]]}}
+    succeeded = await old(self, connection, type_name, body, timeout_ms)
+    (failed.discard if succeeded else failed.add)(connection.id)
+    return succeeded
+
+
+@mutant("m-second-subscription-is-ignored", ClientManager, "subscribe")
+def _once_subscribed(old: Any, self: Any, client: Any, service: Any, *arguments: Any) -> None:
+    """A client that has unsubscribed from a service cannot subscribe to it again."""
+    known = self.__dict__.setdefault("_once_subscribed", set())
+    if (client.id, service) not in known or service in client.subscribers:
+        old(self, client, service, *arguments)
+    known.add((client.id, service))
 
 
 @mutant("m-lists-are-one-behind", ServiceStorage, "_see")

@@ -17,6 +17,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.connection_keeper import ConnectionKeeper
+from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 
@@ -154,6 +155,55 @@ def _http_to_the_first(_: Any, self: Any, client_id: str, operation: DataOperati
     """Changes of clients of the HTTP API are sent to one member only."""
     for peer in self._members.other_addresses()[: 1 if is_ip_port(client_id) else None]:
         self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
+
+
+def _for_one(mutant_id: str, text: str, owner: Any, name: str, concerns: Any = lambda *_: True) -> None:
+    """What the method changes is sent to the first member only, where `concerns` its arguments."""
+    on: list[bool] = []
+
+    def noted(old: Any) -> Any:
+        def method(self: Any, *arguments: Any, **named: Any) -> Any:
+            on.append(concerns(*arguments))
+            try:
+                return old(self, *arguments, **named)
+            finally:
+                on.pop()
+
+        return method
+
+    def limited(old: Any) -> Any:
+        def sync_to_all(self: Any, client_id: str, operation: DataOperation) -> None:
+            if not any(on):
+                old(self, client_id, operation)
+                return
+            peer = self._members.other_addresses()[0]
+            self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
+
+        return sync_to_all
+
+    add(Mutant(mutant_id, text, changes=(Change(owner, name, noted), Change(DistroProtocol, "_sync_to_all", limited))))
+
+
+_for_one(
+    "m-last-deregistration-is-for-one",
+    "A CHANGE of a client that publishes nothing more is sent to one member only.",
+    ClientManager,
+    "deregister",
+    lambda client, service: set(client.publishers) <= {service},
+)
+_for_one("m-health-is-for-one", "What beats change is sent to one member only.", ClientManager, "_judge")
+_for_one(
+    "m-end-of-a-mute-client-is-for-one",
+    "The end of a client that the node gives up is sent to one member only.",
+    ConnectionEjector,
+    "_eject",
+)
+_for_one(
+    "m-end-of-an-empty-client-is-for-one",
+    "The end of a client of the HTTP API without instances is sent to one member only.",
+    ClientManager,
+    "remove_expired",
+)
 
 
 @mutant("m-forgotten-connection-stays", ClusterClient, "_give_up")

@@ -179,9 +179,10 @@ def _attributes(published: Published) -> dict[str, object]:
 
 
 async def _is_announced(kit: Kit, client: str, published: Mapping[str, Sequence[int]]) -> None:
-    announced = kit.arrival("CHANGE", client, carrying=lambda replica: _ports(replica) == published)
-    what = f"a CHANGE of {client} with {published} and nothing else"
-    await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
+    for peer in kit.peers:
+        announced = kit.arrival("CHANGE", client, at=peer, carrying=lambda replica: _ports(replica) == published)
+        what = f"a CHANGE of {client} with {published} and nothing else at {peer.address}"
+        await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 async def _is_shown(kit: Kit, reader: PlayedClient, published: Mapping[str, Sequence[int]], *services: str) -> None:

@@ -22,7 +22,7 @@ _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 @requirement("DISTRO-CONNECTION-001", MUST, "#ejector-check", bug="B03")
 async def mute_client_is_given_up(kit: Kit) -> None:
     """A client that is silent for 20 s and answers a detection with failure or not at all is removed with all that it
-    publishes, its connection closed and its DELETE sent to members, however many such clients there are."""
+    publishes, its connection closed and its DELETE sent to every member, however many such clients there are."""
     refusing, *silent = clients = [await _registered(kit) for _ in range(_SILENT)]
     refusing.refuses = True
     for client in silent:
@@ -38,8 +38,8 @@ async def mute_client_is_given_up(kit: Kit) -> None:
         what, left_ms = f"the end of {client.id}, whose connection is dead", end_ms - kit.target.clock.now_ms()
         await kit.eventually(kit.lacks(client.id), within_ms=max(0, left_ms), what=what, otherwise=otherwise)
         await kit.eventually(_closed(client), within_ms=_CLOSED_MS, what=f"the connection of {client.id} closed")
-        if kit.target.limits.counts_members:
-            await kit.eventually_sent("DELETE", client.id)
+        for peer in kit.peers if kit.target.limits.counts_members else ():
+            await kit.eventually_sent("DELETE", client.id, at=peer)
 
 
 @requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")

@@ -14,7 +14,7 @@ from distro_conformance.node.http_player import HttpReply, PlayedHttpClient, lat
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import instance_request, read_host
+from distro_conformance.node.player import answer_over_http, instance_request, read_host
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look, known
@@ -33,6 +33,8 @@ _HAS_REVISIONS = Span(since="2.1.2")
 _HAS_LATER_API = Span(since="2.2.0")
 _REFUSED_REQUEST = 2
 """The number of the request that an owner refuses."""
+_FORWARD_MS = 2_000
+"""A node waits so long for the owner's answer."""
 _SHORT_MS = 6_000
 """A time-out in the metadata of an instance, less than the default."""
 
@@ -109,9 +111,9 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     await kit.eventually(
         shown("gone"), within_ms=left_of(_GONE_MS + _CHECK_MS + kit.timings.view_ms), what=f"the end of {client.id}"
     )
-    if kit.target.limits.counts_members:
-        what = f"a CHANGE of {client.id} without {service}"
-        await kit.eventually(_ended(kit, client.id), within_ms=2 * kit.timings.sync_ms, what=what)
+    for peer in kit.peers if kit.target.limits.counts_members else ():
+        what = f"a CHANGE of {client.id} without {service} at {peer.address}"
+        await kit.eventually(_ended(kit, client.id, at=peer), within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually_pushed(reader, service)
 
 
@@ -130,14 +132,15 @@ async def client_is_created_once(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
-    """A request about an instance that another member owns is passed on to the owner with all its parameters, and the
-    owner's answer is returned unchanged, a refusal too."""
+    """A request about an instance that another member owns, a beat that names the instance in its body alone too, is
+    passed on to the owner with all its parameters, and the owner's answer is returned unchanged, a refusal too."""
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
         metadata = {"zone": "a"}
         requests: Mapping[str, Callable[[str], Awaitable[HttpReply]]] = {
             "register": partial(client.register, metadata=metadata),
             "beat": partial(client.beat, metadata=metadata),
+            "beat by its body": partial(client.beat, metadata=metadata, by_body=True),
             "deregister": client.deregister,
         }
         for number, (name, request) in enumerate(requests.items(), 1):
@@ -146,17 +149,21 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
                 owner.http.refuses.add(client.ip)
             else:
                 owner.http.refuses.discard(client.ip)
+            asked_ms = kit.target.clock.now_ms()
             reply = await request(service)
             kit.note(f"{client.id}, which {owner.address} owns, asks the node to {name}: {reply}")
             passed_on = [each["method"] for each in _passed_on(client, owner)]
-            expected = ["POST", "PUT", "DELETE"][:number]
+            expected = ["POST", "PUT", "PUT", "DELETE"][:number]
             what = f"every request of {client.id} to be passed on to {owner.address}, once: {expected}"
             kit.require(passed_on == expected, what, passed_on)
             answered = (reply.status, reply.text) == (status, ANSWER)
+            if not answered:  # the node waits for the played member, which is of this process
+                kit.assume_turns(kit.target.clock.slack_since(asked_ms), _FORWARD_MS, "an answer of the owner")
             kit.require(answered, f"the answer of {owner.address}, {status} {ANSWER!r}", reply)
-        registered, beaten, _ = (each["query"] for each in _passed_on(client, owner))
-        held = [json.loads(registered.get("metadata", "{}")), json.loads(beaten.get("beat", "{}")).get("metadata")]
-        kit.require(held == 2 * [metadata], f"the metadata {metadata} in a registration and a beat", held)
+        registered, *beaten, _ = (each["query"] for each in _passed_on(client, owner))
+        held = [json.loads(registered.get("metadata", "{}"))]
+        held += [json.loads(each.get("beat", "{}")).get("metadata") for each in beaten]
+        kit.require(held == 3 * [metadata], f"the metadata {metadata} in a registration and in both beats", held)
         copy = await kit.peer.query(client.id)
         kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
 
@@ -194,8 +201,9 @@ async def beats_keep_an_instance(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
 async def beat_registers(kit: Kit) -> None:
-    """A whole beat of an unknown instance registers the instance with its cluster, weight and metadata, and a light
-    beat is answered with the code for an unknown instance, by the later version of the HTTP API too."""
+    """A whole beat of an unknown instance, also if only its body has the address, registers the instance with its
+    cluster, weight and metadata, and a light beat is answered with the code for an unknown instance, by the later
+    version of the HTTP API too."""
     client, service = kit.http_client(kit.target.address), kit.service()
     light = await client.light_beat(service)
     kit.note(f"a light beat of {client.id}: {light}")
@@ -206,48 +214,54 @@ async def beat_registers(kit: Kit) -> None:
         kit.note(f"a light beat of {client.id} by {api}: {light}")
         code = {"v2": "20404", "v3": "21003"}[api]
         kit.require(code in light.text, f"code {code} for a light beat by {api}", light)
-    whole = await client.beat(service, {"zone": "a", "weight": "2.5", "cluster": "blue"})
-    kit.note(f"a whole beat of {client.id} in the cluster blue, with the weight 2.5 and the zone a: {whole}")
-    kit.require(whole.status == 200 and "10200" in whole.text, "code 10200 for a whole beat", whole)
-    copy = await kit.peer.query(client.id)
-    kit.require(services_of(copy) == [service], f"{client.id} with {service}", copy)
-    beaten = [(each.cluster, json.loads(each.attributes)) for each in copy.published] if copy else []
-    found = [(cluster, held.get("zone"), held.get("publishInstanceWeight")) for cluster, held in beaten]
-    kit.require(found == [("blue", "a", 2.5)], "the cluster, zone and weight of the beat", found)
+    for beating, by_body in ((client, False), (kit.http_client(kit.target.address), True)):
+        whole = await beating.beat(service, {"zone": "a", "weight": "2.5", "cluster": "blue"}, by_body=by_body)
+        where = "its body alone" if by_body else "its parameters too"
+        kit.note(f"a whole beat in the cluster blue, with weight 2.5 and zone a, and {beating.id} in {where}: {whole}")
+        kit.require(whole.status == 200 and "10200" in whole.text, "code 10200 for a whole beat", whole)
+        copy = await kit.peer.query(beating.id)
+        kit.require(services_of(copy) == [service], f"{beating.id} with {service}", copy)
+        beaten = [(each.cluster, json.loads(each.attributes)) for each in copy.published] if copy else []
+        found = [(cluster, held.get("zone"), held.get("publishInstanceWeight")) for cluster, held in beaten]
+        kit.require(found == [("blue", "a", 2.5)], "the cluster, zone and weight of the beat", found)
 
 
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
-    """A deregistration over HTTP removes the instance, and 30 s later the client, and both changes are sent to the
-    members, and the first is pushed to subscribers; one of an unknown instance succeeds."""
+    """A deregistration over HTTP removes the instance, and 30 s later the client, and both changes are sent to every
+    member, and the first is pushed to subscribers; one of an unknown instance succeeds, and an instance that is
+    registered again at the same address is unhealthy without beats, like the first."""
     client, service = await _registered(kit)
     subscriber = await kit.client()
     await subscriber.subscribe(service)
     unknown = await kit.http_client(kit.target.address).deregister(service)
     kit.require((unknown.status, unknown.text) == (200, "ok"), "ok for another client, which is unknown", unknown)
-    change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
+    first = [
+        await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms) for peer in kit.peers
+    ]
     reply = await client.deregister(service)
     kit.note(f"it deregisters: {reply}")
     kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
-
-    async def announced() -> Arrival | None:
-        for operation in ("CHANGE", "DELETE"):
-            arrival = await kit.arrival(operation, client.id, after=change)()
-            if arrival and arrival.call and not services_of(arrival.call.replica):
-                return arrival
-        return None
-
-    what = f"a CHANGE of {client.id} without {service}, or its DELETE"
-    await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
+    for peer, change in zip(kit.peers, first, strict=True):
+        what = f"a CHANGE of {client.id} without {service}, or its DELETE, at {peer.address}"
+        emptied = _ended(kit, client.id, change, at=peer)
+        await kit.eventually(emptied, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually_listed(subscriber, service)
     await kit.eventually_pushed(subscriber, service)
     within_ms = _GONE_MS + kit.timings.clean_ms + 2 * kit.timings.sync_ms  # less than a lease
-    await kit.eventually_sent("DELETE", client.id, within_ms=within_ms)
+    for peer in kit.peers:
+        deleted = await kit.eventually_sent("DELETE", client.id, at=peer, within_ms=within_ms)
+    reply = await client.register(service)
+    kit.note(f"it registers {service} again: {reply}")
+    kit.assume(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
+    within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    dead = _sent_health(kit, client.id, False, after=deleted, at=kit.peers[-1])
+    await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, after its return")
 
 
 @requirement("DISTRO-IPPORT-007", MUST, "#lease-beats, #revision-ip-port", bug="B06", since="2.1.2")
 async def health_has_a_revision(kit: Kit) -> None:
-    """An instance that becomes unhealthy because it gets no beats reaches the members as a CHANGE with another
+    """An instance that becomes unhealthy because it gets no beats reaches every member as a CHANGE with another
     revision.
 
     If a check of beats is so late that it removes the instance, the instance never was unhealthy.
@@ -267,6 +281,8 @@ async def health_has_a_revision(kit: Kit) -> None:
         return found
 
     unhealthy = await kit.eventually(announced, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy")
+    also, what = _sent_health(kit, client.id, False, at=kit.other), f"the same CHANGE at {kit.other.address}"
+    await kit.eventually(also, within_ms=2 * kit.timings.sync_ms, what=what)
     assert healthy.call is not None
     assert unhealthy.call is not None
     kit.require(
@@ -279,8 +295,8 @@ async def health_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
-    """A beat, whole or light, makes an unhealthy instance healthy again: the members receive a CHANGE and subscribers a
-    push, as they did when it became unhealthy."""
+    """A beat, whole or light, makes an unhealthy instance healthy again: every member receives a CHANGE and
+    subscribers a push, as they did when it became unhealthy."""
     client, service = await _registered(kit)
     other, its = await _registered(kit)
     subscriber = await kit.client()
@@ -290,9 +306,9 @@ async def beat_heals(kit: Kit) -> None:
         return known(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [healthy])
 
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
-    unhealthy = await kit.arrange(
-        _sent_health(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}"
-    )
+    what = f"an unhealthy {client.id}"
+    dead = [_sent_health(kit, client.id, False, at=peer) for peer in kit.peers]
+    unhealthy = [await kit.arrange(look, within_ms=within_ms, what=what) for look in dead]
     within_ms = kit.timings.push_ms
     await kit.eventually(pushed(False), within_ms=within_ms, what=f"a push of an unhealthy {client.id}")
     look = _sent_health(kit, other.id, False)
@@ -300,11 +316,10 @@ async def beat_heals(kit: Kit) -> None:
     await client.beat(service)
     await other.light_beat(its)
     kit.note(f"{client.id} sends a whole beat, and {other.id} a light one")
-    await kit.eventually(
-        _sent_health(kit, client.id, True, after=unhealthy),
-        within_ms=2 * kit.timings.sync_ms,
-        what=f"a CHANGE of {client.id}, healthy again",
-    )
+    for peer, before in zip(kit.peers, unhealthy, strict=True):
+        look = _sent_health(kit, client.id, True, after=before, at=peer)
+        what = f"a CHANGE of {client.id}, healthy again, at {peer.address}"
+        await kit.eventually(look, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually(pushed(True), within_ms=within_ms, what=f"a push of {client.id}, healthy again")
     look, what = _sent_health(kit, other.id, True, after=also), f"a CHANGE of {other.id}, healthy again"
     await kit.eventually(look, within_ms=2 * kit.timings.sync_ms, what=what)
@@ -538,6 +553,32 @@ async def answer_to_a_beat_names_the_interval(kit: Kit) -> None:
             kit.require(named == [interval, True], f"clientBeatInterval {interval} and lightBeatEnabled", named)
 
 
+@requirement("DISTRO-IPPORT-019", MUST, "#http-refusals", since="2.1.1")
+async def illegal_instance_over_http_is_refused(kit: Kit) -> None:
+    """An instance over HTTP with a weight out of bounds, a beat interval longer than one of its time-outs, or an
+    illegal cluster name is refused and registers nothing; weights at the bounds and legal cluster names are taken."""
+    slow = {"preserved.heart.beat.interval": "20000"}
+    illegal: Sequence[Mapping[str, str]] = (
+        {"weight": "-0.1"},
+        {"weight": "10000.1"},
+        {**slow, "preserved.heart.beat.timeout": "10000", "preserved.ip.delete.timeout": "30000"},
+        {**slow, "preserved.heart.beat.timeout": "30000", "preserved.ip.delete.timeout": "10000"},
+        {"cluster": "no,name"},
+    )
+    legal = ({"weight": "0"}, {"weight": "10000"}, {"cluster": "Blue-1"})
+    apis = ("v1", later_api(kit.target.profile)) if kit.target.profile in _HAS_LATER_API else ("v1",)
+    for api in apis:
+        for metadata in (*illegal, *legal):
+            client, service = replace(kit.http_client(kit.target.address), api=api), kit.service()
+            reply = await client.register(service, metadata)
+            kit.note(f"{client.id} registers {service} by {api} with {metadata}: {reply}")
+            answer = answer_over_http(reply.status, reply.text)
+            what = "a refusal" if metadata in illegal else "success"
+            kit.require(answer.is_refused is (metadata in illegal), f"{what} for {metadata} by {api}", reply)
+            copy = await kit.peer.query(client.id)
+            kit.require((copy is None) is (metadata in illegal), f"what {what} for {metadata} by {api} says", copy)
+
+
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
     """Metadata of an instance. The beat interval must not exceed the time-outs."""
     return {
@@ -548,25 +589,31 @@ def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
 
 
 def _passed_on(client: PlayedHttpClient, owner: PlayedPeer) -> list[Json]:
-    """Requests that the node passed on to the played member."""
-    return [each for each in owner.http.requests if each["query"].get("ip") == client.ip]
+    """Requests that the node passed on to the played member; a beat may name its instance in the body alone."""
+    return [each for each in owner.http.requests if _named_ip(each["query"]) == client.ip]
 
 
-def _sent_health(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
+def _named_ip(query: Mapping[str, str]) -> object:
+    return query.get("ip") or json.loads(query.get("beat", "{}")).get("ip")
+
+
+def _sent_health(
+    kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None, at: PlayedPeer | None = None
+) -> Look[Arrival]:
     """Looks for a CHANGE that shows the client's one instance with this health."""
 
     def shows(replica: Replica) -> bool:
         return [each.healthy for each in replica.published] == [healthy]
 
-    return kit.arrival("CHANGE", client, after=after, carrying=shows)
+    return kit.arrival("CHANGE", client, after=after, at=at, carrying=shows)
 
 
-def _ended(kit: Kit, client: str, after: Arrival | None = None) -> Look[Arrival]:
+def _ended(kit: Kit, client: str, after: Arrival | None = None, *, at: PlayedPeer | None = None) -> Look[Arrival]:
     """Looks for a CHANGE or a DELETE that removes the client's instance."""
 
     async def look() -> Arrival | None:
-        emptied = kit.arrival("CHANGE", client, after=after, carrying=lambda replica: not replica.published)
-        return await emptied() or await kit.arrival("DELETE", client, after=after)()
+        emptied = kit.arrival("CHANGE", client, after=after, at=at, carrying=lambda replica: not replica.published)
+        return await emptied() or await kit.arrival("DELETE", client, after=after, at=at)()
 
     return look
 

@@ -90,12 +90,16 @@ async def connected_client_needs_no_lease(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then;
-    subscribers receive a push."""
+    """A copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then, and
+    also if it came again after a DELETE; subscribers receive a push."""
     reader = await kit.client()
     since_ms = kit.target.clock.now_ms()
     copies = [await kit.synced(client=kit.http_client(kit.peer.address).id) for _ in range(1 + _MORE)]
-    _, service = copies[0]
+    again, service = copies[0]
+    reply = await kit.peer.delete(again)
+    kit.note(f"{kit.peer.address} sends DELETE of {again}, which comes again: {reply}")
+    since_ms = kit.target.clock.now_ms()
+    await kit.synced(client=again, service=service)
     await reader.subscribe(service)
     await _end_with_their_lease(kit, since_ms, *(client for client, _ in copies))
     await kit.eventually_listed(reader, service)

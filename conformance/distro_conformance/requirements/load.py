@@ -15,7 +15,7 @@ from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.waiting import Look, known
-from distro_conformance.wire.messages import sync_data
+from distro_conformance.wire.messages import batch_data, sync_data
 
 _STARTED_MS = 10_000
 """Until a serving node has sent its first request; it takes less than a second where nodes know their members."""
@@ -23,6 +23,7 @@ _NOT_UPGRADED_WITH_DATA = Span(until="2.0.4")
 """A first node of these releases counts its services in both of its stores, and accepts no client while they differ: a
 node that has only loaded copies refuses for ever. So it must serve before it gets any copy (observed on a running
 2.0.4)."""
+_PORTS = (80, 81)
 _HELD_MS = 15_000
 _SLOW_MS = 8_000
 """Longer than any time-out but that of a SNAPSHOT request."""
@@ -62,12 +63,15 @@ async def snapshot_with_a_broken_client_is_no_load(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-003", MUST, "#load-takes", own_node=True)
 async def snapshot_is_applied(kit: Kit) -> None:
-    """The clients of a SNAPSHOT, of either kind, are applied as copies, each with all its services and their metadata:
-    lists show them, a VERIFY of their revision succeeds, and the node does not verify them."""
+    """The clients of a SNAPSHOT, of either kind, are applied as copies, each with all its services and their metadata,
+    and all its batches: lists show them, a VERIFY of their revision succeeds, and the node does not verify them."""
     client, service, other, its = kit.foreign_client(), *(kit.service() for _ in range(3))
     http = kit.http_client(kit.peer.address)
+    batches = {kit.service(): _PORTS, kit.service(): _PORTS[1:]} if kit.has_batches else {}
+    batched = {name: [("10.0.0.2", port) for port in ports] for name, ports in batches.items()}
     contents = (
         sync_data(http.id, 3, [(its, http.ip, http.port)], zone="a"),
+        batch_data(kit.foreign_client(), 3, batched),
         sync_data(client, 3, [(service, "10.0.0.1", 80), (other, "10.0.0.1", 80)], zone="a"),
     )
     serves_first = kit.target.profile in _NOT_UPGRADED_WITH_DATA
@@ -83,6 +87,8 @@ async def snapshot_is_applied(kit: Kit) -> None:
     for name, address in (service, "10.0.0.1:80"), (other, "10.0.0.1:80"), (its, f"{http.ip}:{http.port}"):
         (host,) = await kit.eventually_listed(reader, name, address)
         kit.require(dict(host.metadata) == {"zone": "a"}, f"the metadata zone a of {name}", host)
+    for name, ports in batches.items():
+        await kit.eventually_listed(reader, name, *(f"10.0.0.2:{port}" for port in ports))
     verified = await kit.peer.verify(client, 3)
     kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified)
     await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)

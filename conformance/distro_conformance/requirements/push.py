@@ -9,7 +9,7 @@ from distro_conformance.node.observer import assumed
 from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
-from distro_protos import Message
+from distro_protos import Json, Message
 
 _ELSEWHERE = {"namespace": "elsewhere", "groupName": "OTHER_GROUP"}
 _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
@@ -55,8 +55,8 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
 async def unacknowledged_push_is_repeated(kit: Kit) -> None:
-    """A push that is not acknowledged, or answered with failure, is repeated more than once, and only to that
-    subscriber."""
+    """A push that is not acknowledged, or answered with failure, is repeated more than once, with the same list, and
+    only to that subscriber."""
     (subscriber, refusing, acknowledging), service = [await kit.client() for _ in range(3)], kit.service()
     for each in (subscriber, refusing, acknowledging):
         await each.subscribe(service)
@@ -64,7 +64,10 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     await subscriber.fall_silent()
     refusing.refuses = True
     before, refused = len(subscriber.pushed(service)), len(refusing.pushed(service))
-    await (await kit.client()).register(service, "10.0.0.1", 80)
+    body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a", "cluster": "blue"})
+    body["instance"]["healthy"] = False
+    await (await kit.client()).ask("InstanceRequest", body)
+    kit.note(f"an unhealthy instance of {service} in the cluster blue is registered at 10.0.0.1:80")
     within_ms = kit.timings.push_ms + _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 500
     for more, which in ((2, "again"), (3, "once more")):
         what = f"the same push {which} to the subscriber that answers it with failure"
@@ -75,6 +78,11 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     kit.require(
         shown.count([80]) == 1, f"one push of {service} at port 80 to the subscriber that acknowledges it", shown
     )
+    *_, acknowledged = _lists(acknowledging, service)
+    for each, so_far in ((subscriber, before), (refusing, refused)):
+        repeated = _lists(each, service)[so_far:]
+        is_alike = all(found == acknowledged for found in repeated)
+        kit.require(is_alike, f"{acknowledged} in each push to {each.id}", repeated)
 
 
 @requirement("DISTRO-PUSH-004", SHOULD, "#index-push, #connection-stream")
@@ -94,7 +102,8 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-005", MUST, "#naming-requests")
 async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
     """A client that has unsubscribed from a service is pushed nothing more of it and still gets pushes of its other
-    services; subscribers that stay when others unsubscribe or leave still get pushes."""
+    services, and those of the service again once it has subscribed again; subscribers that stay when others unsubscribe
+    or leave still get pushes."""
     former, subscriber, leaving = [await kit.client() for _ in range(3)]
     publisher, service, other = await kit.client(), kit.service(), kit.service()
     for each in (former, subscriber, leaving):
@@ -110,6 +119,11 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
     await kit.never(_pushes(former, service, before + 1), for_ms=500, what=f"{former.id} has unsubscribed")
     await publisher.register(other, "10.0.0.1", 81)
     await _pushed(kit, former, other, 81)
+    await former.subscribe(service)
+    kit.note(f"{former.id} subscribes to {service} again")
+    await publisher.register(service, "10.0.0.1", 82)
+    for each in (former, subscriber):
+        await _pushed(kit, each, service, 82)
 
 
 @requirement("DISTRO-PUSH-006", MUST, "#index-push", bug="B44")
@@ -222,6 +236,11 @@ async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int)
 
 
 _arrange_pushed = assumed(_pushed)
+
+
+def _lists(client: PlayedClient, service: str) -> list[Json]:
+    """The lists that it was pushed, without their times."""
+    return [{**push.body["serviceInfo"], "lastRefTime": 0} for push in client.pushed(service)]
 
 
 def _read_ports(push: Message) -> list[int]:

@@ -65,19 +65,24 @@ async def instance_travels_whole(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-005", MUST, "#client-unknown", bug="B12")
 async def registration_without_a_client_is_refused(kit: Kit) -> None:
-    """A registration on a connection that has no naming client is refused: a success would mean that the node holds
-    it."""
-    connection = await kit.connection({"source": "sdk", "module": "config"})
+    """A registration, of a single instance or of a batch, on a connection that has no naming client is refused: a
+    success would mean that the node holds it."""
+    connection, reader = await kit.connection({"source": "sdk", "module": "config"}), await kit.client()
     service = kit.service()
-    reply = await connection.ask("InstanceRequest", instance_request("registerInstance", service, "10.0.0.1", 80, {}))
-    kit.note(f"it registers {service}: {reply}")
-    hosts = await (await kit.client()).query(service)
-    kit.require(
-        not reply.succeeded,
-        "a refusal",
-        f"{reply}; {service} is shown at {hosts}",
-        observed={"shown": len(hosts)},
-    )
+    single = instance_request("registerInstance", service, "10.0.0.1", 80, {})
+    requests = {"InstanceRequest": single}
+    if kit.has_batches:
+        requests["BatchInstanceRequest"] = batch_request(service, [("10.0.0.1", 80, {})])
+    for type_name, body in requests.items():
+        reply = await connection.ask(type_name, body)
+        kit.note(f"it registers {service} by {type_name}: {reply}")
+        hosts = await reader.query(service)
+        kit.require(
+            not reply.succeeded,
+            f"a refusal of {type_name}",
+            f"{reply}; {service} is shown at {hosts}",
+            observed={"shown": len(hosts)},
+        )
 
 
 @requirement("DISTRO-REGISTER-006", MUST, "#naming-names", since="2.3.0")

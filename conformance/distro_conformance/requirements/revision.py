@@ -10,7 +10,8 @@ from distro_conformance.requirements.requirement import MUST, requirement
 
 @requirement("DISTRO-REVISION-001", MUST, "#receive-revision", bug="B10", since="2.1.2")
 async def verify_after_change_succeeds(kit: Kit) -> None:
-    """After an acknowledged CHANGE the next VERIFY of the same revision succeeds, for a client of either kind."""
+    """After an acknowledged CHANGE the next VERIFY of the same revision succeeds, also when nothing but the revision
+    has changed, for a client of either kind."""
     for client in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
         service = kit.service()
         for revision in (1, 2):
@@ -23,6 +24,9 @@ async def verify_after_change_succeeds(kit: Kit) -> None:
             verified,
             observed=await _stamped(kit, client),
         )
+        await kit.synced(3, client=client, service=service, round="2")
+        verified = await kit.peer.verify(client, 3)
+        kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3, of the same content", verified)
 
 
 async def _stamped(kit: Kit, client: str) -> dict[str, object]:

@@ -9,14 +9,19 @@ from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
 
 @requirement("DISTRO-SNAPSHOT-001", MUST, "#distro-snapshot, #load-snapshot")
 async def snapshot_holds_every_client(kit: Kit) -> None:
-    """A SNAPSHOT holds every client, own and synced, of either kind, with all that it publishes, as a QUERY shows it,
-    and no client that has gone."""
+    """A SNAPSHOT holds every client, own and synced, of either kind, with all that it publishes, batches too, as a
+    QUERY shows it, and no client that has gone."""
     expected: dict[str, list[str] | None] = {}
     for _ in range(2):
         client, service = await kit.publisher(zone="a", weight="2.5", cluster="blue")
         expected[client.id] = [service]
     for copy in (kit.foreign_client(), kit.http_client(kit.peer.address).id):
         expected[copy] = [(await kit.synced(5, client=copy, zone="a"))[1]]
+    if kit.has_batches:
+        batched, service = kit.foreign_client(), kit.service()
+        reply = await kit.peer.sync_batches(batched, 5, "10.0.0.1", {service: (80, 81)})
+        kit.assume(reply.succeeded, f"an acknowledged CHANGE of {batched}", reply)
+        expected[batched] = [service, service]
     gone, _ = await kit.synced()
     await kit.peer.delete(gone)
     expected[gone] = None

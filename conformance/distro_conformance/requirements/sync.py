@@ -10,6 +10,7 @@ from distro_conformance.node.peer import Arrival
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import RESOURCE_TYPE
+from distro_traces.content import Replica
 
 _ATTEMPTS = 20
 """Attempts to be fast enough on a machine that may be busy."""
@@ -173,10 +174,19 @@ async def envelope_is_whole(kit: Kit) -> None:
 
 @requirement("DISTRO-SYNC-008", MUST, "#sync-announce, #client-change")
 async def deregistration_arrives(kit: Kit) -> None:
-    """A deregistration reaches the members as a CHANGE without the service."""
-    client, service, _ = await kit.replicated()
+    """A deregistration reaches every other member as a CHANGE without the service, the last one of a client too."""
+    client, service, first = await kit.replicated()
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)
-    await client.deregister(service, "10.0.0.1", 80)
-    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == [other])
-    await kit.eventually(look, within_ms=kit.timings.sync_ms, what=f"a CHANGE with {other} alone")
+    for gone, left in ((service, [other]), (other, [])):
+        await client.deregister(gone, "10.0.0.1", 80)
+        kit.note(f"it deregisters {gone}")
+
+        def is_left(replica: Replica, left: list[str] = left) -> bool:
+            return services(replica) == left
+
+        for peer in kit.peers:
+            after = first if peer is kit.peer else None
+            look = kit.arrival("CHANGE", client.id, at=peer, after=after, carrying=is_left)
+            what = f"a CHANGE with {' and '.join(left) or 'no service'} at {peer.address}"
+            await kit.eventually(look, within_ms=kit.timings.sync_ms, what=what)

@@ -1,6 +1,6 @@
 """The instance that an HTTP request is about, and the beat of one: from parameters to what naming takes.
 
-Source: docs/protocol #http-v1 and #http-beat.
+Source: docs/protocol #http-v1, #http-refusals and #http-beat.
 """
 
 from __future__ import annotations

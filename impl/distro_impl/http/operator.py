@@ -1,6 +1,6 @@
 """`/v1/ns/operator` and `/v2/ns/operator`: reading and switching by an operator, and the health check of an old client.
 
-Source: docs/protocol #http-v1 (status), #settings-keys (switches) and #http-admin.
+Source: docs/protocol #http-v1 (status), #settings-switches and #http-admin.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class PushService:
         self._delayed.add(service, targets, self._profile.push_delay_ms)
 
     def _push_to(self, service: Service, targets: Targets) -> None:
-        if not self._switches.push_enabled:
-            self._delayed.add(service, targets, self._profile.push_retry_delay_ms)
+        if not self._switches.push_enabled:  # it waits, and is due again at every tick
+            self._delayed.add(service, targets, 0)
             return
         self._storage.refresh(service)
         for client in self._clients.subscribers_of(service):
