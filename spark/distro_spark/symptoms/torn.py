@@ -119,6 +119,17 @@ def change_carried_another(found: Finding, given: Row) -> bool:
     return all(row.digest != found.actual for row in applied)
 
 
+@clause_about(_answer_of_giver, "its giver was handling a CHANGE with that content when it gave it")
+def giver_was_applying_that_content(found: Finding, given: Row) -> bool:
+    return found.actual in [row.digest for row in _applied_by_giver(found, given)]
+
+
+@clause_about(_answer_of_giver, "its giver held that revision before that CHANGE")
+def giver_held_that_revision(found: Finding, given: Row) -> bool:
+    held = state_before(found.history, given.node, given.seq)
+    return held is not None and held.revision == found.evidence["revision"]
+
+
 # A snapshot has what two that were applied at once have left on its giver
 
 
@@ -255,6 +266,13 @@ GIVEN_TORN = Symptom(
     clauses=(came_with_a_snapshot, giver_was_applying, change_carried_another),
     releases=Span(since="2.1.2"),
 )
+GIVEN_EARLY = Symptom(
+    bug="B05",
+    about=("INV-REV",),
+    sentence="A snapshot is made while a CHANGE is being applied: it has the content of that, and the revision before.",
+    clauses=(came_with_a_snapshot, giver_was_applying_that_content, giver_held_that_revision),
+    releases=Span(since="2.1.2"),
+)
 GIVEN_MIXED = Symptom(
     bug="B05",
     about=("INV-CONV", "INV-REV"),
@@ -288,4 +306,4 @@ CONFIRMED = Symptom(
     sentence="A verify comes between two steps of a CHANGE, and finds a client that is not whole yet.",
     clauses=(changed_meanwhile, changed_to_that_revision),
 )
-SYMPTOMS = (MIXED, GIVEN_TORN, GIVEN_MIXED, READ_TORN, SENT_EARLY, REMOVED, CONFIRMED)
+SYMPTOMS = (MIXED, GIVEN_TORN, GIVEN_EARLY, GIVEN_MIXED, READ_TORN, SENT_EARLY, REMOVED, CONFIRMED)

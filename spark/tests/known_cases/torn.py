@@ -49,6 +49,51 @@ def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owne
     a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
 
 
+def a_snapshot_with_the_revision_of_before(
+    run: Run, *, while_applied: bool = True, revision: int = 1, gives: str | None = "m-load"
+) -> None:
+    """c holds A under revision 1; b loads from c, to which a's CHANGE to B comes; what c gives has B."""
+    run.connect()
+    run.change(1, "A")
+    run.apply("c", 1, "A", "m1")
+    run.change(2, "X")
+    run.change(3, "B")
+    change = {"message": "m3", "operation": "CHANGE", "client": "c1"}
+    load = {"message": "m-load", "operation": "SNAPSHOT"}
+    run.row("b", Kind.REQUEST_SENT, peer="c", **load)
+    run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
+    if while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=3, digest="B")
+    run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
+    if not while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=3, digest="B")
+    run.apply("c", 3, "B", "m3")
+    run.row("c", Kind.REPLY_SENT, peer="a", **change, outcome=Outcome.SUCCESS)
+    run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
+    run.apply("b", revision, "B", gives)
+    run.apply("b", 3, "B")
+
+
+@case("nacos-2.5.1", INV_REV=["B05"])
+def a_snapshot_that_is_made_between_the_content_and_the_revision(run: Run) -> None:
+    a_snapshot_with_the_revision_of_before(run)
+
+
+@case("nacos-2.5.1", (known.GIVEN_EARLY, known.giver_was_applying_that_content), INV_REV=[None])
+def a_snapshot_with_a_content_that_has_not_come_yet(run: Run) -> None:
+    a_snapshot_with_the_revision_of_before(run, while_applied=False)
+
+
+@case("nacos-2.5.1", (known.GIVEN_EARLY, known.came_with_a_snapshot), INV_REV=[None])
+def a_content_under_the_revision_of_before_that_no_snapshot_brings(run: Run) -> None:
+    a_snapshot_with_the_revision_of_before(run, gives=None)
+
+
+@case("nacos-2.5.1", (known.GIVEN_EARLY, known.giver_held_that_revision), INV_REV=[None])
+def a_snapshot_with_a_revision_that_its_giver_never_held(run: Run) -> None:
+    a_snapshot_with_the_revision_of_before(run, revision=2)
+
+
 def first_of_two(run: Run) -> str:
     """The first CHANGE has arrived at b when the second change is made; c has both."""
     run.registered()
