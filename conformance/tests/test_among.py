@@ -19,7 +19,7 @@ from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
-from distro_conformance.drivers.peers import PeersCluster, _BeforePush
+from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster, _BeforePush
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.findings import Judgement
@@ -47,7 +47,8 @@ from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
-from distro_model.outside import Unexplained
+from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.profiles import beside_nodes, profile_named
 from distro_model.rules.rule import RULES
 from distro_protos import Message, Payload, encode
 from distro_traces.event import Kind, Outcome
@@ -324,6 +325,17 @@ def test_a_service_that_another_run_has_shortly_published_is_not_compared(at_ms:
         cluster.clock = Mock(now_ms=Mock(return_value=now_ms))
         cluster._note_changes(held)
     assert cluster._calm(_BeforePush(1_700, at_ms, {}), {}) == calm
+
+
+def test_a_node_without_clients_is_held_to_its_reports_in_real_time() -> None:
+    clock = Mock(now_ms=Mock(return_value=60_000), slack_since=Mock(return_value=0), peak_since=Mock(return_value=0))
+    cluster = PeersCluster(Mock(clock=clock))
+    cluster.names = ("a", "b")
+    cluster.reader = Mock(held=AsyncMock(return_value={}))
+    rules = beside_nodes(profile_named("nacos-2.2.4"))
+    cluster.oracle.outside = NodeOutside("a", ["b"], rules, Slack(LATE_MS, SKEW_MS))
+    with pytest.raises(Unexplained, match="it has not reported itself to b"):
+        asyncio.run(cluster._look())
 
 
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(

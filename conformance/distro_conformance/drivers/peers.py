@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import cast
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.cluster import Lists
@@ -151,7 +150,8 @@ class PeersCluster(WiredCluster):
         self._changed_ms: dict[str, int] = {}
         """What the last look has shown, and when a look has shown a change of a service; in real time only."""
         self._looking = asyncio.Lock()
-        self._looked_ms, self._held = -1, cast("Mapping[str, View]", {})
+        self._looked_ms = -1
+        self._held: Mapping[str, View] = {}
         """When the last look began, and what it has shown."""
         self._compared_ms = -COMPARED_EVERY_MS
         """When the last comparison of lists began."""
@@ -349,8 +349,10 @@ class PeersCluster(WiredCluster):
             portion = outside.clients.keys() & clients[at : at + PORTION]
             self.oracle.measure_slack()
             outside.shown(everything, asked_ms, self.clock.now_ms(), "it shows", portion)
-            outside.check(self.clock.now_ms(), portion)
+            outside.check_clients(portion, self.clock.now_ms())
             await asyncio.sleep(0)
+        self.oracle.measure_slack()
+        outside.check_node(self.clock.now_ms())
         return everything
 
     def _note_connection(self, name: str, peer: PlayedPeer) -> None:

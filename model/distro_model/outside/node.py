@@ -274,16 +274,26 @@ class NodeOutside:
         """The node has shown all its clients, at some time since the query; None: judge all of them."""
         self._lose_faith(now_ms)
         for client in sorted({*held, *self._clients} if clients is None else clients):
-            self.history.note(client, now_ms, how, held.get(client))
-            self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
+            view = held.get(client)
+            self.history.note(client, now_ms, how, view)
+            self._of(client, now_ms).shown(view, asked_ms, now_ms, how)
 
-    def check(self, now_ms: int, clients: Collection[str] | None = None) -> None:
-        """All messages due by now have been observed; None: those of all clients."""
+    def check(self, now_ms: int) -> None:
+        """All messages due by now have been observed."""
+        self.check_clients(self._clients, now_ms)
+        self.check_node(now_ms)
+
+    def check_clients(self, clients: Iterable[str], now_ms: int) -> None:
+        """All messages about these clients that were due by now have been observed."""
+        self._lose_faith(now_ms)
+        free = [peer for peer, member in self._members.items() if not member.open_verifies]
+        for client in clients:
+            self._clients[client].check(now_ms, free)
+
+    def check_node(self, now_ms: int) -> None:
+        """The same of the messages that are about no client: reports, and requests for a snapshot."""
         self._lose_faith(now_ms)
         self._blank.settle(now_ms)
-        free = [peer for peer, member in self._members.items() if not member.open_verifies]
-        for client in self._clients if clients is None else self._clients.keys() & set(clients):
-            self._clients[client].check(now_ms, free)
         self._check_reports(now_ms)
         self._check_load(now_ms)
 
