@@ -93,7 +93,6 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     """A copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then, and
     also if it came again after a DELETE; subscribers receive a push."""
     reader = await kit.client()
-    since_ms = kit.target.clock.now_ms()
     copies = [await kit.synced(client=kit.http_client(kit.peer.address).id) for _ in range(1 + _MORE)]
     again, service = copies[0]
     reply = await kit.peer.delete(again)

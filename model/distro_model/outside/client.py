@@ -365,18 +365,20 @@ class ClientOutside:
     def _is_in_parts(self, view: View | None, states: Iterable[Possible], asked_ms: int) -> bool:
         if self._open or self._due.touched_ms >= asked_ms:
             return True
-        known = [shown_now for each in states if (shown_now := self._view(each.node)) is not None]
-        return self._is_ip_client and is_of_several(view, known)
+        return self._is_of_several(view, states)
 
     def _is_sent_in_parts(self, request: Request, target: str, states: Iterable[Possible]) -> bool:
         """In real time a node checks the beats of a client's services one after the other, and two beats of one request
         are not of the same millisecond: a CHANGE may have one service as it is after a check, and another one as it was
         before."""
-        if not (self._slack.skew_ms and self._is_ip_client and isinstance(request, Change)):
+        if not self._slack.skew_ms or not isinstance(request, Change):
             return False
         is_due = any(isinstance(send.request, Change) for each in states for send in self._sent_for(each.node, target))
-        known = [view for each in states if (view := self._view(each.node)) is not None]
-        return is_due and is_of_several(View(request.revision, request.content), known)
+        return is_due and self._is_of_several(View(request.revision, request.content), states)
+
+    def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
+        known = [known for each in states if (known := self._view(each.node)) is not None]
+        return self._is_ip_client and is_of_several(view, known)
 
     def _sent_for(self, node: NodeState, target: str) -> tuple[Send, ...]:
         """What its task for this member sends when it is due."""

@@ -13,20 +13,25 @@ def a_snapshot_of_c(run: Run, *, while_applied: bool, carried: str = "A", gives:
     """b loads from c, to which a's first CHANGE comes; what c gives has the revision of that, and nothing in it."""
     run.connect()
     run.change(1, "A")
-    change = {"message": "m1", "operation": "CHANGE", "client": "c1"}
+    load_while_a_change_comes(run, 1, carried, while_applied=while_applied)
+    run.apply("b", 1, EMPTY, gives)
+    run.apply("b", 1, "A")
+
+
+def load_while_a_change_comes(run: Run, revision: int, digest: str, *, while_applied: bool) -> None:
+    """b loads from c, which gives its answer while it applies a's CHANGE, or before that comes."""
+    change = {"message": f"m{revision}", "operation": "CHANGE", "client": "c1"}
     load = {"message": "m-load", "operation": "SNAPSHOT"}
     run.row("b", Kind.REQUEST_SENT, peer="c", **load)
     run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
     if while_applied:
-        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest=carried)
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=revision, digest=digest)
     run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
     if not while_applied:
-        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest=carried)
-    run.apply("c", 1, carried, "m1")
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=revision, digest=digest)
+    run.apply("c", revision, digest, f"m{revision}")
     run.row("c", Kind.REPLY_SENT, peer="a", **change, outcome=Outcome.SUCCESS)
     run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
-    run.apply("b", 1, EMPTY, gives)
-    run.apply("b", 1, "A")
 
 
 @case("nacos-2.3.2", INV_REV=["B05"])
@@ -58,18 +63,7 @@ def a_snapshot_with_the_revision_of_before(
     run.apply("c", 1, "A", "m1")
     run.change(2, "X")
     run.change(3, "B")
-    change = {"message": "m3", "operation": "CHANGE", "client": "c1"}
-    load = {"message": "m-load", "operation": "SNAPSHOT"}
-    run.row("b", Kind.REQUEST_SENT, peer="c", **load)
-    run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
-    if while_applied:
-        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=3, digest="B")
-    run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
-    if not while_applied:
-        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=3, digest="B")
-    run.apply("c", 3, "B", "m3")
-    run.row("c", Kind.REPLY_SENT, peer="a", **change, outcome=Outcome.SUCCESS)
-    run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
+    load_while_a_change_comes(run, 3, "B", while_applied=while_applied)
     run.apply("b", revision, "B", gives)
     run.apply("b", 3, "B")
 
