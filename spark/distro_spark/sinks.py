@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from distro_spark.errors import SinkError
+from distro_spark.invariants import INVARIANTS
 from distro_spark.violations import VIOLATION_COLUMNS
 
 if TYPE_CHECKING:
@@ -38,16 +39,11 @@ class Sink(Protocol):
 
 
 def with_ids(violations: pl.DataFrame) -> pl.DataFrame:
-    """One violation for each id, the last one found. After the same event a node may leave several members out, hold
-    several contents under one revision (INV-REV), answer several verifies, and hold several copies."""
-    evidence, invariant = pl.col("evidence").str, pl.col("invariant")
-    other = (
-        pl.when(invariant == "INV-REV")
-        .then(evidence.json_path_match("$.actual"))
-        .when(invariant.is_in(["INV-VERIFY", "INV-RESURRECT"]))
-        .then(pl.col("last_seq").cast(pl.String))
-        .otherwise(evidence.json_path_match("$.peer"))
-    )
+    """One violation for each id, the last one found. Violations that begin with the same event have different ids where
+    their invariant names what they differ in (`Invariant.differ_by`)."""
+    by = pl.col("invariant").replace_strict({name: each.differ_by for name, each in INVARIANTS.items()}, default="peer")
+    of_evidence = pl.col("evidence").str.json_path_match("$." + by)
+    other = pl.when(by == "last_seq").then(pl.col("last_seq").cast(pl.String)).otherwise(of_evidence)
     texts = (
         "\0".join(str(value) for value in row if value is not None)
         for row in violations.select(*KEY, other=other).iter_rows()

@@ -137,6 +137,7 @@ VERIFY = Invariant(
     "{node} answers {after} with FAIL, and {_peer} sends the client again",
     needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
     not_on=WITHOUT_REVISIONS,
+    differ_by="last_seq",
 )
 GONE = Invariant(
     "INV-GONE",

@@ -30,7 +30,8 @@ Find = Callable[[Timeline], pl.DataFrame]
 class Invariant:
     """`of_nodes`: finds violations in the nodes' own rows, in a timeline without clients; `needs_checkpoint`: cannot be
     judged without one; `needs_end`: later rows may excuse a violation; `not_on`: pattern of the profiles that it does
-    not apply to."""
+    not apply to; `differ_by`: what violations that begin with the same event differ in, `last_seq` or a name of
+    evidence."""
 
     name: str
     text: str
@@ -44,6 +45,7 @@ class Invariant:
     of_nodes_says: str = ""
     of_nodes_expects: str = ""
     not_on: re.Pattern[str] | None = None
+    differ_by: str = "peer"
 
     def applies_to(self, profile: str) -> bool:
         return self.not_on is None or self.not_on.search(profile) is None

@@ -59,4 +59,5 @@ INVARIANT = Invariant(
     "its copy is from {last}",
     "{node} removes {client} at the DELETE, or when its lease ends",
     needs=Needs(state=True, lossless=True),
+    differ_by="last_seq",
 )

@@ -77,4 +77,5 @@ INVARIANT = Invariant(
     "{node} holds {expected} of {client} under revision {revision}",
     needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # its excuses are on other nodes
     not_on=WITHOUT_REVISIONS,
+    differ_by="actual",
 )
