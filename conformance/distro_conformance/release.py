@@ -100,6 +100,10 @@ class Timings:
     clean_ms: int = 5000  # between two runs of the cleaner
     call_ms: int = 3000  # the time-out of a member's call
     idle_ms: int = 20_000  # until a silent connection gets a detection
+    beat_ms: int = 5_000  # between two beats of an instance of the HTTP API
+    unhealthy_ms: int = 15_000  # until an instance without beats is unhealthy, at the next check
+    gone_ms: int = 30_000  # until it is removed, at the next check
+    beat_check_ms: int = 5_000  # between two of these checks
 
     @classmethod
     def of(cls, profile: str, lease_ms: int | None = None) -> Timings:

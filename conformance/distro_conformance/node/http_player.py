@@ -21,6 +21,7 @@ _SPREAD = 37
 """Adjacent addresses have hashes of the same sign."""
 _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/nacos/v3/client/ns/instance"}
 _IN_3X = Span("3.0.0", "3.99.99")
+_HAS_LATER_API = Span(since="2.2.0")
 
 _SWITCHES = "/nacos/v1/ns/operator/switches"
 """3.x answers there as long as it is compatible with the API of administrators of 2.x."""
@@ -31,6 +32,11 @@ LIGHT_BEATS_ONLY = "a beat of version 3 says where and not what: it registers no
 def later_api(profile: str) -> str:
     """The version of the API beside v1: 3.x answers 410 to clients that speak v2 (docs/protocol #http-v2)."""
     return "v3" if profile in _IN_3X else "v2"
+
+
+def apis_of(profile: str) -> tuple[str, ...]:
+    """All versions of the API, the first one first."""
+    return ("v1", later_api(profile)) if profile in _HAS_LATER_API else ("v1",)
 
 
 @dataclass(frozen=True, slots=True)

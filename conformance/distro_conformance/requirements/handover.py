@@ -19,7 +19,6 @@ from distro_traces.content import Replica
 
 _READ_MS = 6_000
 """Until the node has read a changed list and recomputed the owners."""
-_UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
 _VERIFY_MS = 4_000
 """Between two VERIFYs of a played member."""
 _UNDER_WAY_MS = 1_000
@@ -65,7 +64,9 @@ async def former_owner_falls_silent(kit: Kit) -> None:
 
     spoken_for = known(lambda: next((each for each in _sent_about(kit, moved) if each not in before), None))
     client = moved.client.id
-    await kit.never(spoken_for, for_ms=_GONE_MS + 2 * _CHECK_MS, what=f"the node does not own {client}")
+    await kit.never(
+        spoken_for, for_ms=kit.timings.gone_ms + 2 * kit.timings.beat_check_ms, what=f"the node does not own {client}"
+    )
     copy = await kit.peer.query(client)
     kit.require(copy is not None and _is_alive(copy), f"a healthy {client} at the node, which does not judge it", copy)
 
@@ -94,7 +95,7 @@ async def conclusions_are_not_handed_over(kit: Kit) -> None:
     moved = client, _, leaver, stayer = await _copied(kit)
     await kit.change_members(stayer)
     dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
-    within_ms = _READ_MS + _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    within_ms = _READ_MS + kit.timings.unhealthy_ms + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
     await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
     await _comes_back(kit, moved)
     sent = kit.arrival("CHANGE", client.id, at=leaver)
@@ -164,7 +165,7 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
     await kit.start_node()
     client, service, leaver, stayer = await _copied(kit)
     copied_ms = kit.target.clock.now_ms()
-    until_ms = copied_ms + _GONE_MS + _CHECK_MS
+    until_ms = copied_ms + kit.timings.gone_ms + kit.timings.beat_check_ms
     while (verified_ms := kit.target.clock.now_ms()) < until_ms:
         await leaver.verify(client.id, 1)
         await kit.sleep(_VERIFY_MS)
@@ -178,8 +179,10 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
         return None if copy is not None and _is_alive(copy) else copy or f"no {client.id}"
 
     what = f"{client.id} with {service} was verified at {verified_ms} ms"
-    await kit.never(judged, for_ms=max(0, verified_ms + _UNHEALTHY_MS - 1 - kit.target.clock.now_ms()), what=what)
-    within_ms = _READ_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    await kit.never(
+        judged, for_ms=max(0, verified_ms + kit.timings.unhealthy_ms - 1 - kit.target.clock.now_ms()), what=what
+    )
+    within_ms = _READ_MS + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
     dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
     await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
 

@@ -14,8 +14,6 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 _KEEP_ALIVE_MS = 4_000
 _MORE = 3
 """Copies that end with another one: if each check ended one of them, the last would be late."""
-_UNHEALTHY_MS = 15_000
-"""An instance of the HTTP API is unhealthy after this time without a renewal."""
 _LAST_LOOK_MS = 500
 """The last look comes this long before the end of the lease; a server takes a few ms to answer."""
 
@@ -112,7 +110,7 @@ async def verify_renews_beats(kit: Kit) -> None:
     client, _ = await kit.synced(client=http.id)
     longest_ms = await _is_kept_by_verifies(kit, since_ms, client)
     copy = await kit.peer.query(client)
-    kit.assume_turns(longest_ms, _UNHEALTHY_MS, "a VERIFY after the other")
+    kit.assume_turns(longest_ms, kit.timings.unhealthy_ms, "a VERIFY after the other")
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
 
 
@@ -180,7 +178,7 @@ async def client_that_beats_does_not_expire(kit: Kit) -> None:
         nonlocal beaten_ms
         last_ms, beaten_ms = beaten_ms, kit.target.clock.now_ms()
         await client.light_beat(service)
-        kit.assume_turns(kit.target.clock.now_ms() - last_ms, _UNHEALTHY_MS, "one beat after the other")
+        kit.assume_turns(kit.target.clock.now_ms() - last_ms, kit.timings.unhealthy_ms, "one beat after the other")
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     await _keep_until(kit, until_ms, client.id, "it beats", beat)

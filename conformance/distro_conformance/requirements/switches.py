@@ -12,7 +12,6 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import known
 
-_UNHEALTHY_MS, _CHECK_MS = 15_000, 5_000
 _LATE_MS = 2_000
 """A push that is made in spite of the switch comes that much later on a busy machine."""
 
@@ -33,9 +32,11 @@ async def health_checks_can_be_switched_off(kit: Kit) -> None:
         is_well = copy is not None and [each.healthy for each in copy.published] == [True]
         return None if is_well else copy or f"no {client.id}"
 
-    await kit.never(ill, for_ms=_UNHEALTHY_MS + 2 * _CHECK_MS, what="health checks are switched off")
+    await kit.never(
+        ill, for_ms=kit.timings.unhealthy_ms + 2 * kit.timings.beat_check_ms, what="health checks are switched off"
+    )
     await _turn(kit, client, "check", "true")
-    await kit.eventually(ill, within_ms=_CHECK_MS + kit.timings.view_ms, what=f"{client.id} unhealthy")
+    await kit.eventually(ill, within_ms=kit.timings.beat_check_ms + kit.timings.view_ms, what=f"{client.id} unhealthy")
 
 
 @requirement("DISTRO-SWITCH-002", MUST, "#settings-switches, #index-push", own_node=True)
