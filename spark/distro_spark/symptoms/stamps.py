@@ -83,13 +83,12 @@ def _is_of_creation_or_batch(history: ClientHistory, stamped: Row, stamp: object
 
 @remembered
 def _came_with_a_batch(history: ClientHistory, taken: Row) -> bool:
-    """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of the message that
-    brought it, whatever content the copy has then (two CHANGEs may have been applied at once, B05); where the row does
-    not say which (embedded nodes), of one with that content."""
+    """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of the CHANGE that
+    brought it, whatever content the copy has then (two may have been applied at once, B05); where the row names none
+    (embedded nodes) or it came with a snapshot, of what its client published or a CHANGE carried with that content."""
     named = sent_messages(history).get(taken.message or "")
-    sent = [row for row in having(history, taken.digest) if row.kind == Kind.REQUEST_SENT and row.at_ms <= taken.at_ms]
-    may_have_brought = [named] if named is not None else sent
-    return any(row.detail == BATCH and row.revision == taken.revision for row in may_have_brought)
+    by_then = [row for row in having(history, taken.digest) if row.at_ms <= taken.at_ms]
+    return any(row.detail == BATCH and row.revision == taken.revision for row in ([named] if named else by_then))
 
 
 # A late snapshot replaces its content

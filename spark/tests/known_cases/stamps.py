@@ -52,6 +52,25 @@ def a_copy_that_takes_over_revisions_and_then_one_not(run: Run) -> None:
     a_copy_that_took_over_one_revision_of_two(run, batch=False)
 
 
+def a_copy_that_took_a_revision_over_with_a_snapshot(run: Run, detail: str | None) -> None:
+    run.connect()
+    run.apply("bc", 0, EMPTY)
+    run.change(1, "A", detail=detail)
+    run.apply("b", 1, "A", run.loads("b", "a"))
+    run.change(2, "B")
+    run.apply("b", 1, "B")
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def a_copy_that_keeps_the_stamp_of_a_snapshot_with_a_batch(run: Run) -> None:
+    a_copy_that_took_a_revision_over_with_a_snapshot(run, BATCH)
+
+
+@case("nacos-2.2.4", (known.CREATION_STAMP, known.has_the_stamp_of_creation), INV_REV=[None])
+def a_copy_that_keeps_the_stamp_of_a_snapshot_without_a_batch(run: Run) -> None:
+    a_copy_that_took_a_revision_over_with_a_snapshot(run, None)
+
+
 def a_batch_and_a_change_that_are_applied_at_once(run: Run, detail: str | None) -> None:
     """The copy has the revision of the one, the content of the other (B05), and later CHANGEs keep the revision."""
     run.registered()
