@@ -334,7 +334,7 @@ class ClientOutside:
     ) -> None:
         wanted = Send(target, request)
         last_ms = self._verified_ms.get(target)
-        self._verified_ms[target] = now_ms
+        self._verified_ms[target] = gathered_ms
         earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._slack.late_ms
         seen = f"it sends {request_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:

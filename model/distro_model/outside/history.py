@@ -10,7 +10,7 @@ from collections import deque
 from distro_model.clock.cluster import View
 from distro_model.outside.unexplained import view_text
 
-OF_CLIENT, OF_MEMBERS = 24, 8
+OF_CLIENT, OF_MEMBERS = 24, 16
 """The number of lines that are kept of one client, and of the members together."""
 
 _Line = tuple[int, tuple[object, ...]]

@@ -50,6 +50,10 @@ class _Peer:
         return all(each.state is MemberState.UP for each in self.believed)
 
     @property
+    def believed_text(self) -> str:
+        return " or ".join(sorted({each.state for each in self.believed}))
+
+    @property
     def may_be_up(self) -> bool:
         return any(each.state is MemberState.UP for each in self.believed)
 
@@ -135,18 +139,18 @@ class NodeOutside:
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
         if self.slack.skew_ms:  # else it is handled at this instant, and has an answer
             self.history.note(client, now_ms, f"from now on it may handle {type(event).__name__}")
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         self.history.note(client, now_ms, seen)
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def notice(self, key: str, client: str, now_ms: int) -> None:
         """An action on the node, which the node detects itself."""
         self.history.note(client, now_ms, "it notices that by itself, soon")
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         self._of(client, now_ms).notice(key, now_ms)
 
     def lose(self, client: str, now_ms: int) -> None:
@@ -206,7 +210,7 @@ class NodeOutside:
         """The node's connection to it works again, as far as is known."""
         self.history.note(None, now_ms, f"requests reach {peer} again")
         member = self._members[peer]
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         member.can_answer, member.left_ms, member.reported_ms = True, None, now_ms
         member.sure_since_ms = now_ms if member.is_up else None
 
@@ -215,7 +219,7 @@ class NodeOutside:
         self.history.note(None, now_ms, f"requests to {peer}", "are held" if waits else "are no longer held")
         member = self._members[peer]
         member.is_held, member.reported_ms, member.is_doubtful = waits, now_ms, True
-        self._tell_owners(now_ms)
+        self._update_owners(now_ms)
 
     def reported(self, peer: str, result: CallResult | None, now_ms: int) -> None:
         """The node has reported itself to this peer and was answered in this way; None: with an answer without
@@ -243,11 +247,11 @@ class NodeOutside:
         self.history.note(subject_of(request), now_ms, "it sends", request, "to", target)
         self._calls[call] = _Call(target, request, now_ms)
         member = self._members[target]
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         if not member.may_be_up_after(now_ms - self.slack.skew_ms) and self._sends_only_to_up(target):
-            believed = ", ".join(sorted({each.state for each in member.believed}))
             seen = f"it sends {request} to {target} at {now_ms} ms"
-            raise Unexplained("is_reachable", subject_of(request), seen, f"nothing: {target} is {believed} there")
+            expected = f"nothing: {target} is {member.believed_text} there"
+            raise Unexplained("is_reachable", subject_of(request), seen, expected)
         if isinstance(request, Snapshot):
             self._asked_for_snapshot(target, now_ms)
             return
@@ -255,13 +259,20 @@ class NodeOutside:
         if request.operation is Operation.VERIFY:
             member.open_verifies.add(call)
             self._note_round(now_ms)
-        client.sent(target, request, now_ms, self._round_ms)
+        client.sent(target, request, now_ms, self._gathered_ms(member, now_ms))
 
     def _note_round(self, now_ms: int) -> None:
         """A round reads what it says of all clients before it sends the first VERIFY (docs/protocol #verify-round)."""
         if now_ms - self._verified_ms > self.profile.verify_interval_ms // 2:
             self._round_ms = now_ms
         self._verified_ms = now_ms
+
+    def _gathered_ms(self, member: _Peer, now_ms: int) -> int:
+        """Where requests may not have reached the member, the round waited for its connection at each client, and the
+        revisions may be those of the round before (RpcClient.asyncRequest)."""
+        before_ms = now_ms - self.profile.verify_interval_ms
+        waited = member.sure_since_ms is None or member.sure_since_ms > before_ms
+        return min(self._round_ms, before_ms) if self.slack.skew_ms and waited else self._round_ms
 
     def shown(
         self,
@@ -272,7 +283,7 @@ class NodeOutside:
         clients: Collection[str] | None = None,
     ) -> None:
         """The node has shown all its clients, at some time since the query; None: judge all of them."""
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         for client in sorted({*held, *self._clients} if clients is None else clients):
             view = held.get(client)
             self.history.note(client, now_ms, how, view)
@@ -285,14 +296,14 @@ class NodeOutside:
 
     def check_clients(self, clients: Iterable[str], now_ms: int) -> None:
         """All messages about these clients that were due by now have been observed."""
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         free = [peer for peer, member in self._members.items() if not member.open_verifies]
         for client in clients:
             self._clients[client].check(now_ms, free)
 
     def check_node(self, now_ms: int) -> None:
         """The same of the messages that are about no client: reports, and requests for a snapshot."""
-        self._lose_faith(now_ms)
+        self._age_beliefs(now_ms)
         self._blank.settle(now_ms)
         self._check_reports(now_ms)
         self._check_load(now_ms)
@@ -307,17 +318,23 @@ class NodeOutside:
         was_up = member.is_up
         if member.may_be_up:
             member.up_until_ms = now_ms
-        member.believed = frozenset(members)
-        self._tell_owners(now_ms)
+        self._set_believed(peer, members, now_ms)
+        self._update_owners(now_ms)
         if not member.is_up:
             member.sure_since_ms = None
         elif member.can_answer and (not was_up or member.sure_since_ms is None):
             member.sure_since_ms = now_ms
 
+    def _set_believed(self, peer: str, members: Iterable[Member], now_ms: int) -> None:
+        member = self._members[peer]
+        before, member.believed = member.believed_text, frozenset(members)
+        if member.believed_text != before:
+            self.history.note(None, now_ms, f"it believes {peer} to be {member.believed_text}")
+
     def _alive(self) -> Alive:
         return {peer: member.may_be_alive(self.slack) for peer, member in self._members.items()}
 
-    def _tell_owners(self, now_ms: int) -> None:
+    def _update_owners(self, now_ms: int) -> None:
         """The node's beliefs about its members determine the owners of the clients of the HTTP API."""
         if (alive := self._alive()) == self._believed:
             return
@@ -332,9 +349,9 @@ class NodeOutside:
         waits_ms = self.profile.call_timeout_ms if self.slack.skew_ms else 0
         return (self.profile.report_interval_ms + waits_ms) * len(self.peers)
 
-    def _lose_faith(self, now_ms: int) -> None:
+    def _age_beliefs(self, now_ms: int) -> None:
         """Reports to an absent member fail, at least one in each round; they are not observed."""
-        for member in self._members.values():
+        for peer, member in self._members.items():
             if member.left_ms is None:
                 continue
             after = set(member.believed)
@@ -347,8 +364,8 @@ class NodeOutside:
                 after = {each for each in after if each.state is not MemberState.UP}
             if is_down:
                 after = {each for each in after if each.state is MemberState.DOWN}
-            member.believed = frozenset(after)
-        self._tell_owners(now_ms)
+            self._set_believed(peer, after, now_ms)
+        self._update_owners(now_ms)
 
     def _sends_only_to_up(self, target: str) -> bool:
         node = next(iter(self._blank.nodes))
