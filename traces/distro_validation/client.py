@@ -20,7 +20,7 @@ from distro_model.rules import torn
 from distro_model.step import whole_step
 from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import Event, Kind, Outcome
-from distro_validation.cluster import ClusterRows
+from distro_validation.cluster import Call, ClusterRows, Handling
 from distro_validation.verdict import Candidate, Rejection, rejected
 from distro_validation.wording import (
     OWN,
@@ -56,6 +56,7 @@ class _Handled:
     unchanged: _States
     changed: bool
     among_others: bool
+    handling: Handling
     is_change: bool = False  # its steps overwrite those of another one, also where it would change nothing alone
     shown: bool = False
 
@@ -76,6 +77,7 @@ class _Holder:
 BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
 NO_STATE = "of a node of which it was not recorded what it holds"
 UNKNOWN = "a message to or from a node of which it is not known what it held then"
+TORN = "a copy from a snapshot that was made while its giver applied a CHANGE in steps"
 UNSAID = "a request that does not say what it carries"
 TO_UNJUDGED = "the answer to a request that was not judged"
 FIRST = "what a node holds, where what came before was not recorded"
@@ -91,6 +93,7 @@ class ClientRows:
         self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(
             set
         )  # ever, by node: the contents that snapshots may have
+        self._in_parts: defaultdict[str, list[Handling]] = defaultdict(list)  # CHANGEs that were applied in steps
         self.undecided: Counter[str] = Counter()  # rows that were not judged, by reason
 
     def take(self, event: Event) -> Rejection | None:
@@ -255,9 +258,17 @@ class ClientRows:
             each.among_others = True
         is_change = any(isinstance(request, Change) for request in requests)
         handled = _Handled(
-            holder.states, frozenset(outcomes), frozenset(unchanged), changed, changed and bool(others), is_change
+            holder.states,
+            frozenset(outcomes),
+            frozenset(unchanged),
+            changed,
+            changed and bool(others),
+            Handling(self._cluster.lives[event.node], event.seq),
+            is_change,
         )
         holder.handled[event.message] = handled
+        if is_change and self._profile.has(torn.on_change):
+            self._in_parts[event.node].append(handled.handling)
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
 
     def _in_steps(self, holder: _Holder) -> list[_Handled]:
@@ -288,7 +299,7 @@ class ClientRows:
                 return rejected(
                     event, "apply a request", "its effect is reported once", "reported before", row_text(event)
                 )
-            handled.shown = True
+            handled.shown, handled.handling.end = True, event.seq
             is_recorded = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
             if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_recorded:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
@@ -302,9 +313,9 @@ class ClientRows:
             if all(self._view(state) is None for state in holder.states):
                 return rejected(event, "end a lease", "the client is held until then", "nothing", "removed")
             return self._keep(event, holder, self._without_lease(event, holder.states), "end a lease")
-        giver = self._giver(event)
-        if giver is not None:
-            return self._loaded(event, holder, holder.states, giver)
+        asked = self._asked(event)
+        if asked is not None and asked.sent is not None:
+            return self._loaded(event, holder, holder.states, asked, asked.sent.peer or "")
         return rejected(event, "apply a request", "a request for it was received here", "none", row_text(event))
 
     def _cause(self, event: Event, holder: _Holder) -> _Handled | None:
@@ -313,23 +324,21 @@ class ClientRows:
             return holder.handled.get(event.message)
         return next((each for each in reversed(holder.handled.values()) if each.changed and not each.shown), None)
 
-    def _giver(self, event: Event) -> str | None:
-        """The members whose snapshot the row may come from."""
+    def _asked(self, event: Event) -> Call | None:
+        """The request for the snapshot that the row may come from."""
         if event.message is None:
-            return self._cluster.givers.get(event.node)
+            return self._cluster.asked.get(event.node)
         call = self._cluster.calls.get(event.message)
-        sent = None if call is None else call.sent
-        return sent.peer if sent is not None and sent.operation == "SNAPSHOT" else None
+        return call if call is not None and call.sent is not None and call.sent.operation == "SNAPSHOT" else None
 
-    def _loaded(self, event: Event, holder: _Holder, states: _States, giver: str) -> Rejection | None:
+    def _loaded(self, event: Event, holder: _Holder, states: _States, asked: Call, giver: str) -> Rejection | None:
         given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
         held = self._held[giver]
-        contents = {content for _, content in held}
-        if held and self._profile.has(torn.on_change):  # a snapshot may be read before the first step of a CHANGE ends
-            contents.add(NOTHING_PUBLISHED)
-        if self._is_known(giver) and given[1] not in contents:
-            shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
-            return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
+        if self._is_known(giver) and given[1] not in {content for _, content in held}:
+            if not self._is_torn(asked, giver):
+                shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
+                return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
+            self.undecided[TORN] += 1
         revisions = {revision for revision, _ in held}
         copies = [Change(self._client, revision, content_of(given[1])) for revision in {given[0], *revisions}]
         # The row does not show whether it contains a batch, which would carry its revision.
@@ -339,6 +348,10 @@ class ClientRows:
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
         return self._keep(event, holder, after | states, "load a snapshot")
+
+    def _is_torn(self, asked: Call, giver: str) -> bool:
+        """Whether the giver was applying a CHANGE in steps when it made the snapshot (B05)."""
+        return asked.handled is not None and any(asked.handled.overlaps(each) for each in self._in_parts[giver])
 
     def _is_known(self, node: str) -> bool:
         """Whether the rows show all that the node may hold of the client."""
@@ -353,6 +366,7 @@ class ClientRows:
             self.undecided[TO_UNJUDGED] += 1
             return None
         del holder.handled[event.message or ""]
+        handled.handling.end = event.seq if handled.handling.end is None else handled.handling.end
         if event.outcome is Outcome.ERROR:  # refused before a handler received it
             self._set(event.node, holder, handled.before)
             return None

@@ -20,13 +20,30 @@ CALL_ENDS_WITHIN_MS = 10_000
 
 
 @dataclass(slots=True)
+class Handling:
+    """When a node was handling a request: in which of its lives, and between which of its rows (`seq`)."""
+
+    life: int
+    begin: int
+    end: int | None = None
+
+    def overlaps(self, other: Handling) -> bool:
+        is_before, is_after = self._ends_before(other), other._ends_before(self)
+        return self.life == other.life and not is_before and not is_after
+
+    def _ends_before(self, other: Handling) -> bool:
+        return self.end is not None and self.end < other.begin
+
+
+@dataclass(slots=True)
 class Call:
-    """One message id. `received` and `answers` count the rows at the target."""
+    """One message id. `received` and `answers` count the rows at the target; `handled`: the last time there."""
 
     sent: Event | None = None
     received: int = 0
     answers: list[Outcome | None] = field(default_factory=list)
     ended: bool = False
+    handled: Handling | None = None
 
 
 class ClusterRows:
@@ -43,7 +60,7 @@ class ClusterRows:
         self.lives: defaultdict[str, int] = defaultdict(int)  # how often a node was started or stopped
         self.down: set[str] = set()
         self.started_ms: dict[str, int] = {}
-        self.givers: dict[str, str] = {}  # node: the member of its last snapshot request
+        self.asked: dict[str, Call] = {}  # node: its last snapshot request
         self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
         self._loads: defaultdict[str, int] = defaultdict(
             int
@@ -100,12 +117,13 @@ class ClusterRows:
         if call.sent is not None:
             return rejected(event, "send", "a message is sent once", _call(call.sent), _call(event))
         call.sent = event
-        if event.operation == "SNAPSHOT" and event.peer is not None:
-            self.givers[event.node] = event.peer
+        if event.operation == "SNAPSHOT":
+            self.asked[event.node] = call
         return None
 
     def _received(self, event: Event, call: Call) -> Rejection | None:
         call.received += 1
+        call.handled = Handling(self.lives[event.node], event.seq)
         if not self._shows_sending(event.peer or "", event.node):
             return None
         if call.sent is None:
@@ -123,6 +141,8 @@ class ClusterRows:
 
     def _answered(self, event: Event, call: Call) -> Rejection | None:
         call.answers.append(event.outcome)
+        if call.handled is not None:
+            call.handled.end = event.seq
         if len(call.answers) > call.received:
             received, answers = f"{call.received} received", f"{len(call.answers)} answers"
             return self._missing(rejected(event, "answer", "it was received", received, answers))
@@ -166,8 +186,9 @@ class ClusterRows:
     def _may_end(self, event: Event, call: Call) -> bool:
         """The outcome may differ from the answer, because of the network or a link of the kit."""
         if event.outcome in _ENDED_BY_NETWORK:
-            is_restarted = any(self.lives[node] > 1 for node in (event.node, event.peer or ""))
-            return not call.answers or is_restarted or bool(self._faults.get(_link(event)))
+            since_ms = event.at_ms if call.sent is None else call.sent.at_ms
+            has_stopped = any(self._stopped_at.get(node, -1) >= since_ms for node in (event.node, event.peer or ""))
+            return not call.answers or has_stopped or bool(self._faults.get(_link(event)))
         is_swallowed = call.received == 0 and self._has_fault(event, "swallow", "refus")
         return is_swallowed or self._has_fault(event, "answer", "lose", "duplicate", "reply")
 

@@ -501,20 +501,54 @@ def test_a_request_replaces_all_that_a_snapshot_brought_its_client(tmp_path: Pat
     assert accepts(trace, rows, "nacos-2.2.4")
 
 
-@pytest.mark.parametrize(("profile", "is_accepted"), [("nacos-2.5.1", True), ("strict", False)])
-def test_a_snapshot_may_hold_a_client_whose_first_change_is_applied_in_steps(
-    tmp_path: Path, profile: str, is_accepted: bool
+@pytest.mark.parametrize("content", [NOTHING, "d2"])
+@pytest.mark.parametrize(
+    ("profile", "asked", "is_accepted"),
+    [
+        ("nacos-2.5.1", "while it is applied", True),
+        ("nacos-2.5.1", "after it was applied", False),
+        ("nacos-2.5.1", "after a start meanwhile", False),
+        ("strict", "while it is applied", False),
+    ],
+)
+def test_a_snapshot_may_hold_a_part_of_a_change_that_its_giver_applies(
+    tmp_path: Path, profile: str, asked: str, content: str, is_accepted: bool
 ) -> None:
-    """A release creates the copy with its revision first, and gives it the content then: b gives c one without."""
+    """A release applies it in steps (B05), the revision of a new copy first, then one service after the other: b gives
+    c what it has of it until then, of which no row of b says anything."""
     trace = recorded(tmp_path)
     applied = next(n for n, each in enumerate(trace.events) if each.kind is Kind.REPLICA_APPLIED)
-    before, changed = trace.events[: applied + 1], trace.events[3]
-    start = replace(trace.events[0], node="c")
-    loads = replace(start, kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="b", detail=None)
-    copy = replace(changed, node="c", kind=Kind.REPLICA_APPLIED, owned=False, message="m0", digest=NOTHING)
-    rows = numbered([start, *before, loads, copy])
+    (started, start), changed = trace.events[:2], trace.events[3]
+    call = {"message": "m0", "operation": "SNAPSHOT", "detail": None}
+    asks = replace(started, node="c", kind=Kind.REQUEST_SENT, peer="b", **call)  # type: ignore[arg-type]
+    receives = replace(start, kind=Kind.REQUEST_RECEIVED, peer="c", **call)  # type: ignore[arg-type]
+    gives = replace(start, kind=Kind.REPLY_SENT, peer="c", outcome=Outcome.SUCCESS, **call)  # type: ignore[arg-type]
+    copy = replace(changed, node="c", kind=Kind.REPLICA_APPLIED, owned=False, message="m0", digest=content)
+    change = [trace.events[applied]] if asked == "after it was applied" else []
+    stop = [replace(start, kind=Kind.NODE_STOPPED), start] if asked == "after a start meanwhile" else []
+    first = [replace(started, node="c"), *trace.events[:applied], asks]
+    rows = numbered([*first, *change, *stop, receives, gives, copy])
     found = list(Slices(trace.header, profile_named(profile)).rejections(rows))
     assert (found == []) is is_accepted, found
+
+
+@pytest.mark.parametrize(
+    ("stopped_ms", "is_accepted"), [((), False), ((5_000,), True), ((5_500,), False), ((500,), False)]
+)
+def test_a_call_may_fail_because_its_receiver_stops_after_it_has_answered(
+    tmp_path: Path, stopped_ms: Sequence[int], is_accepted: bool
+) -> None:
+    """And before the answer has arrived; the rows of one instant do not say which came first."""
+    trace = recorded(tmp_path)
+    rows = [row for row in trace.events if row.at_ms <= 5_000]
+    rows[-1] = replace(rows[-1], outcome=Outcome.UNREACHABLE)
+    for at_ms in stopped_ms:
+        stop, start = (
+            replace(trace.events[1], at_ms=at_ms, kind=kind) for kind in (Kind.NODE_STOPPED, Kind.NODE_STARTED)
+        )
+        rows += [stop, start] if at_ms < 1_000 else [stop]
+    rows.sort(key=lambda row: row.at_ms)
+    assert validate(trace.header, numbered(rows), profile_named("strict")).accepted is is_accepted
 
 
 @pytest.mark.parametrize(("has_left", "is_accepted"), [(True, True), (False, False)])

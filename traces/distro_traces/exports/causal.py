@@ -1,7 +1,8 @@
 """Causal order: what came before what, from sequence numbers and message ids; clocks only choose among the rest.
 
 Rows of a node are in the order of `seq`. A request is received after it was sent, a reply after the request was
-received and after the reply was sent. Rows that cannot be ordered so (a trace that was edited) follow by their clocks.
+received and after the reply was sent. Of one instant, a node stops before others observe that their calls to it end.
+Rows that cannot be ordered so (a trace that was edited) follow by their clocks.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def causal_order(events: Iterable[Event]) -> list[Event]:
         after[cause].append(effect)
         causes[effect] += 1
 
-    def key(index: int) -> tuple[int, str, int]:
-        return events[index].at_ms, events[index].node, events[index].seq
+    def key(index: int) -> tuple[int, bool, str, int]:
+        event = events[index]
+        return event.at_ms, event.kind is not Kind.NODE_STOPPED, event.node, event.seq
 
     ready = [(key(index), index) for index, count in enumerate(causes) if count == 0]
     heapq.heapify(ready)
