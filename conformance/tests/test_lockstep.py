@@ -127,9 +127,10 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
 
 def test_unjudged_steps_are_counted() -> None:
     result = Hunt(IN_MEMORY_ON_2_2_4)
-    result.not_judged.update(clients_lost=2, views_in_parts=3)
+    result.not_judged.update(clients_states=2, views_in_parts=3)
     assert result.unjudged == (
-        "; 2 clients could not be followed to their end; 3 views of clients that were being changed are not judged"
+        "; 2 clients are no longer judged: too many possible states"
+        "; 3 views of clients that were being changed are not judged"
     )
 
 

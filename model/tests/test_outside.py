@@ -9,7 +9,7 @@ import pytest
 from distro_model.clock.cluster import View
 from distro_model.events import ClientConnected, ClientDisconnected, InstanceRegistered
 from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
-from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.outside import NodeOutside, Slack, Undecided, Unexplained
 from distro_model.profiles import beside_nodes, profile_named
 
 INSTANCES = ("10.0.0.1:80", "10.0.0.1:81")
@@ -29,7 +29,7 @@ def test_a_client_that_was_lost_sight_of_may_be_anything() -> None:
     outside.lose("c1", 3_000)
     outside.shown({}, 3_000, 3_000, "it shows")
     outside.check(5_400)
-    assert outside.undecided == 1
+    assert outside.undecided == {Undecided.LOST: 1}
     with pytest.raises(Unexplained, match="it shows c1 as unknown"):
         changed_once(answers_take_ms=0).shown({}, 3_000, 3_000, "it shows")
 
@@ -57,7 +57,7 @@ def test_a_delay_within_the_time_of_the_machine_is_neither_explained_nor_wrong(
     outside = changed_once(answers_take_ms=2)
     outside.slack.measure(taken_ms, 0)
     outside.check(now_ms)
-    assert outside.undecided == undecided
+    assert outside.undecided[Undecided.LATE] == outside.undecided.total() == undecided
     outside.slack.measure(0, 0)
     if not undecided:
         with pytest.raises(
@@ -300,7 +300,7 @@ def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_tha
     outside = changed_twice(2)
     monkeypatch.setattr("distro_model.outside.client.STATES_MAX", 0)
     outside.shown({"c1": View(7, ())}, 6_000, 6_000, "it shows")
-    assert outside.undecided == 1
+    assert outside.undecided == {Undecided.STATES: 1}
 
 
 def test_the_time_of_an_unseen_request_is_kept_once() -> None:
@@ -311,7 +311,7 @@ def test_the_time_of_an_unseen_request_is_kept_once() -> None:
     outside.begin("k", "c1", InstanceRegistered(0, "c1", "api", INSTANCES[0]), 3_100)
     for now_ms in range(3_102, 4_100, 2):
         outside.check(now_ms)
-    assert outside.undecided == 0
+    assert outside.undecided.total() == 0
     with pytest.raises(Unexplained, match=r"expects CHANGE c1 .* to b by"):
         outside.shown({}, 9_000, 9_000, "it shows")
 

@@ -9,7 +9,7 @@ import pytest
 from distro_model.clock.cluster import View
 from distro_model.events import HttpAction, HttpReceived
 from distro_model.messages import Answer, CallResult, Change, Delete, Snapshot, Verify
-from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.outside import NodeOutside, Slack, Undecided, Unexplained
 from distro_model.profiles import beside_nodes, profile_named
 
 OWN, OF_B, OF_D = "10.0.1.4:80", "10.0.1.3:80", "10.0.1.1:80"
@@ -170,7 +170,7 @@ def test_a_change_may_be_read_while_the_beats_of_its_services_are_checked(addres
     change = Change(client, 0, (("api", f"{OWN} (unhealthy)"), ("web", address)))
     if is_in_parts:
         outside.sent("c", "b", change, 17_500)
-        assert (outside.undecided, outside.in_parts) == (1, 2)
+        assert (outside.undecided, outside.in_parts) == ({Undecided.IN_PARTS: 1}, 2)
     else:
         with pytest.raises(Unexplained, match="it sends CHANGE"):
             outside.sent("c", "b", change, 17_500)

@@ -16,7 +16,7 @@ from distro_conformance.walks import NODES, PEERS, STEPS_PER_RUN
 from distro_conformance.wire.transports import Carrier, steps_over
 from distro_model.bounded.bounds import Bounds
 from distro_model.defects import link_of
-from distro_model.outside import Unexplained
+from distro_model.outside import Undecided, Unexplained
 from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
 from distro_model.rules.watching import Taken
@@ -145,7 +145,7 @@ class Tours:
 
 NOT_JUDGED: Mapping[str, str] = {
     "runs_lost": "model state limit exceeded in {} runs",
-    "clients_lost": "{} clients could not be followed to their end",
+    **{f"clients_{each.name.lower()}": f"{{}} clients are no longer judged: {each.value}" for each in Undecided},
     "clients_left_out": "{} clients are in no comparison: not every node can know their last change or end",
     "runs_open": "in {} runs the machine took too much of the time in which the nodes have to agree",
     "node_late": "{} times the node was late, and the machine may be why",
@@ -155,9 +155,8 @@ NOT_JUDGED: Mapping[str, str] = {
 
 In lockstep: runs that ended because the model could not follow the nodes any longer. In real time: clients whose node
 crashed before all other nodes can have received their last change or end, or of which a fault lost it; runs after which
-it is not known whether the nodes came to agree in time. In runs side by side: clients that are not checked any longer,
-because they may be in more states than the model keeps, a server may have dropped them, or the outcome of a request
-about them is unknown; reports and snapshot requests of the node; views of a client between two states."""
+it is not known whether the nodes came to agree in time. In runs side by side: clients, by reason; reports and snapshot
+requests of the node; views of a client between two states."""
 
 
 @dataclass(slots=True)

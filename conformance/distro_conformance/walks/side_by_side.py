@@ -156,7 +156,8 @@ class SideBySide:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
         outside = cluster.oracle.outside
-        counts = {"clients_lost": outside.undecided, "node_late": outside.late, "views_in_parts": outside.in_parts}
+        counts = {f"clients_{reason.name.lower()}": count for reason, count in outside.undecided.items()}
+        counts |= {"node_late": outside.late, "views_in_parts": outside.in_parts}
         self.hunt.not_judged.update(counts)  # adds to the counts of earlier rounds
         if failed is None:
             return None

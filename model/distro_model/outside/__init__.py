@@ -6,8 +6,9 @@ node may hold one client, given all observations so far; `node` passes each obse
 and has the possible beliefs of the node about its members.
 """
 
+from distro_model.outside.client import Undecided
 from distro_model.outside.node import NodeOutside
 from distro_model.outside.slack import Slack
 from distro_model.outside.unexplained import Unexplained
 
-__all__ = ["NodeOutside", "Slack", "Unexplained"]
+__all__ = ["NodeOutside", "Slack", "Undecided", "Unexplained"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from enum import Enum
 
 from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
@@ -45,6 +46,15 @@ STATES_MAX = 600
 """A client with more possible states than this is no longer judged, and counted as undecided."""
 
 
+class Undecided(Enum):
+    """Why a client is no longer judged."""
+
+    STATES = "too many possible states"
+    LATE = "an event was late by no more than the machine's delay"
+    LOST = "the outcome of a request about it is unknown"
+    IN_PARTS = "it was sent while it was being changed"
+
+
 class ClientOutside:
     """`node` is the state of the node without other clients."""
 
@@ -61,9 +71,8 @@ class ClientOutside:
         self.in_parts = 0
         """The number of times that it was shown while it was being changed, in a state that is neither before nor
         after: a server changes a client in several steps, and the model in one."""
-        self.is_undecided = False
-        """There are too many possible states, the client was lost, or an event was late by no more than the machine's
-        delay: the client is no longer judged."""
+        self.undecided: Undecided | None = None
+        """Why the client is no longer judged."""
 
     @property
     def nodes(self) -> frozenset[NodeState]:
@@ -78,7 +87,7 @@ class ClientOutside:
 
     def begin(self, key: str, event: Event, now_ms: int) -> None:
         """From now on this may happen at any time; `finish` reports that it has."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         self._open.add(key)
         self._due.touched_ms = now_ms
@@ -86,11 +95,11 @@ class ClientOutside:
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         self._open.discard(key)
         before = self._now(now_ms)
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         if self._slack.skew_ms:
             self._before.append((now_ms, before))
@@ -107,18 +116,18 @@ class ClientOutside:
 
     def notice(self, key: str, now_ms: int) -> None:
         """From now on it happens automatically, within the time that the node may be late."""
-        if self.is_undecided or not self._slack.skew_ms:
+        if self.undecided is not None or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return
         self._open.discard(key)
         states, until_ms = self._now(now_ms), now_ms + self._slack.late_ms
-        if not self.is_undecided:
+        if self.undecided is None:
             self._due.touched_ms = now_ms
             self._states = merged(each.happening_by(key, until_ms) for each in states)
 
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
         """It happens now, or a skew later at most; in real time perhaps another event in its place."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         if not _leaves_tasks(event):
             self._due.touched_ms = now_ms
@@ -142,7 +151,7 @@ class ClientOutside:
     def believe(self, alive: Alive, now_ms: int) -> None:
         """The members that the node may believe from now on. They determine the owner of a client of the HTTP API
         only."""
-        if self.is_undecided or not self._is_ip_client or alive == self._due.alive:
+        if self.undecided is not None or not self._is_ip_client or alive == self._due.alive:
             return
         states = self._now(now_ms) if self._due.alive else self._states
         self._due.alive, self._due.believed_ms, self._owned_ms = alive, now_ms, None
@@ -150,17 +159,17 @@ class ClientOutside:
 
     def settle(self, now_ms: int) -> None:
         """All events that must have happened by now have happened."""
-        if not self.is_undecided:
+        if self.undecided is None:
             self._now(now_ms)
 
     # Observations of messages and views
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
         """The node has sent this; a VERIFY has its state at `gathered_ms` or later. Raises Unexplained."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         states = self._now(now_ms)
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         if isinstance(request, Verify):
             self._sent_verify(target, request, states, now_ms, gathered_ms)
@@ -168,7 +177,7 @@ class ClientOutside:
         kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
         if not kept and self._is_sent_in_parts(request, target, states):
             self.in_parts += 1
-            self.is_undecided = True
+            self.undecided = Undecided.IN_PARTS
             return
         if not kept:
             expected = " or ".join(sorted({self._wanted(each.node, target) for each in states}))
@@ -177,10 +186,10 @@ class ClientOutside:
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
         """The node has shown the client in this form, at some time since the query. Raises Unexplained."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         states = self._now(now_ms)
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         if any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return  # with any content, it may be of that time
@@ -196,10 +205,10 @@ class ClientOutside:
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
         """All messages due by now have been sent. Raises Unexplained."""
-        if self.is_undecided:
+        if self.undecided is not None:
             return
         states = self._now(now_ms)
-        owned = not self.is_undecided and all(self._is_verified(each.node, now_ms) for each in states)
+        owned = self.undecided is None and all(self._is_verified(each.node, now_ms) for each in states)
         if not owned:
             self._owned_ms = None
             return
@@ -214,7 +223,8 @@ class ClientOutside:
             if now_ms > due_ms:
                 seen = f"it has sent no VERIFY to {peer} since {base_ms} ms"
                 raise Unexplained("verify", self.client, seen, f"one by {due_ms} ms")
-            self.is_undecided |= now_ms > due_ms - self._slack.taken_ms
+            if now_ms > due_ms - self._slack.taken_ms:
+                self.undecided = Undecided.LATE
 
     def excuse_verify(self, peer: str, now_ms: int) -> None:
         """A round to this peer may have been skipped: the one before it was not over."""
@@ -233,13 +243,13 @@ class ClientOutside:
                 continue
             found[each] = each if known is None else known.or_later(each)
             if len(found) > STATES_MAX:
-                self.is_undecided = True
+                self.undecided = Undecided.STATES
                 return self._states
             frontier += self._next(found[each], now_ms)
         kept = frozenset(each for each in found.values() if not self._due.is_passed(each, now_ms))
         taken_ms = self._slack.taken_ms
         if taken_ms and kept and all(self._due.is_passed(each, now_ms + taken_ms) for each in kept):
-            self.is_undecided = True  # without the measured delay an event would be overdue
+            self.undecided = Undecided.LATE  # without the measured delay an event would be overdue
             return self._states
         if not kept:
             overdue = sorted({text for each in found.values() for text in self._due.overdue(each, now_ms)})
@@ -340,7 +350,7 @@ class ClientOutside:
         if now_ms < earliest_ms - self._profile.tick_ms:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
         if last_ms is not None and now_ms < earliest_ms + self._slack.taken_ms - self._profile.tick_ms:
-            self.is_undecided = True
+            self.undecided = Undecided.LATE
             return
         lately = self._lately(gathered_ms - self._slack.skew_ms)
         if any(wanted in self._verifies(each.node, now_ms) for each in lately):

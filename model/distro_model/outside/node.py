@@ -8,6 +8,7 @@ client.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,7 @@ from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, LoadDue, RequestReceived
 from distro_model.messages import Answer, CallResult, Change, Operation, Request, Snapshot, subject_of
 from distro_model.node import Member, MemberState, NodeState, fresh_node
-from distro_model.outside.client import ClientOutside
+from distro_model.outside.client import ClientOutside, Undecided
 from distro_model.outside.history import History
 from distro_model.outside.ip_clients import Alive
 from distro_model.outside.slack import Slack
@@ -113,8 +114,9 @@ class NodeOutside:
         return self._clients
 
     @property
-    def undecided(self) -> int:
-        return sum(each.is_undecided for each in self._clients.values())
+    def undecided(self) -> Counter[Undecided]:
+        """The number of clients that are no longer judged, by reason."""
+        return Counter(each.undecided for each in self._clients.values() if each.undecided is not None)
 
     @property
     def late(self) -> int:
@@ -156,7 +158,7 @@ class NodeOutside:
     def lose(self, client: str, now_ms: int) -> None:
         """It is no longer known whether the node holds the client: it is no longer judged."""
         self.history.note(client, now_ms, "from now on it is not judged")
-        self._of(client, now_ms).is_undecided = True
+        self._of(client, now_ms).undecided = Undecided.LOST
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
         """A request of the node was answered, or timed out: from now on the node has its end."""
