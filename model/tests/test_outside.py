@@ -161,6 +161,22 @@ def test_a_round_that_waited_for_a_connection_may_have_read_the_revisions_one_in
             read_later.sent("v", "b", before, sent_ms)
 
 
+def test_the_next_verify_is_due_one_round_after_the_last_even_where_that_one_waited() -> None:
+    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), at_leisure())
+    outside.sent("s", "b", Snapshot(), 0)
+    outside.ended("s", CallResult.SUCCESS, (), 10)
+    ask(outside, ClientConnected(0, "c1"), 1_000, 2)
+    outside.peer_left("b", 5_500)
+    outside.peer_back("b", 6_000)
+    outside.reported("b", CallResult.SUCCESS, 6_000)
+    outside.check_clients(["c1"], 6_100)
+    outside.sent("v", "b", Verify("c1", 0), 9_900)
+    outside.ended("v", CallResult.SUCCESS, (), 9_900)
+    outside.check_clients(["c1"], 17_400)
+    with pytest.raises(Unexplained, match="it has sent no VERIFY to b since 9900 ms"):
+        outside.check_clients(["c1"], 17_600)
+
+
 def test_a_confirmed_copy_resets_no_deadline_however_long_answers_take() -> None:
     outside = changed_twice(300)
     with pytest.raises(Unexplained, match="it has sent nothing; the model expects CHANGE c1 revision 2"):

@@ -65,6 +65,8 @@ class ClientOutside:
         self._states: frozenset[Possible] = frozenset(Possible(node) for node in nodes)
         self._before: list[tuple[int, frozenset[Possible]]] = []  # until when it may have been in these states
         self._verified_ms: dict[str, int] = {}
+        self._gathered_ms: dict[str, int] = {}
+        """Of each member: when the last VERIFY arrived, and when its revision was read at the earliest."""
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
         self._open: set[str] = set()
@@ -343,8 +345,8 @@ class ClientOutside:
         self, target: str, request: Verify, states: Iterable[Possible], now_ms: int, gathered_ms: int
     ) -> None:
         wanted = Send(target, request)
-        last_ms = self._verified_ms.get(target)
-        self._verified_ms[target] = gathered_ms
+        last_ms = self._gathered_ms.get(target)
+        self._verified_ms[target], self._gathered_ms[target] = now_ms, gathered_ms
         earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._slack.late_ms
         seen = f"it sends {request_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:
