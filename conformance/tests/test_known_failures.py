@@ -35,6 +35,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-LOAD-006": OVERWRITTEN,
     "DISTRO-NATIVE-001": {**OVERWRITTEN, "acknowledged": True},
     "DISTRO-CONNECTION-001": {"held": True, "detections": 0},
+    "DISTRO-CONNECTION-002": {"detections": 1, "after_ms": 100},
     "DISTRO-CONNECTION-003": {"held": True},
     "DISTRO-HOLDER-012": {"revision": 2, "of_both": 20, "of_newer": 18, "of_none": 0},
     "DISTRO-IPPORT-007": {"revision": 7},
@@ -79,6 +80,13 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     "DISTRO-CONNECTION-001": {
         "the client is still held": ({"held": False}, "it was given up too late, and without being asked"),
         "the silent client was not asked for a sign of life": ({"detections": 3}, "asked, not answered, and kept"),
+    },
+    "DISTRO-CONNECTION-002": {
+        "the client has answered a detection": ({"detections": 0}, "it is removed without being asked"),
+        "it is removed within a second of that answer": (
+            {"after_ms": 5_100},
+            "its answer does not end the wait for it",
+        ),
     },
     "DISTRO-CONNECTION-003": {
         "the client is still held": ({"held": False}, "the idle client was given up without being asked"),

@@ -224,6 +224,16 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         clauses=(_is("is_what_is_held", True, "the snapshot has the client that is connected, and no other"),),
     ),
     RequirementSymptom(
+        bug="B39",
+        about=("DISTRO-CONNECTION-002",),
+        clauses=(
+            _number("detections", lambda found: found > 0, "the client has answered a detection"),
+            _number("after_ms", lambda found: found <= 1_000, "it is removed within a second of that answer"),
+        ),
+        on_reference_node=False,
+        needs_a_race=True,
+    ),
+    RequirementSymptom(
         bug="B41",
         about=("DISTRO-NATIVE-002",),
         clauses=(_ACKNOWLEDGED, _is("published", None, "the client is gone")),

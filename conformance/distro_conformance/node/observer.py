@@ -247,14 +247,16 @@ class Observer:
     arrange = assumed(eventually)
     arrange_sent = assumed(eventually_sent)
 
-    async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
-        """Watch for the whole time. Raises ViolationError when `look` finds something; NotJudgedError if
-        one side may have dropped the other before that, without an answer."""
+    async def never(
+        self, look: Look[T], *, for_ms: int, what: str, otherwise: Callable[[], Observed] = lambda: NOTHING
+    ) -> None:
+        """Watch for the whole time. Raises ViolationError with the values of `otherwise` when `look` finds something;
+        NotJudgedError if one side may have dropped the other before that, without an answer."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             self.assume_answers(self.began_ms)
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
-            raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
+            raise ViolationError(message, expected=f"{what}, for {for_ms} ms", observed=otherwise())
 
     async def sleep(self, ms: int) -> None:
         """Sleeps exactly this time, for actions at the kit's own pace."""

@@ -32,8 +32,7 @@ async def mute_client_is_given_up(kit: Kit) -> None:
     for client in clients:
 
         async def otherwise(client: PlayedClient = client) -> dict[str, object]:
-            detections = sum(push.type == DETECTION for push in client.pushes)
-            return {"held": await kit.peer.query(client.id) is not None, "detections": detections}
+            return {"held": await kit.peer.query(client.id) is not None, "detections": _detections(client)}
 
         what, left_ms = f"the end of {client.id}, whose connection is dead", end_ms - kit.target.clock.now_ms()
         await kit.eventually(kit.lacks(client.id), within_ms=max(0, left_ms), what=what, otherwise=otherwise)
@@ -45,8 +44,21 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 @requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")
 async def answering_client_stays(kit: Kit) -> None:
     """A client that only answers detections keeps its connection and what it publishes."""
-    client = await _registered(kit)
-    await kit.never(kit.lacks(client.id), for_ms=_EXPELLED_MS, what=f"{client.id} answers every request")
+    client, clock = await _registered(kit), kit.target.clock
+    gone, answered_ms = kit.lacks(client.id), list[int]()
+
+    async def look() -> str | None:
+        if _detections(client) > len(answered_ms):
+            answered_ms.append(clock.now_ms())
+            kit.note(f"{client.id} has answered a detection")
+        return await gone()
+
+    def otherwise() -> dict[str, object]:
+        after_ms = clock.now_ms() - answered_ms[-1] if answered_ms else None
+        return {"detections": len(answered_ms), "after_ms": after_ms}
+
+    what = f"{client.id} answers every request"
+    await kit.never(look, for_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
 
 
 @requirement("DISTRO-CONNECTION-003", MUST, "#ejector-check", bug="B03")
@@ -81,7 +93,11 @@ def _closed(client: PlayedClient) -> Look[bool]:
 
 
 def _asked(client: PlayedClient) -> Look[str]:
-    return known(lambda: DETECTION if any(push.type == DETECTION for push in client.pushes) else None)
+    return known(lambda: DETECTION if _detections(client) else None)
+
+
+def _detections(client: PlayedClient) -> int:
+    return sum(push.type == DETECTION for push in client.pushes)
 
 
 async def _is_asked(kit: Kit, client: PlayedClient, *, within_ms: int) -> None:
