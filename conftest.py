@@ -19,13 +19,16 @@ REAL_TIMEOUT_S = 60.0
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a folder that need Spark share one session; the blocks of a page go on where the one before ended."""
+    """Tests of a folder that need Spark share one session; the blocks of a page go on where the one before ended. The
+    quick tests of the model share the search, which its first user compiles for some seconds."""
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group(f"spark of {item.path.parent}"))
         elif item.path.suffix == ".md":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
             item.add_marker(pytest.mark.slow)
+        elif item.path.parts[-3] == "model" and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.xdist_group("model"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,9 +6,13 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from programs import Ran, executed
+
+from distro_conformance.plugin import pytest_configure
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "pytest-cluster"
 
@@ -141,25 +145,30 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
     assert " passed" in ran.stdout
 
 
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=" ".join)
+def test_a_target_that_there_is_not_is_one_mistake(options: tuple[str, ...], tmp_path: Path) -> None:
+    ran = run_pytest(tmp_path, "--distro-target", "bogus", *options)
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR, ran.stdout
+    assert "ERROR: --distro-target: no target 'bogus'; known: embedded" in ran.stderr
+    assert "FAILED" not in ran.stdout
+
+
 @pytest.mark.parametrize(
-    ("named", "complaint"),
+    ("target", "profile", "expected", "complaint"),
     [
-        (("bogus",), "no target 'bogus'; known: embedded"),
-        pytest.param(("bogus", "-n", "2"), "no target 'bogus'; known: embedded", marks=pytest.mark.slow),
-        (("process:nope.toml",), "cannot read the description nope.toml"),
-        (("embedded", "--distro-profile", "nacos-9"), "no profile 'nacos-9'; known: nacos-2.0.0"),
-        (("embedded", "--distro-expect-failures", "x.toml"), "--expect-failures and --write-expected are for process:"),
-        (
-            ("process:x {port}", "--distro-profile", "strict", "--distro-expect-failures", "x.toml"),
-            "--expect-failures x.",
-        ),
+        ("process:nope.toml", None, None, "cannot read the description nope.toml"),
+        ("embedded", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),
+        ("embedded", None, Path("x.toml"), "--expect-failures and --write-expected are for process:"),
+        ("process:x {port}", "strict", Path("x.toml"), "--expect-failures x."),
     ],
 )
-def test_a_target_that_there_is_not_is_one_mistake(named: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
-    ran = run_pytest(tmp_path, "--distro-target", *named)
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR, ran.stdout
-    assert f"ERROR: --distro-target: {complaint}" in ran.stderr
-    assert "FAILED" not in ran.stdout
+def test_options_that_name_no_target_are_refused_before_any_test(
+    target: str, profile: str | None, expected: Path | None, complaint: str
+) -> None:
+    given = {"--distro-target": target, "--distro-profile": profile, "--distro-expect-failures": expected}
+    config: Any = SimpleNamespace(addinivalue_line=lambda *_: None, getoption=given.get)
+    with pytest.raises(pytest.UsageError, match=f"--distro-target: {re.escape(complaint)}"):
+        pytest_configure(config)
 
 
 @pytest.mark.wire

@@ -355,7 +355,7 @@ def test_states_that_the_model_met_are_merged_over_the_reports_of_a_folder(tmp_p
 
 def test_walks_on_nodes_are_merged_with_those_of_played_members(document: Document, tmp_path: Path) -> None:
     """A walk of three nodes answers no malformed request; the machine of played members makes some."""
-    short, html = ("--examples", "2", "--steps", "40", "--seed", "1", "--transport", "memory"), str(tmp_path / "w.html")
+    short, html = ("--examples", "1", "--steps", "20", "--seed", "1", "--transport", "memory"), str(tmp_path / "w.html")
     _, nodes = document("test", "cluster", *short, "--html", html, "--out", str(tmp_path))
     _, among = document("test", "node", "--machine", *short, "--html", html, "--out", str(tmp_path))
     rules = [found["coverage"]["rules beside nodes"] for found in (nodes, among)]

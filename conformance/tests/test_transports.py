@@ -142,7 +142,10 @@ def delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.quality
-@pytest.mark.parametrize("plant", [loses_pushes, loses_registrations, delivers_twice])
+@pytest.mark.parametrize(
+    "plant",
+    [delivers_twice, *(pytest.param(each, marks=pytest.mark.slow) for each in (loses_pushes, loses_registrations))],
+)
 def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,16 +158,16 @@ def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("chosen", "examples", "expected"),
     [
-        pytest.param((), {"grpc", "memory"}, id="mixed", marks=pytest.mark.slow),
-        pytest.param(("--transport", "memory"), {"memory"}, id="memory"),
+        pytest.param((), "12", {"grpc", "memory"}, id="mixed", marks=pytest.mark.slow),
+        pytest.param(("--transport", "memory"), "2", {"memory"}, id="memory"),
     ],
 )
 def test_the_report_says_how_many_steps_went_over_which(
-    document: Document, chosen: tuple[str, ...], expected: set[str], tmp_path: Path
+    document: Document, chosen: tuple[str, ...], examples: str, expected: set[str], tmp_path: Path
 ) -> None:
-    short = ("--seconds", "60", "--examples", "12", "--steps", "10", "--seed", "1")
+    short = ("--seconds", "60", "--examples", examples, "--steps", "10", "--seed", "1", "--jobs", "1")
     _, found = document("test", "cluster", *short, *chosen, "--out", str(tmp_path))
     over = found["steps_over"]
     assert over.keys() == {"grpc", "memory"}

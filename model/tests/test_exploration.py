@@ -30,8 +30,6 @@ from distro_model.actions import Crash, LoseReply, Swallow
 from distro_model.profiles import STRICT, beside_nodes
 from distro_model.search.results import until_found
 
-pytestmark = pytest.mark.xdist_group("exploration")  # one process, which searches each cluster once
-
 SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
 
 

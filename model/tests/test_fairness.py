@@ -83,10 +83,10 @@ MAY_CHOOSE = {
     ("profile", "bounds"),
     [
         ("strict", Bounds(nodes=3, changes=1, drops=0)),
-        ("strict", Bounds(clients=2, changes=1, drops=2, swallows=0)),
+        ("strict", Bounds(clients=2, changes=1, swallows=0)),
         ("strict", Bounds(changes=1, crashes=1, late_replies=2)),
         ("strict", Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2, silences=1)),
-        ("strict", Bounds(changes=2, drops=0, swallows=0, event_queue=2, index=1, lost_events=1)),
+        ("strict", Bounds(changes=1, drops=0, swallows=0, event_queue=2, index=1, lost_events=1)),
         ("strict", Bounds(changes=2, drops=0, swallows=0, slow_requests=2, slow_setups=1)),
         ("strict", Bounds(changes=2, drops=0, swallows=0, delays=2, half_open=1)),
         ("strict", Bounds(clients=0, ip_clients=1, in_flight=2, changes=2, drops=1, swallows=0, lapses=1, races=2)),

@@ -25,8 +25,14 @@ def broken_soon(profile, bounds, properties, enough=1):
     return found
 
 
+LONG = {"m-load-waits-for-down", "m-verify-only-if-all-up"}
+"""Searches of seconds; lockstep and a requirement find these two in a node in less."""
+
+
 @pytest.mark.quality
-@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(each, id=name, marks=[pytest.mark.slow] * (name in LONG)) for name, each in MUTANTS.items()]
+)
 def test_a_mutant_breaks_what_it_says(mutant):
     properties = [PROPERTIES[name] for name in mutant.breaks]
     found = broken_soon(with_mutant(STRICT, mutant.id), mutant.bounds, properties, enough=len(properties))

@@ -208,8 +208,8 @@ def test_a_client_that_needs_much_memory_is_announced(
 
 @pytest.mark.spark
 def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: Path) -> None:
-    """In all of them at once, as they were recorded and at rest: the engines differ in how they read and group rows."""
-    traces, empty = tmp_path / "traces", tmp_path / "empty"
+    """In all of them at once: the engines differ in how they read and group rows."""
+    traces = tmp_path / "traces"
     record(traces, "healthy")
     record_changes(traces, "changes")
     record(traces, "open", diverged=True, checkpoint=False)
@@ -219,6 +219,14 @@ def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: 
     replace_the_fifth_row_by_the_sixth(record(traces, "doubled"))
     found = on_both(spark, [traces, misfits], convergence=True)
     assert (len(found.violations), found.quarantined, len(found.cuts), found.doubled) == (1, 3, 1, 1)
+
+
+@pytest.mark.slow  # that both formats are read alike, test_load finds in less
+@pytest.mark.spark
+def test_spark_finds_the_same_in_a_run_at_rest_and_in_one_without_events(spark: SparkSession, tmp_path: Path) -> None:
+    traces, empty = tmp_path / "traces", tmp_path / "empty"
+    record_changes(traces, "changes")
+    replace_the_fifth_row_by_the_sixth(record(traces, "doubled"))
     assert on_both(spark, compact([*traces.iterdir()], tmp_path / "rest"), convergence=True).missing == 1
     with Recorder(empty, "empty", profile="strict", target="test"):
         pass
