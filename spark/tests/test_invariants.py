@@ -489,12 +489,31 @@ def a_content_that_no_client_published(run: RunRecorder) -> list[Expected]:
     return [Expected("INV-REV", "b", first, foreign, evidence={"signature": "foreign content"})]
 
 
+@case("nacos-2.3.2", "strict")
+def a_revision_that_its_owner_never_had(run: RunRecorder) -> list[Expected]:
+    run.registered()
+    wrong = run.apply("c", 7, "X")
+    run.apply("c", 1, "X")
+    run.checkpoint()
+    return [Expected("INV-REV", "c", wrong, wrong, evidence={"signature": "foreign revision", "actual": "X"})]
+
+
+@case()
+def a_revision_of_a_client_that_was_there_before_the_trace(run: RunRecorder) -> list[Expected]:
+    run.apply("c", 7, "X")
+    run.change("a", 8, "Y")
+    run.apply("bc", 8, "Y")
+    run.checkpoint()
+    return []
+
+
 @case("nacos-2.2.4", "nacos-2.3.2")
 def an_owner_that_changes_without_moving_on(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     first = run.change("a", 1, "X")
     reused = run.change("a", 1, "Y", detail=BATCH)
     run.apply("bc", 1, "X")
+    run.change("a", 2, "Y")
     run.apply("bc", 2, "Y")
     run.checkpoint()
     known = "B18" if "2.2.4" in run.recorder.header.profile else None

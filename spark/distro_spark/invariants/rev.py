@@ -10,6 +10,9 @@ violation with one of these signatures:
   a restart, when it does not own the client any more, is a replica like any other;
 * `foreign content`: no row shows that the owner held it.
 
+A revision that the owner never had is a violation too, whatever its content (`foreign revision`): where all nodes
+report what they hold, of a client of a connection whose beginning they show.
+
 Up to 2.1.1 there are no revisions and the field is always 0 (docs/protocol #releases-matrix): such runs are not judged.
 """
 
@@ -19,16 +22,50 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
+from distro_spark.responsibility import BY_CONNECTION
 from distro_spark.timeline import NOTHING, Timeline, c, sent
 from distro_traces.header import WITHOUT_REVISIONS
 
 BY_REVISION = ("client_no", "revision")
 
 
-def two_contents(t: Timeline) -> pl.DataFrame:
+def broken_stamps(t: Timeline) -> pl.DataFrame:
     carried = c("has_revisions") & c("revision").is_not_null() & c("digest").is_not_null()
-    columns = ("client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state", "revision", "digest", "message")
-    rows = t.having(carried, *columns)
+    columns = ("run", "client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state")
+    rows = t.having(carried, *columns, "revision", "digest", "message")
+    foreign = of_no_owner(t, rows)
+    both = [two_contents(t, rows.join(foreign, "row", how="anti")), _each(foreign)]
+    return pl.concat([found for found in both if not found.is_empty()] or [NOTHING], how="diagonal")
+
+
+def of_no_owner(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a revision that the owner of a client never had."""
+    judged = t.cluster.judged[BY_CONNECTION]
+    runs = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
+    begun = rows.filter(c("run").is_in(runs) & (c("kind") == "client_connected")).select("client_no").unique()
+    had = rows.filter(c("owned") & c("is_state")).select(BY_REVISION).unique()
+    return rows.join(begun, "client_no", how="semi").join(had, BY_REVISION, how="anti")
+
+
+def _each(rows: pl.DataFrame) -> pl.DataFrame:
+    """One violation for each node, revision and content."""
+    found = rows.sort("row").group_by(*BY_REVISION, "g", "digest", maintain_order=True)
+    first = found.agg(c("row", "message").first(), rows=pl.len())
+    return first.select(
+        "g",
+        "revision",
+        "rows",
+        first=pl.lit(None, pl.Int64),
+        last="row",
+        after="message",
+        signature=pl.lit("foreign revision"),
+        expected=pl.lit("nothing"),
+        actual="digest",
+        _but=pl.lit("its owner never had that revision"),
+    )
+
+
+def two_contents(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     several = rows.group_by(BY_REVISION).agg(c("digest").min().alias("one"), c("digest").max().alias("other"))
     several = several.filter(c("one") != c("other")).select(BY_REVISION)
     if several.is_empty():
@@ -65,15 +102,15 @@ def two_contents(t: Timeline) -> pl.DataFrame:
         signature=signature,
         expected="right",
         actual="digest",
+        _but=pl.format("that revision is {} since {}", "right", t.words(found, "first")),
     )
 
 
 INVARIANT = Invariant(
     "INV-REV",
     "A replica stamped with revision r holds the owner's content of r.",
-    two_contents,
-    "{node} has content {actual} of {client} under revision {revision} in {last}, but that revision is {expected} "
-    "since {first}: {signature}",
+    broken_stamps,
+    "{node} has content {actual} of {client} under revision {revision} in {last}, but {_but}: {signature}",
     "{node} holds {expected} of {client} under revision {revision}",
     needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # its excuses are on other nodes
     not_on=WITHOUT_REVISIONS,

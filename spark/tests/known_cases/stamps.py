@@ -151,9 +151,9 @@ def an_old_content_on_a_copy_that_was_created_late(run: Run) -> None:
     run.change(3, "A")
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None])
+@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None, None, None])
 def a_later_content_that_only_a_copy_had(run: Run) -> None:
-    """c, which is not the owner, sends what its client never published."""
+    """c, which is not the owner, sends what its client never published, under a revision that it never had."""
     run.registered()
     sent_on(run, "c", sent=2, stamp=1)
 
