@@ -79,7 +79,7 @@ def line_of(source: str, profile: str, first_seed: int) -> Line:
         simulated_s = time.monotonic() - began
         found = check(Local(directory), replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
-    news, not_told = news_of(found)
+    news, not_reported = news_of(found)
     return {
         "source": source,
         "profile": profile,
@@ -88,7 +88,7 @@ def line_of(source: str, profile: str, first_seed: int) -> Line:
         "events": found.events,
         "verdict": found.verdict,
         "news": news,
-        "not_told": not_told,
+        "not_reported": not_reported,
         "known": dict(known),
         "reasons": list(found.reasons),
         "seconds": round(time.monotonic() - began, 1),
@@ -112,11 +112,11 @@ def side_by_side(
 def news_of(found: CheckResult) -> tuple[list[str], int]:
     """The violations that are not known and the rows that the model rejects, and how many more there are."""
     news = [f"{each.run}: {each.invariant}: {each.message}" for each in found.violations if each.known is None]
-    not_told = max(0, sum(each.violations for each in found.invariants) - len(news))
+    not_reported = max(0, sum(each.violations for each in found.invariants) - len(news))
     if found.replay is not None:
         news += [f"{each.run}: model: no transition is {each.event}" for each in found.replay.rejections]
-        not_told += found.replay.rejections_left_out
-    return news, not_told
+        not_reported += found.replay.rejections_left_out
+    return news, not_reported
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,8 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def said(line: Line) -> str:
     news = "".join(f"\n  {each}" for each in line["news"])
     return f"{line['profile']}: {line['runs']} runs from seed {line['seed']}, {line['events']} events in " + (
-        f"{line['seconds']} s ({line['simulated_s']} s simulated), {len(line['news'])} news, {line['not_told']} not "
-        f"reported, {sum(line['known'].values())} known{news}"
+        f"{line['seconds']} s ({line['simulated_s']} s simulated), {len(line['news'])} news, "
+        f"{line['not_reported']} not reported, {sum(line['known'].values())} known{news}"
     )
 
 
@@ -152,12 +152,12 @@ def report(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
         runs[line["profile"]] += line["runs"]
     news = [each for line in lines for each in line["news"]]
     least = min(runs.values(), default=0)
-    not_told = sum(line["not_told"] for line in lines)
-    headline = f"at least {least} runs of each of {len(runs)} profiles: {len(news)} news, {not_told} not reported; "
+    not_reported = sum(line["not_reported"] for line in lines)
+    headline = f"at least {least} runs of each of {len(runs)} profiles: {len(news)} news, {not_reported} not reported; "
     headline += f"{left} batches left"
     document = {"headline": headline, "runs": dict(runs), "events": sum(line["events"] for line in lines), "news": news}
     print(json.dumps(document) if as_json else "\n".join([headline, *news]))
-    return 1 if news else 3 if left or not_told else 0
+    return 1 if news else 3 if left or not_reported else 0
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-LEASE-004": {"lasted_ms": 184_000, "lease_ms": 180_000},
     "DISTRO-BATCH-002": {"revisions": [1, 1, 1], "ports": [81]},
     "DISTRO-BATCH-003": {"ports": [79], "error_code": 500},
-    "DISTRO-OWNER-004": {"held": True, "told": 0},  # codespell:ignore told
+    "DISTRO-OWNER-004": {"held": True, "sent": 0},
     "DISTRO-OWNER-008": {"acknowledged": True, "before": True},
     "DISTRO-LEASE-008": {"known": False, "again": True},
     "DISTRO-RETRY-006": {"here": ["CHANGE"], "other": True},
@@ -136,7 +136,7 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     "DISTRO-OWNER-004": {
         "the client is still held": ({"held": False}, "the node lost the client"),
         "the new owner is sent no request about the client": (
-            {"told": 1},  # codespell:ignore told
+            {"sent": 1},
             "the new owner was sent something else",
         ),
     },

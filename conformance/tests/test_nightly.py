@@ -182,15 +182,15 @@ def test_entries_of_the_ledger_are_not_found_again_and_nothing_starts_after_the_
 
 
 @pytest.mark.parametrize(
-    ("news", "not_told", "left", "code"), [(["a says so"], 0, 0, 1), ([], 0, 2, 3), ([], 4, 0, 3), ([], 0, 0, 0)]
+    ("news", "not_reported", "left", "code"), [(["a says so"], 0, 0, 1), ([], 0, 2, 3), ([], 4, 0, 3), ([], 0, 0, 0)]
 )
 def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
-    news: list[str], not_told: int, left: int, code: int, capsys: pytest.CaptureFixture[str]
+    news: list[str], not_reported: int, left: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "not_told": not_told, "known": {}}
+    line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "not_reported": not_reported, "known": {}}
     assert alarms.report([line], left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
-    counts = f"{len(news)} news, {not_told} not reported; {left} batches left"
+    counts = f"{len(news)} news, {not_reported} not reported; {left} batches left"
     assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
 
 

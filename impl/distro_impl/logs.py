@@ -133,7 +133,7 @@ class NodeLog:
     def __init__(self, node: str) -> None:
         self._node = node
 
-    def tell(
+    def write(
         self,
         logger: logging.Logger,
         level: int,

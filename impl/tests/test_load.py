@@ -78,7 +78,7 @@ NOT_A_NAME = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0, "distroD
 
 
 async def is_loaded(lab: Lab, run: Run, node: int) -> bool:
-    """Only in strict does a node tell: it gives a snapshot."""
+    """In strict a node that is not loaded gives no snapshot."""
     peer = await lab.member(run.cluster.nodes[node])
     return (await peer.ask("DistroDataRequest", {"dataOperation": "SNAPSHOT"})).succeeded
 

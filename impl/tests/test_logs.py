@@ -148,7 +148,7 @@ def test_without_a_handler_no_log_line_is_formatted(written: StringIO, capsys: p
 
     def log() -> None:
         for name in LOG_FILES:
-            NodeLog("a:1").tell(logger(name), logging.ERROR, "a %s", Value())
+            NodeLog("a:1").write(logger(name), logging.ERROR, "a %s", Value())
 
     log()
     assert (put_together, capsys.readouterr().err) == ([], "")

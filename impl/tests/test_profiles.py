@@ -40,7 +40,7 @@ ability_negotiation          no    no    no    no    no    no    no    no    yes
 distro_on_sdk_port           yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   no    no    no
 detection_timeout_ms         1000  1000  1000  1000  1000  1000  none  none  5000  5000  5000  5000  5000
 push_blocked_ms              none  none  none  none  none  none  none  none  none  300000 300000 300000 300000
-refusal_is_told              yes   yes   yes   yes   yes   yes   yes   yes   no    no    no    no    no
+refusal_is_sent              yes   yes   yes   yes   yes   yes   yes   yes   no    no    no    no    no
 exception_code_in_result     no    no    no    no    no    no    no    no    no    yes   yes   yes   yes
 exception_visible            no    no    no    no    no    no    no    no    no    no    no    yes   yes
 """

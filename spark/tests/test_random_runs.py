@@ -70,7 +70,7 @@ def revision_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
 
 def convergence_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
     owner = next(iter(owner_of(client, events)))
-    last_told: dict[tuple[str, tuple[str, int]], Event] = {}
+    last_sent: dict[tuple[str, tuple[str, int]], Event] = {}
     for number in sorted({event.detail for event in events if event.kind is Kind.CHECKPOINT}):
         checkpoints = [event for event in events if event.kind is Kind.CHECKPOINT and event.detail == number]
         views = {point.node: view_at(client, point, events) for point in checkpoints}
@@ -82,8 +82,8 @@ def convergence_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
         for point in checkpoints:
             if views[point.node] != truth and (is_owned or not is_leased(client, point, events)):
                 first = since(client, point, own, truth, events)
-                last_told[point.node, place(first)] = point
-    for (node, first_place), last in last_told.items():
+                last_sent[point.node, place(first)] = point
+    for (node, first_place), last in last_sent.items():
         yield ("INV-CONV", last.run, client, node, first_place, place(last))
 
 

@@ -182,7 +182,7 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         bug="B22",
         about=("DISTRO-OWNER-004",),
         sentence="nothing is sent when the owner of a client changes",
-        clauses=(_HELD, _is("told", 0, "the new owner is sent no request about the client")),  # codespell:ignore told
+        clauses=(_HELD, _is("sent", 0, "the new owner is sent no request about the client")),
     ),
     RequirementSymptom(
         bug="B22",

@@ -49,7 +49,7 @@ def _nameless(old: Any, self: Any) -> Any:
 
 @mutant("m-report-without-version", Member, "to_json")
 def _versionless(old: Any, self: Any) -> Any:
-    """A report does not tell the version."""
+    """A report has no version."""
     data = old(self)
     return {**data, "extendInfo": {k: v for k, v in data["extendInfo"].items() if k != "version"}}
 

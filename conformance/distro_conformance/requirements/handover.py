@@ -82,7 +82,7 @@ async def new_owner_is_sent_the_client(kit: Kit) -> None:
     held = services_of(await kit.peer.query(client.id)) == [service]  # a client without beats is held only for a while
 
     async def otherwise() -> dict[str, object]:
-        return {"held": held, "told": len(kit.arrivals(client.id, leaver))}  # codespell:ignore told
+        return {"held": held, "sent": len(kit.arrivals(client.id, leaver))}
 
     what = f"a CHANGE of {client.id} with {service} at {leaver.address}"
     await kit.eventually(sent, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)

@@ -71,7 +71,7 @@ class Naming:
         )
 
     def begin(self, connections: ConnectionManager) -> None:
-        """Start the cleaners, and to tell subscribers over these connections."""
+        """Start the cleaners, and push to subscribers over these connections."""
         clock, profile, now_ms = self.core.clock, self.core.profile, self.core.clock.now_ms()
         self.mapper.begin()
         PushService(

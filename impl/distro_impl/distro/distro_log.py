@@ -33,103 +33,103 @@ class DistroLog(NodeLog):
 
     def sync_began(self, operation: DataOperation, client: str, peer: str) -> None:
         text = f"[DISTRO-START] {_task(operation)} for %s"
-        self.tell(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
+        self.write(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
 
     def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
         key = _Key(client, peer)
         if reply is DistroReply.EXCEPTION:
             text, values = ("[DISTRO] Sync data change failed.", ()) if self._is_old else (SYNC_FAILED, (key,))
-            self.tell(protocol, logging.WARNING, text, *values, client=client, peer=peer)
+            self.write(protocol, logging.WARNING, text, *values, client=client, peer=peer)
             return
         if reply is DistroReply.NOT_SENT:
             self._cancelled("sync", peer, key, client)
         result = "true" if reply is DistroReply.SUCCESS else "false"
-        self.tell(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, client=client, peer=peer)
+        self.write(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, client=client, peer=peer)
 
     def nothing_to_sync(self, client: str, peer: str) -> None:
         text = "[DISTRO] DistroSyncChangeTask for %s with null data to sync, skip"
-        self.tell(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
+        self.write(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
 
     def verify_skipped(self) -> None:
         text = "data storage DistroClientDataProcessor has not finished initial step, do not send verify data"
-        self.tell(protocol, logging.WARNING, text)
+        self.write(protocol, logging.WARNING, text)
 
     def verify_ended(self, client: str, peer: str, reply: DistroReply) -> None:
         if reply is DistroReply.SUCCESS:
             text = "[DISTRO] verify data for type %s to %s success"
         else:
             text = "[DISTRO-FAILED] verify data for type %s to %s failed."
-        self.tell(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, client=client, peer=peer)
+        self.write(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, client=client, peer=peer)
         if reply is DistroReply.NOT_SENT:
             self._cancelled("verify", peer, _Key(client, None), client)
         if reply is DistroReply.FAIL:
             text = "Target %s verify client %s failed, sync new client"
-            self.tell(naming, logging.INFO, text, peer, client, client=client, peer=peer)
+            self.write(naming, logging.INFO, text, peer, client, client=client, peer=peer)
 
     def _cancelled(self, what: str, peer: str, key: _Key, client: str) -> None:
         text = f"[DISTRO] Cancel distro {what} caused by target server %s unhealthy, key: %s"
-        self.tell(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
+        self.write(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
 
     # Receiving
 
     def received(self, operation: str, client: str, target: str | None) -> None:
         text = "[DISTRO] Receive distro data type: %s, key: %s"
-        self.tell(protocol, logging.INFO, text, operation, _Key(client, target), client=client)
+        self.write(protocol, logging.INFO, text, operation, _Key(client, target), client=client)
 
     def verify_received(self, client: str) -> None:
         text = "[DISTRO] Receive verify data type: VERIFY, key: %s"
-        self.tell(protocol, logging.DEBUG, text, _Key(client, None), client=client)
+        self.write(protocol, logging.DEBUG, text, _Key(client, None), client=client)
 
     def verify_refused(self, client: str, reporter: str) -> None:
         text = "client %s is invalid, get new client from %s"
-        self.tell(naming, logging.INFO, text, client, reporter, client=client, peer=reporter)
+        self.write(naming, logging.INFO, text, client, reporter, client=client, peer=reporter)
 
     def client_added(self, client: str, revision: int) -> None:
         text = "[Client-Add] Received distro client sync data %s"
         if self._shows_revision:
-            self.tell(naming, logging.INFO, text + ", revision=%s", client, revision, client=client)
+            self.write(naming, logging.INFO, text + ", revision=%s", client, revision, client=client)
         else:
-            self.tell(naming, logging.INFO, text, client, client=client)
+            self.write(naming, logging.INFO, text, client, client=client)
 
     def no_batch(self, client: str) -> None:
         text = "[processBatchInstanceDistroData] BatchInstanceData is null , clientId is :%s"
-        self.tell(naming, logging.INFO, text, client, client=client)
+        self.write(naming, logging.INFO, text, client, client=client)
 
     def revision_differs(self, client: str, kind: str, local: int, remote: int) -> None:
         text = "[DISTRO-VERIFY-FAILED] %s[%s] revision local=%s, remote=%s"
-        self.tell(naming, logging.INFO, text, kind, client, local, remote, client=client)
+        self.write(naming, logging.INFO, text, kind, client, local, remote, client=client)
 
     def client_deleted(self, client: str) -> None:
-        self.tell(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
+        self.write(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
 
     def handling_failed(self, error: Exception) -> None:
         text = "[DISTRO-FAILED] distro handle with exception"
-        self.tell(naming, logging.ERROR, text, error=error)
+        self.write(naming, logging.ERROR, text, error=error)
 
     # Loading
 
     def load_waits(self) -> None:
-        self.tell(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
+        self.write(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
 
     def load_began(self, peer: str) -> None:
-        self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
+        self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
 
     def load_answered(self, peer: str, elements: Sequence[Mapping[str, Any]], took_ms: int) -> None:
         if not self._is_old and protocol.isEnabledFor(logging.INFO):
             size = len(write_json({"clientSyncDataList": elements}))
             text = "[DISTRO-INIT] it took %s ms to load snapshot %s from %s and snapshot size is %s."
-            self.tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
+            self.write(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
 
     def load_ended(self, peer: str, reply: DistroReply) -> None:
         if reply in (DistroReply.SUCCESS, DistroReply.FAIL):
             text, result = "[DISTRO-INIT] load snapshot %s from %s result: %s", reply is DistroReply.SUCCESS
-            self.tell(protocol, logging.INFO, text, RESOURCE_TYPE, peer, str(result).lower(), peer=peer)
+            self.write(protocol, logging.INFO, text, RESOURCE_TYPE, peer, str(result).lower(), peer=peer)
         else:
             text = "[DISTRO-INIT] load snapshot %s from %s failed."
-            self.tell(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
+            self.write(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
 
     def loaded(self) -> None:
-        self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
+        self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
 
 
 class _Key:

@@ -1,6 +1,6 @@
 """`/v1/core/cluster` and `/v2/core/cluster`: the members as this node sees them. Source: docs/protocol #http-admin.
 
-What members tell each other under the same path, their reports, has a file of its own.
+What members report to each other under the same path, their reports, has a file of its own.
 """
 
 from __future__ import annotations

@@ -22,27 +22,27 @@ class ClusterLog(NodeLog):
 
     def began(self, members: Iterable[Member], *, standalone: bool) -> None:
         lookup = "StandaloneMemberLookup" if standalone else "FileConfigMemberLookup"
-        self.tell(cluster, logging.INFO, "Current addressing mode selection : %s", lookup)
+        self.write(cluster, logging.INFO, "Current addressing mode selection : %s", lookup)
         if not standalone:
             self.list_changed(members)
-        self.tell(cluster, logging.INFO, "This node is ready to provide external services")
+        self.write(cluster, logging.INFO, "This node is ready to provide external services")
 
     def list_changed(self, members: Iterable[Member]) -> None:
         if self._says_changed:
-            self.tell(cluster, logging.INFO, "[serverlist] changed to : %s", _Members(members))
+            self.write(cluster, logging.INFO, "[serverlist] changed to : %s", _Members(members))
         else:
-            self.tell(cluster, logging.WARNING, "[serverlist] updated to : %s", _Members(members))
+            self.write(cluster, logging.WARNING, "[serverlist] updated to : %s", _Members(members))
 
     def report_failed(self, member: str, reason: str) -> None:
         text = "failed to report new info to target node : %s, error : caused: %s;"
-        self.tell(cluster, logging.ERROR, text, member, reason, peer=member)
+        self.write(cluster, logging.ERROR, text, member, reason, peer=member)
 
     def reports_to_unhealthy(self, member: str) -> None:
-        self.tell(cluster, logging.WARNING, "report the metadata to the unhealthy node : %s", member, peer=member)
+        self.write(cluster, logging.WARNING, "report the metadata to the unhealthy node : %s", member, peer=member)
 
     def reported_by_stranger(self, address: str) -> None:
         text = "address %s want to update Member, but not in member list!"
-        self.tell(cluster, logging.WARNING, text, address, peer=address)
+        self.write(cluster, logging.WARNING, text, address, peer=address)
 
 
 class _Members:

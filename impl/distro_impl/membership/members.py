@@ -53,7 +53,7 @@ class ServerMemberManager:
             config.address,
             extend_info={
                 "version": config.profile.version,
-                **({"supportGrayModel": True} if config.profile.gray_model_told else {}),
+                **({"supportGrayModel": True} if config.profile.gray_model_sent else {}),
             },
             abilities=_own_abilities(config.profile),
             shows_grpc_report=config.profile.member_shows_grpc_report,

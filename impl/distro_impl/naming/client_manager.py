@@ -77,7 +77,7 @@ class ClientManager:
             self._remove(client_id, NodeEventKind.REPLICA_REMOVED, CONNECTED)
         client = self._clients[client_id] = Client(client_id, native=True, renewed_ms=self._clock.now_ms())
         self._log.connected(client_id)
-        self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
+        self._watch.notify(NodeEventKind.CLIENT_CONNECTED, client)
 
     def _sync_client_connected(self, sync: SyncData) -> Client:
         """A peer sent a client that is unknown here."""
@@ -95,7 +95,7 @@ class ClientManager:
         client = self._clients.get(client_id)
         if client is None:
             client = self._ip_port_client(client_id, 0)
-            self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
+            self._watch.notify(NodeEventKind.CLIENT_CONNECTED, client)
         assert isinstance(client, IpPortClient)
         return client
 
@@ -132,7 +132,7 @@ class ClientManager:
             self._subscribers.discard(service, client)
         for service in client.publishers:
             self._publishers.discard(service, client)
-        self._watch.tell(kind, client, reason)
+        self._watch.notify(kind, client, reason)
         self._notify.publish(ClientRemoved(client))
         for service in client.publishers:
             self._services.changed(service)
@@ -240,7 +240,7 @@ class ClientManager:
         if self._profile.sync_renews_lease:
             self._renewed_by_sync(client)
         self._publish_change(client, changes, Cause.RECEIVED, replaced)
-        self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+        self._watch.notify(NodeEventKind.REPLICA_APPLIED, client, reason)
 
     def _renewed_by_sync(self, client: Client) -> None:
         """Who sends it vouches for it as with a verify, but to a node that judges it by the beats itself."""
@@ -276,8 +276,8 @@ class ClientManager:
                     client.heart_beats_ms.pop(service, None)
                 else:
                     client.heart_beats_ms[service] = self._clock.now_ms()
-            tell = self._log.removed if published is None else self._log.changed
-            tell(client.id, service)
+            write = self._log.removed if published is None else self._log.changed
+            write(client.id, service)
         for service in changes:
             self._services.changed(service)
 
@@ -285,7 +285,7 @@ class ClientManager:
         self, client: Client, services: Collection[Service], cause: Cause, replaced: int, reason: str | None = None
     ) -> None:
         self._publish_change(client, services, cause, replaced)
-        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client, reason)
+        self._watch.notify(NodeEventKind.CLIENT_CHANGED, client, reason)
 
     def _publish_change(self, client: Client, services: Collection[Service], cause: Cause, replaced: int) -> None:
         if services:

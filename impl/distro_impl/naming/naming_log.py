@@ -32,30 +32,30 @@ class NamingLog(NodeLog):
     # naming-server
 
     def connected(self, client: str) -> None:
-        self.tell(server, logging.INFO, "Client connection %s connect", client, client=client)
+        self.write(server, logging.INFO, "Client connection %s connect", client, client=client)
 
     def disconnected(self, client: str) -> None:
         """Also for a client that is not here."""
         text = "Client connection %s disconnect, remove instances and subscribers"
-        self.tell(server, logging.INFO, text, client, client=client)
+        self.write(server, logging.INFO, text, client, client=client)
 
     def changed(self, client: str, service: Service) -> None:
         text = "Client change for service %s, %s"
-        self.tell(server, logging.INFO, text, self._shown(service), client, client=client)
+        self.write(server, logging.INFO, text, self._shown(service), client, client=client)
 
     def removed(self, client: str, service: Service) -> None:
         text = "Client remove for service %s, %s"
-        self.tell(server, logging.INFO, text, self._shown(service), client, client=client)
+        self.write(server, logging.INFO, text, self._shown(service), client, client=client)
 
     def expired(self, client: str, service: Service, instance: Json) -> None:
         """An instance without beats; `instance` is its InstancePublishInfo."""
         text = "[AUTO-DELETE-IP] service: %s, ip: %s"
-        self.tell(server, logging.INFO, text, self._shown(service), _Json(instance), client=client)
+        self.write(server, logging.INFO, text, self._shown(service), _Json(instance), client=client)
 
     def healthy_list_changed(self, old: Iterable[str], new: Iterable[str]) -> None:
         """Logged at every event about members, also when the list stays the same."""
         text = "[NACOS-DISTRO] healthy server list changed, old: [%s], new: [%s]"
-        self.tell(server, logging.INFO, text, ", ".join(old), ", ".join(new))
+        self.write(server, logging.INFO, text, ", ".join(old), ", ".join(new))
 
     # naming-event
 
@@ -64,29 +64,29 @@ class NamingLog(NodeLog):
         where = f"{instance.ip}:{instance.port}@{instance.cluster}@{service.name}"
         if instance.healthy:
             text = "{POS} {IP-ENABLED} valid: %s, region: %s, msg: client beat ok"
-            self.tell(event, logging.INFO, text, where, REGION, client=client)
+            self.write(event, logging.INFO, text, where, REGION, client=client)
         else:
             text = "{POS} {IP-DISABLED} valid: %s, region: %s, msg: client last beat: %s"
-            self.tell(event, logging.INFO, text, where, REGION, last_beat_ms, client=client)
+            self.write(event, logging.INFO, text, where, REGION, last_beat_ms, client=client)
 
     # naming-push
 
     def push_merged(self, service: Service) -> None:
-        self.tell(push, logging.INFO, "[PUSH] Task merge for %s", self._shown(service))
+        self.write(push, logging.INFO, "[PUSH] Task merge for %s", self._shown(service))
 
     def pushed(self, service: Service, ip: str, *, hosts: int, took_ms: int, now_ms: int, to_all: bool) -> None:
         """The subscriber there acknowledged; `to_all` when the push went to others as well."""
         delay_ms, shown = max(0, now_ms - self._services.changed_ms(service, now_ms)), self._shown(service)
         if to_all:
             text = "[PUSH-SUCC] %sms, all delay time %sms, SLA %sms, %s, originalSize=%s, DataSize=%s, target=%s"
-            self.tell(push, logging.INFO, text, took_ms, delay_ms, delay_ms, shown, hosts, hosts, ip)
+            self.write(push, logging.INFO, text, took_ms, delay_ms, delay_ms, shown, hosts, hosts, ip)
         else:
             text = "[PUSH-SUCC] %sms, all delay time %sms for subscriber %s, %s, originalSize=%s, DataSize=%s"
-            self.tell(push, logging.INFO, text, took_ms, delay_ms, ip, shown, hosts, hosts)
+            self.write(push, logging.INFO, text, took_ms, delay_ms, ip, shown, hosts, hosts)
 
     def push_failed(self, service: Service, ip: str, took_ms: int) -> None:
         text = "[PUSH-FAIL] %sms, %s, reason=%s, target=%s"
-        self.tell(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
+        self.write(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
 
 
 class _ShownService:

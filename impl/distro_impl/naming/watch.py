@@ -20,7 +20,7 @@ class Watch:
         """The number of events, with or without an observer."""
         self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
 
-    def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
+    def notify(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
         """Something happened to `client`, which holds its state of now."""
         self.changes += 1
         if self._observer is None:

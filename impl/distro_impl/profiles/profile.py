@@ -178,7 +178,7 @@ class Profile:
     """Naming over gRPC is refused until every member has shown a version of 2 or above (2.0.x)."""
     member_shows_grpc_report: bool = True
     """Member objects have a field `grpcReportEnabled` besides the ability of that name (from 2.3.0 on)."""
-    gray_model_told: bool = False
+    gray_model_sent: bool = False
     """`extendInfo` says `supportGrayModel` (from 2.5.0 on)."""
     reports_to_members_not_up: bool = True
     """Besides the report in turn there is one every five seconds to each member that is not UP."""
@@ -198,7 +198,7 @@ class Profile:
     """A connection that refused every push for longer is ejected. None: it stays."""
     ejector_expels: bool = True
     """The ejector asks what is over a limit to connect elsewhere."""
-    refusal_is_told: bool = False
+    refusal_is_sent: bool = False
     """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""

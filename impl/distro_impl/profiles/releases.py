@@ -48,7 +48,7 @@ NACOS_2_0_0 = Profile(
     sends_only_to_up_members=False,
     detection_timeout_ms=1_000,
     push_blocked_ms=None,
-    refusal_is_told=True,
+    refusal_is_sent=True,
     exception_code_in_result=False,
     missing_client=MissingClient.EXCEPTION,
     batch_registration=False,
@@ -114,7 +114,7 @@ NACOS_2_3_0 = _next(
     revision_taken_over=RevisionTakenOver.ALWAYS,
     detection_timeout_ms=5_000,
     ejector_expels=True,
-    refusal_is_told=False,
+    refusal_is_sent=False,
     ability_negotiation=True,
     batch_bumps_revision=True,
     persistent_over_grpc=True,
@@ -125,7 +125,7 @@ NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replace
 NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED, exception_code_in_result=True)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
-NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True, gray_model_told=True)
+NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True, gray_model_sent=True)
 NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
 
 NACOS_3_0_3 = _next(

@@ -194,7 +194,7 @@ class RequestAcceptor:
             connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES, "module": "internal"}))
 
     async def _refuse(self, connection: Connection) -> None:
-        if self._profile.refusal_is_told:
+        if self._profile.refusal_is_sent:
             connection.send(encode(CONNECT_RESET, {"headers": {}, **RESET_BODY}))
             await connection.sent()
         connection.close()

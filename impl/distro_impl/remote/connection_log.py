@@ -23,29 +23,29 @@ class ConnectionLog(NodeLog):
         self._registrations = control if profile.http_v2_api else digest  # both since 2.2.0
 
     def transport_ready(self, connection_id: str) -> None:
-        self.tell(digest, logging.INFO, "Connection transportReady,connectionId = %s ", connection_id)
+        self.write(digest, logging.INFO, "Connection transportReady,connectionId = %s ", connection_id)
 
     def transport_terminated(self, connection_id: str) -> None:
-        self.tell(digest, logging.INFO, "Connection transportTerminated,connectionId = %s ", connection_id)
+        self.write(digest, logging.INFO, "Connection transportTerminated,connectionId = %s ", connection_id)
 
     def registered(self, meta: ConnectionMeta) -> None:
         text = "new connection registered successfully, connectionId = %s,connection=%s "
-        self.tell(self._registrations, logging.INFO, text, meta.id, _Connection(meta), client=meta.id)
+        self.write(self._registrations, logging.INFO, text, meta.id, _Connection(meta), client=meta.id)
 
     def register_failed(self, connection_id: str, reason: str) -> None:
         text = "[%s]Connection register fail,reason:%s"
-        self.tell(digest, logging.WARNING, text, connection_id, reason)
+        self.write(digest, logging.WARNING, text, connection_id, reason)
 
     def unregistered(self, connection_id: str) -> None:
         text = "[%s]Connection unregistered successfully. "
-        self.tell(self._registrations, logging.INFO, text, connection_id, client=connection_id)
+        self.write(self._registrations, logging.INFO, text, connection_id, client=connection_id)
 
     def not_registered(self, connection_id: str) -> None:
         text = "[grpc] Invalid connection Id ,connection [%s] is un registered ,"
-        self.tell(digest, logging.WARNING, text, connection_id)
+        self.write(digest, logging.WARNING, text, connection_id)
 
     def no_handler(self, type_name: str) -> None:
-        self.tell(digest, logging.WARNING, "[grpc] No handler for request type : %s :", type_name)
+        self.write(digest, logging.WARNING, "[grpc] No handler for request type : %s :", type_name)
 
 
 class _Connection:

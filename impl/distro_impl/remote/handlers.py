@@ -49,7 +49,7 @@ def _health_check(_: Request) -> Reply:
 
 
 def _config_change(_: Request) -> Reply:
-    """Members of mixed clusters tell of changed configurations, of which this node keeps none
+    """Members of mixed clusters report changed configurations, of which this node keeps none
     (docs/protocol #connection-internal)."""
     return "ConfigChangeClusterSyncResponse", success()
 
