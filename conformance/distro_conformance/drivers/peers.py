@@ -12,23 +12,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
-from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
-from distro_conformance.drivers.lockstep import DivergedError, Watch
+from distro_conformance.drivers.lockstep import Watch
+from distro_conformance.drivers.looks import Looks
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
-from distro_conformance.drivers.service_lists import (
-    PUSHED_WITHIN_MS,
-    projection,
-    published_by_service,
-    unchanged,
-    wrong_lists,
-)
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
@@ -102,19 +95,6 @@ LATE_MS, SKEW_MS = 1_000, 300
 bound. Delays of the machine are added (`slack.py`); an observation that only they explain is not judged."""
 
 JOINED_WITHIN_MS = 60_000
-COMPARED_EVERY_MS = 3_000
-"""In real time."""
-PORTION = 8
-"""The number of clients that are judged before the event loop runs again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _BeforePush:
-    """What the node held, so long ago that it has been pushed since."""
-
-    push_ms: int
-    at_ms: int
-    held: Mapping[str, View]
 
 
 class PeersCluster(WiredCluster):
@@ -142,25 +122,15 @@ class PeersCluster(WiredCluster):
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
-        self._deleted: set[str] = set()
-        """The clients for which a member sent a DELETE: their subscriptions may have ended with what the node held."""
-        self._services: dict[str, None] = {}
-        """The services that the node has ever been observed to hold."""
-        self._published: Mapping[str, set[tuple[str, int, str]]] = {}
-        self._changed_ms: dict[str, int] = {}
-        """What the last look has shown, and when a look has shown a change of a service; in real time only."""
-        self._looking = asyncio.Lock()
-        self._looked_ms = -1
-        self._held: Mapping[str, View] = {}
-        """When the last look began, and what it has shown."""
-        self._compared_ms = -COMPARED_EVERY_MS
-        """When the last comparison of lists began."""
         self._foreign = count(1_600_000_000_001)
         """Numbers for the ids of their clients, never reused: the node may still hold a client that is forgotten
         here."""
         self._beside: list[asyncio.Task[None]] = []
         self.clock = self.clock if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
+        self.looks = Looks(
+            self.reader, self.clients, self.oracle, self._note_connections, in_real_time=self.virtual is None
+        )
         self.traffic = OracleTraffic(self.oracle)
 
     @property
@@ -214,6 +184,7 @@ class PeersCluster(WiredCluster):
         """Raises DivergedError when the node does not even start as the model does."""
         self._name(names, spare, profile)
         node, *played = names
+        self.looks.node = node
         rules = self._watch(self.rules_of(profile))
         ports = self._ports(len(names))
         self.links = {(node, peer): Link(node, peer, self.traffic, self.virtual) for peer in played}
@@ -263,97 +234,22 @@ class PeersCluster(WiredCluster):
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
         try:
-            before = await self._before_push(action)
-            await super().perform(action if before is None else Advance(before.push_ms))
+            push_ms, before = self.looks.time_of_a_push(action), None
+            if isinstance(action, Advance) and push_ms is not None:
+                await super().perform(Advance(action.ms - push_ms))
+                before = await self.looks.before_push()
+            await super().perform(action if push_ms is None else Advance(push_ms))
             self.oracle.raise_found(action)
-            held = await self._look()
-            if before is not None:
-                await self._compare_lists(action, before, held)
+            look = await self.looks.look()
+            if before is not None and push_ms is not None:
+                await self.looks.compare_lists(action, before, push_ms, look)
         except (Unexplained, WorkFailedError) as found:
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
 
-    async def _before_push(self, action: Action) -> _BeforePush | None:
-        """In virtual time a wait that is long enough for a push passes up to that time before its end. None for any
-        other action; in real time also for most waits of runs side by side, since each reads all lists."""
-        self.oracle.measure_slack()
-        now_ms = self.clock.now_ms()
-        is_soon = self.virtual is None and now_ms < self._compared_ms + COMPARED_EVERY_MS
-        if not isinstance(action, Advance) or action.ms < self._push_ms() or is_soon:
-            return None
-        self._compared_ms = now_ms
-        push_ms = action.ms if self.virtual is None else self._push_ms()
-        await super().perform(Advance(action.ms - push_ms))
-        return _BeforePush(push_ms, self.clock.now_ms(), await self.reader.held(self.under_test))
-
-    def _calm(self, before: _BeforePush, held: Mapping[str, View]) -> Lists:
-        """The lists of the services that have not changed since, nor been changed back by another run."""
-        lists = unchanged(self._services, before.held, held)
-        return {each: due for each, due in lists.items() if self._changed_ms.get(each, 0) <= before.at_ms}
-
-    def _note_changes(self, held: Mapping[str, View]) -> None:
-        """In real time runs side by side change services at any time; each action is followed by a look."""
-        published, now_ms = published_by_service(held), self.clock.now_ms()
-        for each in self._published.keys() | published.keys():
-            if self._published.get(each) != published.get(each):
-                self._changed_ms[each] = now_ms
-        self._published = published
-
-    def _push_ms(self) -> int:
-        """The longest time until a change is pushed."""
-        return PUSHED_WITHIN_MS + self.oracle.outside.slack.late_ms
-
-    async def _compare_lists(self, action: Action, before: _BeforePush, held: Mapping[str, View]) -> None:
-        """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds;
-        not of those that have changed since `before`. Raises DivergedError."""
-        self._services.update(dict.fromkeys(projection(before.held)))
-        calm = self._calm(before, held)
-        lists = await self.reader.lists(self.under_test, calm)
-        wrong = wrong_lists({self.under_test: held}, {self.under_test: lists}, "shows")
-        wrong = wrong or self.clients.wrong_push({self.under_test: calm}, self._deleted)
-        if wrong is None:
-            return
-        last = await self.reader.held(self.under_test)
-        self.oracle.measure_slack()
-        if calm != unchanged(calm, held, last):
-            return  # another run has changed one of them since
-        if self._push_ms() > before.push_ms:
-            self.oracle.outside.note_late(f"lists at {self.clock.now_ms()} ms")
-            return
-        raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
-
-    async def _look(self) -> Mapping[str, View]:
-        """What the node holds, after what was due has been judged. Runs side by side share a look that began after
-        their actions had ended: looks are what costs the kit most."""
-        ended_ms = self.clock.now_ms()
-        async with self._looking:
-            if self.virtual is not None or self._looked_ms <= ended_ms:
-                self._looked_ms, self._held = self.clock.now_ms(), await self._read_and_judge()
-            return self._held
-
-    async def _read_and_judge(self) -> Mapping[str, View]:
-        """In real time in portions: the messages of the node are observed in between, and not after all of them."""
+    def _note_connections(self) -> None:
         for name, peer in self.peers.items():
             self._note_connection(name, peer)
-        asked_ms = self.clock.now_ms()
-        everything = await self.reader.held(self.under_test)
-        outside = self.oracle.outside
-        if self.virtual is not None:
-            self.oracle.measure_slack()
-            outside.shown(everything, asked_ms, self.clock.now_ms(), "it shows")
-            outside.check(self.clock.now_ms())
-            return everything
-        self._note_changes(everything)
-        clients = sorted(outside.clients)
-        for at in range(0, len(clients), PORTION):
-            portion = outside.clients.keys() & clients[at : at + PORTION]
-            self.oracle.measure_slack()
-            outside.shown(everything, asked_ms, self.clock.now_ms(), "it shows", portion)
-            outside.check_clients(portion, self.clock.now_ms())
-            await asyncio.sleep(0)
-        self.oracle.measure_slack()
-        outside.check_node(self.clock.now_ms())
-        return everything
 
     def _note_connection(self, name: str, peer: PlayedPeer) -> None:
         if not peer.is_connected or self.links[self.under_test, name].is_cut:
@@ -447,7 +343,7 @@ class PeersCluster(WiredCluster):
     async def _send(self, action: Says) -> None:
         peer = self.peers[action.peer]
         if action.operation == "DELETE" and action.client is not None:
-            self._deleted.add(action.client)
+            self.looks.deleted.add(action.client)
         client_id = self._id_of(action)
         if action.operation == "REPORT":
             if self.virtual is None:  # a server acts on it before its answer is here

@@ -21,6 +21,8 @@ PUSHED_WITHIN_MS = 700
 """The push delay of 500 ms, one tick, and some."""
 
 Held = Mapping[str, View] | None
+Published = Mapping[str, set[tuple[str, int, str]]]
+"""By service: the client, revision and content of each publisher."""
 
 _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
 _DISABLED = "enabled=false"
@@ -36,14 +38,7 @@ def projection(held: Held) -> Lists:
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 
-def unchanged(services: Iterable[str], before: Held, after: Held) -> Lists:
-    """The lists of those services under which the same clients publish the same, in the same revisions."""
-    was, now, lists = published_by_service(before), published_by_service(after), projection(after)
-    return {each: lists.get(each, ()) for each in services if was.get(each) == now.get(each)}
-
-
-def published_by_service(held: Held) -> Mapping[str, set[tuple[str, int, str]]]:
-    """The client, revision and content of each publisher."""
+def published_by_service(held: Held) -> Published:
     found: dict[str, set[tuple[str, int, str]]] = {}
     for client, view in (held or {}).items():
         for service, published in view.content:
