@@ -52,7 +52,7 @@ class Look:
 
 
 class Looks:
-    """`note_members`: tells the oracle which members are connected, before a look. `node` is named at the start."""
+    """`note_members`: notes which members are connected, before a look. `node` is named at the start."""
 
     node = ""
 
