@@ -3,11 +3,12 @@
     python bench/spark.py --json [--quick] [--data simulated --data giant …] [--events N]
 
 The floor is `repartition(run, client)` with a sort by node and sequence number, without output: the minimum for any
-program that needs each client's rows together. The check is run once for the first time (`first_s`), then both in turn;
-a ratio is of the two medians. The last run of each also has figures that other processes do not change: processor
-seconds in the JVM and in Python, the number of stages that wrote a shuffle, and the bytes of these. `peak_mib` is the
-memory of this program, the JVM and the Python workers together. The check in this process (`local`) comes last, of as
-many events as `distrocheck check` takes there by default.
+program that needs each client's rows together. Both are run once for the first time (`first_s`: the check), so that
+neither is slower because its code was not compiled yet, then in turn; a ratio is of the two medians. The last run of
+each also has figures that other processes do not change: processor seconds in the JVM and in Python, the number of
+stages that wrote a shuffle, and the bytes of these. `peak_mib` is the memory of this program, the JVM and the Python
+workers together. The check in this process (`local`) comes last, of as many events as `distrocheck check` takes there
+by default.
 
 Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
 carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows, one
@@ -304,6 +305,7 @@ def main() -> None:
             out = Path(directory)
             DATA[name](out, events)
             first_s, result = timed(partial(checked, session, out))
+            shuffled_and_sorted(session, out)
             floors, checks = [], []
             for _ in range(arguments.rounds):
                 before = spent(session)

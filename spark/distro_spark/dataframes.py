@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import polars as pl
 from pyspark.sql import DataFrame
 
+from distro_spark.arrow import table_of
 from distro_spark.check import chosen_invariants, surveyed
 from distro_spark.engine import PART_ROWS
-from distro_spark.load import Loaded, loaded_of
-from distro_spark.on_spark import OnSpark, client_by_client, table_of
+from distro_spark.load import loaded_of
+from distro_spark.on_spark import OnSpark, client_by_client
 from distro_spark.sinks import COLUMNS, with_ids
 from distro_spark.tables import headers_in
 from distro_spark.tally import covered
@@ -40,13 +41,12 @@ def violations(events: DataFrame, runs: DataFrame, invariants: Sequence[str] | N
 
     Raises the TraceError family, UnknownInvariantError.
     """
-    return violations_of(loaded_of(events, headers_in(runs)), invariants)
+    return violations_of(OnSpark.of(loaded_of(events, headers_in(runs))), invariants)
 
 
-def violations_of(loaded: Loaded, invariants: Sequence[str] | None = None) -> DataFrame:
+def violations_of(engine: OnSpark, invariants: Sequence[str] | None = None) -> DataFrame:
     """As `violations`, of these rows."""
     names = [each.name for each in chosen_invariants(invariants)]
-    engine = OnSpark.of(loaded)
     cluster, invalid = surveyed(engine)
     good = cluster.without(invalid)
 
@@ -57,5 +57,5 @@ def violations_of(loaded: Loaded, invariants: Sequence[str] | None = None) -> Da
         return reported(violations_in(part, good, names, dict.fromkeys(names, 0.0)))
 
     of_nodes = table_of(reported(violations_of_nodes(good, names)), COLUMNS)
-    of_clients = client_by_client(engine.events(good), good, judge, COLUMNS, PART_ROWS)
-    return loaded.rows.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)
+    of_clients = client_by_client(engine.packs, good, judge, COLUMNS, PART_ROWS)
+    return engine.packs.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.errors import first_line, spark_errors
@@ -84,8 +84,7 @@ def _without_rows(session: SparkSession, names: Sequence[str]) -> dict[str, byte
             yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(found, pa.binary())], ["path", "found"])
 
     with _errors(names[0]):
-        files = session.read.format("binaryFile").load([literal(name) for name in names]).select("path", "content")
-        rows = files.mapInArrow(looked_at, "path string, found binary").collect()
+        rows = contents(session, names).mapInArrow(looked_at, "path string, found binary").collect()
     return {name_of(row["path"]): bytes(row["found"]) for row in rows}
 
 
@@ -98,6 +97,21 @@ def without_rows(content: pa.Buffer) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), sink)
     return bytes(sink.getvalue())
+
+
+def contents(session: SparkSession, names: Sequence[str]) -> DataFrame:
+    """path, content."""
+    return session.read.format("binaryFile").load([literal(name) for name in names]).select("path", "content")
+
+
+def sizes(session: SparkSession, names: Sequence[str]) -> dict[str, int]:
+    """In bytes."""
+    found = {name: os.path.getsize(name) for name in names if is_local(name)}
+    elsewhere = [literal(name) for name in names if name not in found]
+    if elsewhere:
+        files = session.read.format("binaryFile").load(elsewhere).select("path", "length")
+        found |= {name_of(row["path"]): row["length"] for row in files.collect()}
+    return found
 
 
 def is_local(name: str) -> bool:

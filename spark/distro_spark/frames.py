@@ -147,15 +147,15 @@ def _parsed(data: bytes, lengths: Sequence[int], run: str) -> pl.DataFrame | Non
     except pa.ArrowException:
         return None
     events = pl.DataFrame(pl.from_arrow(table.select(COLUMNS)))
-    is_whole = events.height == len(lengths) - 2 and events.select(fits(run).all()).item()
+    is_whole = events.height == len(lengths) - 2 and events.select(fits([run]).all()).item()
     return events if is_whole else None
 
 
-def fits(run: str) -> pl.Expr:
-    """Whether a row of these types is an event of the run."""
+def fits(runs: Iterable[str]) -> pl.Expr:
+    """Whether a row of these types is an event of one of the runs."""
     present = pl.all_horizontal(pl.col(name).is_not_null() for name in REQUIRED_COLUMNS)
     outcome = pl.col("outcome").is_null() | pl.col("outcome").is_in(list(OUTCOMES))
-    values = pl.col("kind").is_in(list(KINDS)) & (pl.col("seq") >= 1) & (pl.col("run") == run)
+    values = pl.col("kind").is_in(list(KINDS)) & (pl.col("seq") >= 1) & pl.col("run").is_in(list(runs))
     return (present & outcome & values).fill_null(value=False)
 
 
@@ -197,16 +197,21 @@ def _value(event: Event, name: str) -> object:
 
 def _parquet(source: Source) -> _File:
     path, run, cut = Path(source.path), source.header.run, source.cut
-    try:
-        rows = pl.read_parquet(path, columns=list(COLUMNS), hive_partitioning=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DamagedTraceError(path, error) from error
-    good = rows.select(fits(run)).to_series()
+    rows = parquet_rows(path, path)
+    good = rows.select(fits([run])).to_series()
     file = _File(rows, [], None if cut is None else CutFile(str(path), cut.line))
     if not good.all():
         file.events = rows.filter(good)
         file.set_aside = list(_misfits(rows.filter(~good), path, run))
     return file
+
+
+def parquet_rows(file: Path | BinaryIO, name: Path | str) -> pl.DataFrame:
+    """Raises DamagedTraceError."""
+    try:
+        return pl.read_parquet(file, columns=list(COLUMNS), hive_partitioning=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DamagedTraceError(name, error) from error
 
 
 def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[SetAside]:

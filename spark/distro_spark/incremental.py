@@ -25,6 +25,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from distro_spark.dataframes import violations_of
 from distro_spark.files import literal, name_of, named, traces_below
 from distro_spark.load import load
+from distro_spark.on_spark import OnSpark
 from distro_traces.ndjson import SUFFIX
 from distro_traces.places import SUFFIXES
 
@@ -47,8 +48,8 @@ def judged(
         touched = {recording(name_of(row["path"])) for row in batch.collect()}
         segments = [name for name in traces_below(batch.sparkSession, place) if recording(name) in touched]
         loaded = load(batch.sparkSession, segments)
-        with loaded.parsed_once():
-            write(violations_of(loaded, invariants), sorted({each.header.run for each in loaded.sources}))
+        with OnSpark.of(loaded) as engine:
+            write(violations_of(engine, invariants), sorted({each.header.run for each in loaded.sources}))
 
     return new.writeStream.foreachBatch(judge)
 

@@ -3,7 +3,7 @@
 Spark reads the files, nothing passes through the driver. A line that is, byte for byte, what its event is written as
 was read without loss; so are all that a recorder writes. Any other is parsed again as a variant, at ten times the cost,
 because only that keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same
-line is no event of the first. Several jobs share what one of them parsed (`parsed_once`).
+line is no event of the first. Parquet files of some megabytes are also given whole, to be read in Python (`packs`).
 The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers. The last line
 of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed, and by itself it leaves
 the verdict alone, for everything before it is whole and a run that was cut before its checkpoint cannot be judged
@@ -12,59 +12,52 @@ conforming anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
-from distro_spark.files import beginnings, is_local, literal, named, traces_below
+from distro_spark.files import beginnings, contents, is_local, literal, named, sizes, traces_below
 from distro_spark.frames import Source, distinct, headed
 from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, TOO_LONG
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFFIX, TOO_LONG
 
 CUT = "cut in mid-line"
+WHOLE_FILE_BYTES = 32 << 20
+"""A larger file is read by Spark, in pieces: the content of one passes through the memory of a JVM as a whole."""
+
+ROW_BYTES, LINE_BYTES = 10, 150
+"""About the least size of a row, in Parquet and in NDJSON."""
+
 _AT_ONCE = 16
 _WITHOUT_NULLS = {"ignoreNullFields": "true"}
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
     """Rows of one or many runs.
 
     `rows` has the columns of `Event` and `reason`, which is null for an event. `events` and `quarantine` are
     its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file, its
-    header, counts among the rows with a reason and is not in quarantine. `unchecked`: all rows, to be read where none
-    has a reason.
+    header, counts among the rows with a reason and is not in quarantine.
     """
 
     sources: tuple[Source, ...]
     rows: DataFrame
-    unchecked: DataFrame
+    others: DataFrame | None  # those of `rows` that are not in `files`
+    files: DataFrame | None  # path and content of the Parquet files that Python may read as a whole
     lines: DataFrame  # of NDJSON, as `_lines` gives them
-    parsed: DataFrame | None = None  # those of `rows` that come from NDJSON
-
-    @contextmanager
-    def parsed_once(self) -> Iterator[None]:
-        """The first job within parses the lines of NDJSON, and the executors keep the rows on disk for others."""
-        if self.parsed is None:
-            yield
-            return
-        self.parsed.persist(StorageLevel.DISK_ONLY)
-        try:
-            yield
-        finally:
-            self.parsed.unpersist()
+    tables: tuple[DataFrame, ...]
+    file_rows: int  # about so many rows are not in tables
 
     @property
     def events(self) -> DataFrame:
@@ -77,6 +70,14 @@ class Loaded:
     @property
     def headers(self) -> int:
         return sum(source.is_ndjson for source in self.sources)
+
+    @property
+    def runs(self) -> frozenset[str]:
+        return frozenset(source.header.run for source in self.sources)
+
+    def count(self) -> int:
+        """About so many rows; of tables a job counts them."""
+        return self.file_rows + sum(table.count() for table in self.tables)
 
 
 def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source, ...]:
@@ -100,16 +101,29 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     """Load the traces at `paths` (files, directories, `table:NAME`). Lazy; raises the TraceError family before any job
     over the rows runs."""
     sources = discover(session, paths)
-    recordings = [literal(source.path) for source in sources if source.is_ndjson]
-    at_rest = [literal(source.path) for source in sources if not source.is_ndjson and not is_table(source.path)]
+    recordings = [source.path for source in sources if source.is_ndjson]
+    at_rest = [source.path for source in sources if not source.is_ndjson and not is_table(source.path)]
+    names = dict.fromkeys(source.path for source in sources if is_table(source.path))
+    bytes_of = sizes(session, [*recordings, *at_rest])
+    small = [name for name in at_rest if bytes_of[name] <= WHOLE_FILE_BYTES]
+    large = [name for name in at_rest if bytes_of[name] > WHOLE_FILE_BYTES]
     lines = _lines(session, recordings)
-    parsed = fitted(from_ndjson(lines), sources) if recordings else None
-    columns = [_from_parquet(session, at_rest)] if at_rest else []
-    for table in dict.fromkeys(source.path for source in sources if is_table(source.path)):
-        columns.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
-    parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
-    rows, unchecked = (reduce(DataFrame.unionByName, each) for each in (parts, [*parts[: bool(recordings)], *columns]))
-    return Loaded(sources, rows, unchecked.select(*COLUMNS), lines, parsed)
+    tables = [_at_rest(rows_of(session, name).withColumn("file", F.lit(name))) for name in names]
+    others = [
+        *([from_ndjson(lines)] if recordings else []),
+        *([_from_parquet(session, large)] if large else []),
+        *tables,
+    ]
+    every = [*others, *([_from_parquet(session, small)] if small else [])]
+    return Loaded(
+        sources,
+        fitted(reduce(DataFrame.unionByName, every), sources),
+        fitted(reduce(DataFrame.unionByName, others), sources) if others else None,
+        contents(session, small) if small else None,
+        lines,
+        tuple(tables),
+        sum(bytes_of[name] // (LINE_BYTES if name.endswith(SUFFIX) else ROW_BYTES) for name in bytes_of),
+    )
 
 
 def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
@@ -117,7 +131,8 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     NotATraceError."""
     sources = tuple(Source("", header) for header in headers)
     rows = _at_rest(as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit("")))
-    return Loaded(sources, fitted(rows, sources), rows.select(*COLUMNS), _lines(events.sparkSession, []))
+    of_runs = fitted(rows, sources)
+    return Loaded(sources, of_runs, of_runs, None, _lines(events.sparkSession, []), (rows,), 0)
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:
@@ -126,7 +141,7 @@ def _lines(session: SparkSession, files: list[str]) -> DataFrame:
         return session.createDataFrame([], "text string, file string, block long, position long")
     return (
         session.read.option("lineSep", "\n")
-        .text(files)
+        .text([literal(file) for file in files])
         .select(
             F.col("value").alias("text"),
             F.col("_metadata.file_path").alias("file"),
@@ -187,7 +202,7 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
     # `run` is a column of the file, not to be taken from its path
-    rows = session.read.schema(EVENT_SCHEMA).option("recursiveFileLookup", "true").parquet(*files)
+    rows = session.read.schema(EVENT_SCHEMA).option("recursiveFileLookup", "true").parquet(*map(literal, files))
     return _at_rest(rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file")))
 
 

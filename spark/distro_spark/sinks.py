@@ -100,7 +100,7 @@ class JdbcSink:
         return self.session.read.jdbc(self.url, self.table, properties=self._properties)
 
     def _write(self, rows: pl.DataFrame, mode: str) -> None:
-        from distro_spark.on_spark import table_of  # noqa: PLC0415 - loads Spark
+        from distro_spark.arrow import table_of  # noqa: PLC0415 - loads Spark
 
         self.session.createDataFrame(table_of(rows, COLUMNS)).coalesce(1).write.jdbc(
             self.url, self.table, mode, self._properties

@@ -342,6 +342,20 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows about clients as they are `SORTED`. A file has the rows of a node in the order of their numbers, so numbers
+    are compared only where they are not in order after that."""
+    rows = rows.select(COLUMNS).rechunk()  # rows are fetched from one chunk ten times as fast as from many
+    copy = pl.Series("copy", [0], pl.Int64).new_from_index(0, len(rows))
+    for name in SORTED[:-1]:
+        names = rows[name].unique().sort()
+        copy = copy * len(names) + rows[name].cast(pl.Enum(names)).to_physical()
+    order = copy.to_frame().select(pl.arg_sort_by("copy", maintain_order=True)).to_series()
+    found = rows.select(pl.all().gather(order))
+    is_out_of_order = (copy.gather(order).diff() == 0) & (found["seq"].diff() < 0)
+    return found.sort(SORTED) if is_out_of_order.any() else found
+
+
 def parts(rows: pl.DataFrame, size: int) -> Sequence[pl.DataFrame]:
     """`SORTED` rows cut where a client ends, into parts of about that size."""
     if rows.height <= size:

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
+from distro_spark.arrow import frame
 from distro_spark.dataframes import violations
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.load import load
-from distro_spark.on_spark import frame
 from distro_spark.sinks import COLUMNS, ParquetSink
 from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import Kind

@@ -16,8 +16,8 @@ from delta import settings_of_delta
 from engines import in_process
 from pyspark.sql import DataFrame, SparkSession
 
+from distro_spark.arrow import frame
 from distro_spark.incremental import judged, recording
-from distro_spark.on_spark import frame
 from distro_spark.sinks import ParquetSink
 from distro_traces.compact import compact
 from distro_traces.ndjson import Recorder

@@ -23,7 +23,7 @@ from distro_spark.check import CHECKPOINT
 from distro_spark.cluster import cluster_of
 from distro_spark.history import Finding
 from distro_spark.invariants import INVARIANTS, NEEDS
-from distro_spark.local import measured
+from distro_spark.local import Local
 from distro_spark.responsibility import MEASURED
 from distro_spark.result import CheckResult
 from distro_spark.symptoms import KNOWN
@@ -69,7 +69,7 @@ def result(directory: Path) -> CheckResult:
 def found(directory: Path) -> FOUND_BY:
     """By run the violated invariants, with the findings that the symptoms judge."""
     recorded = frames.read([frames.headed(file) for file in frames.files_at([directory])])
-    cluster = cluster_of(*measured(recorded.events), recorded.headers, {**NEEDS, **MEASURED})
+    cluster = cluster_of(*Local(directory).measured(), recorded.headers, {**NEEDS, **MEASURED})
     rows = recorded.events.filter(pl.col("client").is_not_null()).sort(SORTED)
     of_clients, of_nodes = timeline(rows, cluster), timeline(rows.clear(), cluster)
     by_run = defaultdict[str, list[tuple[str, Finding]]](list)
