@@ -4,6 +4,7 @@ one may be a coroutine."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 from typing import Any
 
@@ -20,7 +21,8 @@ REAL_TIMEOUT_S = 60.0
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a folder that need Spark share one session; the blocks of a page go on where the one before ended. The
-    quick tests of the model share the search, which its first user compiles for some seconds."""
+    quick tests of the model share the search, which its first user compiles for some seconds, and the tests that use a
+    fixture of their module share it: each process would make it anew."""
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group(f"spark of {item.path.parent}"))
@@ -29,6 +31,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         elif item.path.parts[-3] == "model" and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.xdist_group("model"))
+        elif item.get_closest_marker("xdist_group") is None and _uses_the_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+def _uses_the_module(item: pytest.Item) -> bool:
+    """Whether the test uses a fixture that is made once for its module."""
+    fixtures = getattr(item, "_fixtureinfo", None)
+    return fixtures is not None and any(made[-1].scope == "module" for made in fixtures.name2fixturedefs.values())
+
+
+def pytest_collection_finish() -> None:
+    """What stays until the end, some million objects, is looked at by no garbage collection, which else is a tenth of
+    all work."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,7 @@ from programs import Call, Document
 from pydantic import BaseModel, ValidationError
 from sarif_pydantic import Sarif
 
+from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.transitions import sequence_of_actions
@@ -36,6 +37,7 @@ from distro_traces.windows import Windows
 
 RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
 PAGE_BYTES_MAX = 2_000_000
+WITH_CHARTS = "test_a_page_needs_nothing_from_elsewhere_and_is_small"
 
 
 def diverged() -> Finding:
@@ -84,6 +86,14 @@ def report(*findings: Finding, verdict: Verdict, failures: tuple[Failure, ...] =
 
 
 FAILING = (diverged(), requirement(Judgement.KNOWN, known="B10", link="https://example.org/B10"))
+
+
+@pytest.fixture(autouse=True)
+def _without_charts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing them takes most of the time of a page; test_diagrams is about them."""
+    if request.node.get_closest_marker("slow") is None and request.node.name != WITH_CHARTS:
+        for name in ("histogram", "busy", "bars"):
+            monkeypatch.setattr(charts, name, lambda *_, **__: "")
 
 
 def page(directory: Path, *findings: Finding, verdict: Verdict) -> str:
@@ -324,6 +334,8 @@ def test_a_page_needs_nothing_from_elsewhere_and_is_small(tmp_path: Path) -> Non
     text = page(tmp_path, *many, verdict=Verdict.VIOLATES)
     HTMLParser().feed(text)
     assert len(text.encode()) < PAGE_BYTES_MAX
+    assert "How long a change took" in text
+    assert "When the nodes were busy" in text
     assert "4800 more are in <code>report.json</code>" in text
     assert "src=" not in text
     assert re.findall("<link[^>]*>", text) == ['<link rel="icon" href="data:,">'], "and asks no server for an icon"

@@ -138,7 +138,9 @@ class TestNodesThatStartedTogether:
         assert after(possible, Advance(7000)).states == grouped.states
         assert len(grouped.states) > 1
 
-    @pytest.mark.parametrize("seed", [*range(8), *DECISIVE])
+    @pytest.mark.parametrize(
+        "seed", [*range(3), *DECISIVE, *(pytest.param(each, marks=pytest.mark.slow) for each in range(3, 8))]
+    )
     def test_another_order_gives_no_other_state_with_clients_of_the_http_api_whose_owners_die(
         self, monkeypatch, seed: int
     ):
