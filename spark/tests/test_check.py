@@ -22,11 +22,19 @@ from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
 
+def loaded(recorder: Recorder, node: str, giver: str) -> None:
+    call = {"operation": "SNAPSHOT", "message": f"load of {node}", "peer": giver}
+    recorder.record(node, Kind.REQUEST_SENT, at_ms=0, **call)  # type: ignore[arg-type]
+    recorder.record(node, Kind.REPLY_RECEIVED, at_ms=0, outcome=Outcome.SUCCESS, **call)  # type: ignore[arg-type]
+
+
 def record(directory: Path, run: str = "r1", *, diverged: bool = False, checkpoint: bool = True) -> Path:
     """c1 on a, replicated to b after one second and to c after three, or never; then its disconnect, after a stop."""
     with Recorder(directory, run, profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
         for node in "abc":
             recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
+        for node, giver in zip("abc", "bca", strict=True):
+            loaded(recorder, node, giver)
         recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=5, client="c1", owned=True, revision=0, digest=digest(()))
         recorder.record("a", Kind.CLIENT_CHANGED, at_ms=10, client="c1", owned=True, revision=1, digest="X")
         recorder.record("b", Kind.REPLICA_APPLIED, at_ms=1010, client="c1", owned=False, revision=1, digest="X")
@@ -101,7 +109,7 @@ def test_a_member_that_went_down_is_not_waited_for(tmp_path: Path) -> None:
 def test_the_document_is_that_of_the_command_line(tmp_path: Path) -> None:
     document = json.loads(json.dumps(in_process(record(tmp_path, diverged=True)).to_json()))
     assert document["schema"] == "distrocheck/check/1"
-    assert (document["verdict"], document["events"], document["quarantined"]) == ("violates", 14, 0)
+    assert (document["verdict"], document["events"], document["quarantined"]) == ("violates", 20, 0)
     assert document["seconds"] > 0
     assert [each["name"] for each in document["invariants"]] == list(INVARIANTS)
     assert {each["name"]: each["violations"] for each in document["invariants"] if each["violations"]} == {
@@ -117,11 +125,11 @@ def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(tmp_path: Path
     path = record(tmp_path)
     append(path, '{"kind": 1}\n{"kind": 1}\nbroken\n{"run":"r1","node":"d","seq":1,"at_ms":0,"kind":"checkpoint"}\n')
     result = in_process(path, invariants=["INV-REV"])
-    assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 16)
+    assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 22)
     assert result.reasons == ("3 rows do not fit the schema",)
     assert result.quarantine == (
-        Misfit("missing field run", 2, str(path), 17),
-        Misfit("not JSON", 1, str(path), 19),
+        Misfit("missing field run", 2, str(path), 23),
+        Misfit("not JSON", 1, str(path), 25),
     )
     allowed = in_process(path, invariants=["INV-REV"], allow_quarantined=True)
     assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
@@ -133,16 +141,16 @@ def test_a_violation_counts_despite_other_faults(tmp_path: Path) -> None:
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
     result = in_process(path, invariants=["INV-CONV"])
     assert (result.verdict, result.quarantined) == ("violates", 1)
-    assert result.cuts == (CutFile(str(path), 17),)
+    assert result.cuts == (CutFile(str(path), 23),)
 
 
 def test_a_cut_is_reported_and_does_not_change_the_verdict(tmp_path: Path) -> None:
     path = record(tmp_path)
     append(path, '{"run":"r1","node":"a","seq":9,"at_')
     result = in_process(path, invariants=["INV-OWNER"])
-    assert (result.verdict, result.quarantined, result.cuts) == ("conforms", 0, (CutFile(str(path), 17),))
+    assert (result.verdict, result.quarantined, result.cuts) == ("conforms", 0, (CutFile(str(path), 23),))
     at_rest = in_process(compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
-    assert (at_rest.verdict, [cut.line for cut in at_rest.cuts], at_rest.events) == ("conforms", [17], result.events)
+    assert (at_rest.verdict, [cut.line for cut in at_rest.cuts], at_rest.events) == ("conforms", [23], result.events)
 
 
 def test_convergence_is_not_judged_without_a_checkpoint(tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ class RunRecorder:
         self._at_ms = 0
         for node in NODES:
             self.row(node, Kind.NODE_STARTED, detail="a,b,c")
+        for node, giver in zip(NODES, "bca", strict=True):
+            self.load(node, giver)
+
+    def load(self, node: str, giver: str) -> None:
+        """The node is given a snapshot, in this instant."""
+        asked = {"peer": giver, "operation": "SNAPSHOT", "message": self.recorder.new_message_id()}
+        self.row(node, Kind.REQUEST_SENT, after_ms=0, **asked)
+        self.row(node, Kind.REPLY_RECEIVED, after_ms=0, **asked, outcome=Outcome.SUCCESS)
 
     def row(self, node: str, kind: Kind, *, after_ms: int = 1000, **fields: object) -> Event:
         self._at_ms += after_ms
@@ -795,6 +803,7 @@ def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: RunRecorder)
 def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunRecorder) -> list[Expected]:
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.load("b", "c")
     run.connect("a")
     published(run, 1, "X")
     verified(run, 60)
@@ -879,6 +888,7 @@ def a_client_that_a_node_loads_after_its_end(run: RunRecorder) -> list[Expected]
     deleted(run, "b")
     deleted(run, "c")
     run.wait(60_000)
+    run.load("b", "c")
     run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
     run.wait(180_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
@@ -956,6 +966,24 @@ def a_node_that_loads_and_then_verifies(run: RunRecorder) -> list[Expected]:
 
 
 @complete_case()
+def a_node_that_gives_a_snapshot_before_it_asks_for_its_own(run: RunRecorder) -> list[Expected]:
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    given = call(run, "c", "a", "SNAPSHOT", client=None).replied
+    run.load("a", "b")
+    run.checkpoint()
+    return [Expected("INV-INIT", "a", started, given, client="")]
+
+
+@complete_case()
+def a_node_that_never_asks_for_a_snapshot(run: RunRecorder) -> list[Expected]:
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    checks = run.checkpoint()
+    return [Expected("INV-LOAD", "a", started, checks["a"], client="")]
+
+
+@complete_case()
 def a_load_that_repeats_after_every_lost_request(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
@@ -988,6 +1016,7 @@ def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> list[Expecte
     call(run, "b", "c", "SNAPSHOT", client=None)
     run.apply("b", 1, "X")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.load("a", "b")
     run.wait(80_000)
     run.remove("c")
     run.checkpoint()
@@ -1510,8 +1539,10 @@ def a_delete_refused_by_a_node_without_a_copy(run: RunRecorder) -> list[Expected
 
 
 def without_rounds(run: RunRecorder, *answers: tuple[str, Outcome]) -> tuple[Event, Event]:
-    """A client of a node that has requested snapshots and received these answers; no VERIFY of it is sent. Returns the
-    first and the last row about the client."""
+    """A client of a node that has requested snapshots since its start and received these answers; no VERIFY of it is
+    sent. Returns the first and the last row about the client."""
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     for peer, outcome in answers:
         asked = {"peer": peer, "operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
         run.row("a", Kind.REQUEST_SENT, **asked)
@@ -1593,6 +1624,7 @@ def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: RunRecorder
     verified(run, 30, peers="")
     run.wait(120_000)
     run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    run.load("c", "b")
     run.row("b", Kind.LINK_FAULT, peer="a", detail="healed")
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X")
@@ -1741,10 +1773,10 @@ def test_a_run_has_exactly_its_violations(library: Library, name: str) -> None:
 def test_the_message_names_node_time_and_last_message(library: Library) -> None:
     name = "a_change_that_one_node_acknowledged_and_never_applied on strict"
     (found,) = (each for each in library.result.violations if each.run == name and each.invariant == "INV-CONV")
-    assert (found.after, found.expected) == ("m1", "b holds Y of c1 at checkpoint 2")
+    assert (found.after, found.expected) == ("m4", "b holds Y of c1 at checkpoint 2")
     assert found.message == (
         "b holds X (revision 1) of c1 at checkpoint 2 while its owner a holds Y; they differ since client_changed of a "
-        "at 11000 ms (seq 5); the last content message that reached it is m1 (CHANGE, success)"
+        "at 11000 ms (seq 7); the last content message that reached it is m4 (CHANGE, success)"
     )
 
 

@@ -125,6 +125,8 @@ def recorded(
 ) -> None:
     with Recorder(directory, run, profile=profile, target="one", nodes="abc") as recorder:
         written = Run(recorder)
+        for node, giver in zip("abc", "bca", strict=True):
+            written.loads(node, giver)
         writes(written)
         written.after(20_000)
         if checkpoint:

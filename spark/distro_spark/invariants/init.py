@@ -1,10 +1,9 @@
 """INV-INIT and INV-LOAD: a node acts for no client before it is loaded, and it does get loaded.
 
-A node that has requested a snapshot since its start, and has received no answer yet, has an incomplete table: it must
-not verify, and must not send that table to a member that loads (B33). By the next checkpoint, if others are up, it must
+A node that requests a snapshot after its start, and has received no answer yet, has an incomplete table: it must not
+verify, and must not send that table to a member that loads (B33). By the next checkpoint, if others are up, it must
 have received an answer (B11, B32), or must still repeat its requests if all of them were lost. A refusal is an answer
-too: a node that receives only refusals is loaded. For nodes that never requested a snapshot the trace does not show
-whether they were loaded.
+too: a node that receives only refusals is loaded. A node that never requests one violates INV-LOAD, not INV-INIT.
 """
 
 from __future__ import annotations
@@ -43,19 +42,21 @@ def gave_early(t: Timeline) -> pl.DataFrame:
 
 
 def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
+    """The first one of each life, of a node that asks for its own then or later."""
     started: int | None = None
-    loads = loaded = gave = False
+    early: tuple[Any, ...] | None = None
+    asks = loaded = False
     for number, row in marks:
         if row.kind in RESET_KINDS:
-            started, loads, loaded, gave = number, False, False, False
-        elif row.kind == Kind.REQUEST_SENT:
-            loads = True
+            started, early, asks, loaded = number, None, False, False
         elif is_answer(row):
             loaded = True
-        elif row.kind == Kind.REPLY_SENT and row.outcome == Outcome.SUCCESS and started is not None and loads:
-            if not loaded and not gave:
-                yield g, started, number, row.message, row.peer
-            gave = True
+        elif row.kind == Kind.REPLY_SENT and row.outcome == Outcome.SUCCESS and started is not None and not loaded:
+            early = early or (g, started, number, row.message, row.peer)
+        asks = asks or row.kind == Kind.REQUEST_SENT
+        if early is not None and asks:
+            yield early
+            started = early = None
 
 
 def never_loaded(t: Timeline) -> pl.DataFrame:
@@ -67,8 +68,6 @@ def never_loaded(t: Timeline) -> pl.DataFrame:
 
 
 def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, ...]]:
-    if not any(row.kind == Kind.REQUEST_SENT for _, row in marks):
-        return
     started: int | None = None
     calls: list[Row] = []
     for number, row in marks:

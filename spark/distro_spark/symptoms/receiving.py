@@ -217,11 +217,11 @@ def was_asked_for_it(found: Finding) -> bool:
     return not is_given or any((row.peer, row.message) == (gave.peer, gave.message) for row in asked)
 
 
-@clause("its own load was under way: asked for, or due again after what failed")
+@clause("its own load was under way: due after its start, asked for, or due again after what failed")
 def its_load_was_under_way(found: Finding) -> bool:
-    calls = _own_load(found)
+    since = [found.first, *_own_load(found)][-1]
     is_given = (found.last.kind, found.last.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
-    return is_given and bool(calls) and found.last.at_ms - calls[-1].at_ms <= ASKS_AGAIN_MS
+    return is_given and found.last.at_ms - since.at_ms <= ASKS_AGAIN_MS
 
 
 OVERWRITTEN = Symptom(
@@ -260,7 +260,7 @@ CAME_BACK = Symptom(
 GAVE_A_SNAPSHOT = Symptom(
     bug="B33",
     about=("INV-INIT",),
-    sentence="A node that waits for its own load gives a snapshot to a member that asks for one.",
+    sentence="A node whose own load is due, or under way, gives a snapshot to a member that asks for one.",
     clauses=(was_asked_for_it, its_load_was_under_way),
 )
 SYMPTOMS = (

@@ -30,6 +30,24 @@ def a_snapshot_that_no_member_has_asked_for(run: Run) -> None:
     a_snapshot_before_the_own_load(run, asked=False)
 
 
+def a_snapshot_before_the_own_request(run: Run, waits_ms: int) -> None:
+    run.after(waits_ms)
+    given = {"operation": "SNAPSHOT", "message": "m2"}
+    run.row("a", Kind.REQUEST_RECEIVED, peer="c", **given)
+    run.row("a", Kind.REPLY_SENT, peer="c", **given, outcome=Outcome.SUCCESS)
+    run.loads("a", "b")
+
+
+@case("nacos-2.2.0", INV_INIT=["B33"])
+def a_snapshot_from_a_node_whose_own_load_is_due_later(run: Run) -> None:
+    a_snapshot_before_the_own_request(run, 55_000)
+
+
+@case("nacos-2.2.0", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+def a_snapshot_from_a_node_whose_own_load_is_overdue(run: Run) -> None:
+    a_snapshot_before_the_own_request(run, 65_000)
+
+
 @case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
 def a_snapshot_from_a_node_that_has_given_up_its_own(run: Run) -> None:
     a_snapshot_before_the_own_load(run, waits_ms=300_000)
