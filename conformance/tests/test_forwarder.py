@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,6 +137,19 @@ async def send(connection: Connection, body: Json) -> Message:
     return await connection.ask("DistroDataRequest", body)
 
 
+async def sent_and_unanswered(s: Setting, source: Connection) -> asyncio.Task[Message]:
+    s.server.answer.clear()
+    call = asyncio.create_task(send(source, CHANGE))
+    await until(lambda: "b received CHANGE of c1" in s.events)
+    return call
+
+
+async def unavailable(call: Awaitable[Message]) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
 async def test_a_call_passes_and_leaves_four_rows() -> None:
     async with setting() as s, await s.connect() as source:
         assert (await send(source, CHANGE)).succeeded
@@ -166,9 +179,7 @@ async def test_the_connection_at_the_target_ends_with_the_one_of_the_source() ->
 
 async def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
     async with setting() as s, await s.connect() as source:
-        s.server.answer.clear()
-        call = asyncio.create_task(send(source, CHANGE))
-        await until(lambda: "b received CHANGE of c1" in s.events)
+        call = await sent_and_unanswered(s, source)
         await asyncio.sleep(0.05)
         call.cancel()
         await until(lambda: s.server.cancelled)
@@ -188,9 +199,7 @@ async def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
         source = await s.connect()
         s.link.cut()
         await until(lambda: not s.server.streams)
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await send(source, CHANGE)
-        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await unavailable(send(source, CHANGE))
         with pytest.raises(TargetError, match="the link a->b is cut"):
             await s.connect()
         assert s.events == ["a->b cut", "a sent CHANGE of c1", "a observed unreachable"]
@@ -199,14 +208,10 @@ async def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
 
 async def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
     async with setting() as s, await s.connect() as source:
-        s.server.answer.clear()
-        call = asyncio.create_task(send(source, CHANGE))
-        await until(lambda: "b received CHANGE of c1" in s.events)
+        call = await sent_and_unanswered(s, source)
         await asyncio.sleep(0.05)
         s.link.cut()
-        with pytest.raises(grpc.aio.AioRpcError) as broken:
-            await call
-        assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
+        await unavailable(call)
         assert s.events[-1] == "a observed unreachable"
 
 
@@ -214,9 +219,7 @@ async def test_a_source_that_is_gone_sends_nothing_more() -> None:
     """A server is killed a moment after its stop is recorded."""
     async with setting() as s, await s.connect() as source:
         s.link.source_gone()
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await send(source, CHANGE)
-        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await unavailable(send(source, CHANGE))
         assert s.events == []
         s.link.source_back()
         assert (await send(source, CHANGE)).succeeded
@@ -225,9 +228,7 @@ async def test_a_source_that_is_gone_sends_nothing_more() -> None:
 async def test_a_target_that_is_gone_receives_nothing_until_it_is_back() -> None:
     async with setting() as s, await s.connect() as source:
         s.link.target_gone()
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await send(source, CHANGE)
-        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await unavailable(send(source, CHANGE))
         assert s.events == ["a sent CHANGE of c1", "a observed unreachable"]
         s.link.target_back()
         assert (await send(source, CHANGE)).succeeded
@@ -235,13 +236,10 @@ async def test_a_target_that_is_gone_receives_nothing_until_it_is_back() -> None
 
 async def test_a_target_that_is_gone_has_not_answered_what_it_received() -> None:
     async with setting() as s, await s.connect() as source:
-        s.server.answer.clear()
-        call = asyncio.create_task(send(source, CHANGE))
-        await until(lambda: "b received CHANGE of c1" in s.events)
+        call = await sent_and_unanswered(s, source)
         s.link.target_gone()
         s.server.answer.set()
-        with pytest.raises(grpc.aio.AioRpcError):
-            await call
+        await unavailable(call)
         assert s.events[1:] == ["b received CHANGE of c1", "a observed unreachable"]
 
 

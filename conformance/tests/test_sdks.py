@@ -20,11 +20,11 @@ from distro_impl.settings import SettingError
 from distro_interop.sdks import registry, scenarios
 from distro_interop.sdks import run as sdk_runs
 from distro_interop.sdks.build import SdkMissingError, built
+from distro_interop.sdks.environment import Environment
 from distro_interop.sdks.nodes import CREDENTIALS, Nodes
 from distro_interop.sdks.registry import SDKS
 from distro_interop.sdks.run import run_sdks
 from distro_interop.sdks.scenarios import SCENARIOS
-from distro_interop.sdks.stage import Stage
 
 pytestmark = pytest.mark.wire
 
@@ -88,8 +88,8 @@ def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.Mo
 def test_features_that_sdk_or_nodes_lack_are_not_tested(
     sdk: str, profile: str, scenario: str, is_offered: bool
 ) -> None:
-    stage = Stage(SDKS[sdk], Path(), Nodes((), profile))
-    assert SCENARIOS[scenario].is_offered(stage) is is_offered
+    env = Environment(SDKS[sdk], Path(), Nodes((), profile))
+    assert SCENARIOS[scenario].is_offered(env) is is_offered
 
 
 def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pyt
 
 @pytest.mark.slow
 def test_trouble_of_the_kit_with_the_nodes_is_no_verdict_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def out_of_reach(_: Stage) -> None:
+    async def out_of_reach(_: Environment) -> None:
         raise TargetError("the node is not to be reached")
 
     monkeypatch.setitem(SCENARIOS, "register", replace(SCENARIOS["register"], run=out_of_reach))

@@ -16,7 +16,7 @@ from programs import Document
 from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.walks.stage import Lockstep
+from distro_conformance.walks.walked import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Carrier, Wire
 from distro_impl.transport import grpc_transport
 from distro_impl.transport.memory import MemoryServer

@@ -28,8 +28,8 @@ from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.stage import Check, Lockstep, RealTime, Stage, expected_after
 from distro_conformance.walks.walk import draw
+from distro_conformance.walks.walked import Check, Lockstep, RealTime, Walked, expected_after
 from distro_conformance.wire.transports import OVER_GRPC, Wire, wire_of
 from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
@@ -177,7 +177,7 @@ class _Search:
 
     # A run
 
-    def _start(self) -> Stage | None:
+    def _start(self) -> Walked | None:
         if self._is_enough():
             return None
         options = self.options
@@ -284,9 +284,11 @@ class _Search:
 @contextmanager
 def _only_new_garbage() -> Iterator[None]:
     """Freeze existing objects: they outlive the search, and collecting them again costs more than the garbage of a
-    run."""
+    run. What the caller has frozen stays so."""
+    thaws = not gc.get_freeze_count()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if thaws:
+            gc.unfreeze()

@@ -22,7 +22,7 @@ from threading import Thread
 from distro_conformance.interruption import kept_from_children
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions
-from distro_conformance.walks.stage import Check
+from distro_conformance.walks.walked import Check
 from distro_conformance.wire.transports import steps_over
 
 _LOOK_S = 0.2

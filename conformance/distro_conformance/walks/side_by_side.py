@@ -27,8 +27,8 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.walks import NODES, PEERS
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
-from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
 from distro_conformance.walks.walk import draw
+from distro_conformance.walks.walked import WAIT_MAX_MS, Walked, in_real_time
 from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
 from distro_model.rules.owners import is_ip_client, place
@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
 """Of a client of the HTTP API."""
 
 
-class _Draft(Stage):
+class _Draft(Walked):
     """The walk only records the actions."""
 
     def can(self, action: Action) -> bool:

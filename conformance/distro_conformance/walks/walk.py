@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from distro_conformance.drivers.lockstep import LostError
 from distro_conformance.walks import NODES
-from distro_conformance.walks.stage import Stage
+from distro_conformance.walks.walked import Walked
 from distro_model.actions import (
     Action,
     Advance,
@@ -97,7 +97,7 @@ class Walk(RuleBasedStateMachine):
     A run may continue from one of `beginnings`.
     """
 
-    start: Callable[[], Stage | None]
+    start: Callable[[], Walked | None]
     on_end: Callable[[list[Action], BaseException | None], None]
     nodes: Sequence[str] = NODES
     played: Sequence[str] = ()
@@ -109,11 +109,11 @@ class Walk(RuleBasedStateMachine):
         self.done: list[Action] = []
         self.failure: BaseException | None = None
         try:
-            self.stage = type(self).start()
+            self.walked = type(self).start()
         except BaseException as error:  # the nodes do not start, or differ from the model at the start
             type(self).on_end(self.done, error)
             raise
-        self.must_agree = self.stage is not None and self.stage.must_agree
+        self.must_agree = self.walked is not None and self.walked.must_agree
         self.can_batch = self.can(RegisterBatch("c1", SERVICES[0], ()))
         self.can_fall_silent = self.can(FallSilent("c1"))
         self.can_change_lists = self.can(ListMembers(NODES[0], NODES))
@@ -141,12 +141,12 @@ class Walk(RuleBasedStateMachine):
         for action in actions:
             self._limit_difference_of_lists(action)
             self.note(action)
-            suited = self.stage.suited(action) if self.stage is not None else None
-            if self.stage is None or suited is None or self.failure is not None:
+            suited = self.walked.suited(action) if self.walked is not None else None
+            if self.walked is None or suited is None or self.failure is not None:
                 continue
             self.done.append(suited)
             try:
-                self.stage.perform(suited)
+                self.walked.perform(suited)
             except LostError as error:  # no later action is done
                 self.failure = error
             except BaseException as error:
@@ -161,7 +161,7 @@ class Walk(RuleBasedStateMachine):
 
     def can(self, action: Action) -> bool:
         """Whether the cluster can ever do such actions."""
-        return self.stage is not None and self.stage.can(action)
+        return self.walked is not None and self.walked.can(action)
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
@@ -246,18 +246,18 @@ class Walk(RuleBasedStateMachine):
 
     # The end of a run
 
-    def come_to_rest(self, stage: Stage) -> None:
+    def come_to_rest(self, walked: Walked) -> None:
         """After the last rule: repair all faults, and wait for their effects."""
         self.repair()  # while a link is cut the waits have hundreds of indistinguishable outcomes
         if self.ever_over_http:
             self.perform(Advance(FORGOTTEN_MS))
         for calms in range(1, LOADS_CALMS_MAX + 1):
             self.perform(Advance(CALM_MS))
-            if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):
+            if walked.is_at_rest or (calms >= CALMS_MAX and walked.is_loaded):
                 break
         kept = LEASES_OF_KEPT if self.ever_over_http and not self.played else 0
         for _ in range(self.orphans + kept):
-            if self.played or not stage.is_at_rest:  # nodes differ about clients without an owner
+            if self.played or not walked.is_at_rest:  # nodes differ about clients without an owner
                 self.perform(Advance(LEASES_MS[-1]))
 
     def repair(self) -> None:
@@ -282,23 +282,23 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Check safety first, then heal and require progress: views are compared only after the run is calm."""
-        if self.stage is None:
+        if self.walked is None:
             return
         try:
             if self.failure is None:
-                self.come_to_rest(self.stage)
+                self.come_to_rest(self.walked)
             if self.failure is None:  # else it failed on the way, and comes to rest when it is closed
-                self.stage.checkpoint()
+                self.walked.checkpoint()
         except BaseException as error:
             self.failure = error
             raise
         finally:
-            self._close(self.stage)
+            self._close(self.walked)
 
-    def _close(self, stage: Stage) -> None:
+    def _close(self, walked: Walked) -> None:
         """In any case report the end of the run, so that it is counted: Hypothesis may repeat it."""
         try:
-            stage.close()
+            walked.close()
         except BaseException as error:
             self.failure = self.failure or error
             raise

@@ -22,10 +22,10 @@ from distro_interop.differential.exchange import ScriptLog
 from distro_interop.differential.judge import Compared, Exchanges, Log, compared, judged
 from distro_interop.differential.listed import DEVIATIONS, accept, listing
 from distro_interop.differential.normalise import normalised
+from distro_interop.differential.script_run import GROUP, SERVICE, ScriptRun
 from distro_interop.differential.scripts import SCRIPTS
 from distro_interop.differential.scripts.registry import Script, Setting
 from distro_interop.differential.secured import SecuredNacos, secured_reference
-from distro_interop.differential.stage import GROUP, SERVICE, Stage
 
 Nodes = Mapping[Setting, Target]
 
@@ -136,14 +136,14 @@ async def _play_all(target: Target, scripts: Sequence[Script], among_members: bo
 
 
 async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
-    stage = Stage(script.id, target, peer)
+    played = ScriptRun(script.id, target, peer)
     try:
-        await script.play(stage)
+        await script.play(played)
     except TargetError as error:
-        stage.log.note("the end, before the script's own", str(error).partition(":")[0])
+        played.log.note("the end, before the script's own", str(error).partition(":")[0])
     finally:
-        await stage.close()
-    return stage.log
+        await played.close()
+    return played.log
 
 
 async def _ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:

@@ -16,11 +16,11 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, all_named
 from distro_conformance.waiting import together
 from distro_interop.sdks.build import SdkMissingError, built
+from distro_interop.sdks.environment import Environment, FailedError, Scenario
 from distro_interop.sdks.nodes import EMBEDDED, guard, require_usable, started_nodes
 from distro_interop.sdks.program import ProgramError
 from distro_interop.sdks.registry import SDKS, Sdk
 from distro_interop.sdks.scenarios import SCENARIOS
-from distro_interop.sdks.stage import FailedError, Scenario, Stage
 
 BY = "sdk"
 Asked = Callable[[Sdk, Scenario], Finding]
@@ -66,7 +66,7 @@ async def run_sdks(
         if there:
             async with started_nodes(target, profile, settings, on_progress) as nodes:
                 for sdk, place in there:
-                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, asked, on_progress)
+                    cells += await _run_sdk(Environment(sdk, place, nodes, guarded), wanted, asked, on_progress)
         return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
@@ -75,26 +75,28 @@ async def run_sdks(
     return Judged(target, profile, tuple(cells), time.monotonic() - started)
 
 
-async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], asked: Asked, on_progress: OnProgress) -> list[Finding]:
+async def _run_sdk(
+    env: Environment, scenarios: Sequence[Scenario], asked: Asked, on_progress: OnProgress
+) -> list[Finding]:
     cells = []
     try:
         for scenario in scenarios:
-            on_progress(f"{stage.sdk.name}: {scenario.text}")
+            on_progress(f"{env.sdk.name}: {scenario.text}")
             began = time.monotonic()
-            cell = await _run_scenario(scenario, stage, asked(stage.sdk, scenario))
+            cell = await _run_scenario(scenario, env, asked(env.sdk, scenario))
             cells.append(replace(cell, seconds=time.monotonic() - began))
     finally:
-        await stage.kill_programs()
+        await env.kill_programs()
     return cells
 
 
-async def _run_scenario(scenario: Scenario, stage: Stage, asked: Finding) -> Finding:
+async def _run_scenario(scenario: Scenario, env: Environment, asked: Finding) -> Finding:
     """A failure or an error of the SDK is a violation; trouble of the kit with the nodes leaves the cell not judged."""
-    if not scenario.is_offered(stage):
+    if not scenario.is_offered(env):
         return replace(asked, judgement=Judgement.NOT_APPLICABLE)
     try:
-        await stage.nodes.repair()
-        await scenario.run(stage)
+        await env.nodes.repair()
+        await scenario.run(env)
     except (FailedError, ProgramError) as error:
         return replace(asked, judgement=Judgement.VIOLATES, message=str(error))
     except (KitError, grpc.aio.AioRpcError, OSError) as error:

@@ -19,11 +19,11 @@ from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import SDK_OFFSET
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import never
+from distro_interop.sdks.environment import Environment, FailedError, Scenario
 from distro_interop.sdks.listing import Listing, addresses, shown
 from distro_interop.sdks.nodes import CREDENTIALS, WRONG_CREDENTIALS, Nodes
 from distro_interop.sdks.program import ProgramError, SdkProgram
 from distro_interop.sdks.registry import Transport
-from distro_interop.sdks.stage import FailedError, Scenario, Stage
 from distro_protos.addresses import parse_address
 
 REPLICATED_WITHIN_S = 8.0
@@ -48,45 +48,45 @@ IP, PORT = "10.0.0.1", 80
 INSTANCE = f"{IP}:{PORT}"
 
 
-async def _register(stage: Stage) -> None:
-    service, program = stage.new_service("register"), await stage.publisher()
+async def _register(env: Environment) -> None:
+    service, program = env.new_service("register"), await env.publisher()
     await program.ask("register", service, IP, PORT, "weight=2.5", "cluster=east", "zone=a")
     wanted = Host(IP, PORT, True, {"zone": "a"}, 2.5, "east")
-    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "all fields of an instance")
+    await env.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "all fields of an instance")
     await program.ask("register", service, IP, PORT, "weight=1.0", "cluster=east", "zone=b")
     wanted = Host(IP, PORT, True, {"zone": "b"}, 1.0, "east")
-    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "the changed instance")
+    await env.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "the changed instance")
 
 
-async def _query(stage: Stage) -> None:
-    service = stage.new_service("query")
-    await (await stage.publisher()).ask("register", service, IP, PORT, "weight=2.5", "zone=a")
+async def _query(env: Environment) -> None:
+    service = env.new_service("query")
+    await (await env.publisher()).ask("register", service, IP, PORT, "weight=2.5", "zone=a")
     wanted = Host(IP, PORT, True, {"zone": "a"}, 2.5, CLUSTER)
-    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "registered")
-    found = await (await stage.roamer()).query(service)
+    await env.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "registered")
+    found = await (await env.roamer()).query(service)
     if found != (wanted,):
         raise FailedError(f"the SDK's query answers {shown(found)}, not {shown((wanted,))}")
 
 
-async def _batch(stage: Stage) -> None:
-    service, program = stage.new_service("batch"), await stage.publisher()
+async def _batch(env: Environment) -> None:
+    service, program = env.new_service("batch"), await env.publisher()
     for batch in (("10.0.0.1:81", "10.0.0.2:82", "10.0.0.3:83"), ("10.0.0.1:81", "10.0.0.3:83")):
         await program.ask("batch", service, ",".join(batch))
-        await stage.show(service, batch, REPLICATED_WITHIN_S, f"a batch of {len(batch)}")
+        await env.show(service, batch, REPLICATED_WITHIN_S, f"a batch of {len(batch)}")
 
 
-async def _subscribe(stage: Stage) -> None:
-    service, program = stage.new_service("subscribe"), await stage.roamer()
+async def _subscribe(env: Environment) -> None:
+    service, program = env.new_service("subscribe"), await env.roamer()
     await program.ask("subscribe", service)
-    await _pushes_of_others(stage, program, service, 8001, PUSHED_WITHIN_S)
+    await _pushes_of_others(env, program, service, 8001, PUSHED_WITHIN_S)
 
 
-async def _pushes_of_others(stage: Stage, program: SdkProgram, service: str, port: int, within_s: float) -> None:
+async def _pushes_of_others(env: Environment, program: SdkProgram, service: str, port: int, within_s: float) -> None:
     """Two instances come, one goes, each at another node: the SDK must report all three.
 
     Never an empty list, which some SDKs do not report.
     """
-    first, second = [await stage.nodes.client(index) for index in stage.nodes.running[-2:]]
+    first, second = [await env.nodes.client(index) for index in env.nodes.running[-2:]]
     one, two = (f"10.0.1.{number}:{port}" for number in (1, 2))
     for change, expected in (
         (partial(first.register, service, "10.0.1.1", port), {one}),
@@ -107,37 +107,37 @@ def _shows(found: Listing, *, port: int, wanted: set[str]) -> bool:
     return {host.address for host in found if host.port == port} == wanted
 
 
-async def _register_one(stage: Stage, program: SdkProgram, service: str, *options: str) -> None:
+async def _register_one(env: Environment, program: SdkProgram, service: str, *options: str) -> None:
     await program.ask("register", service, IP, PORT, *options)
-    await stage.show(service, (INSTANCE,), REPLICATED_WITHIN_S, "registered")
+    await env.show(service, (INSTANCE,), REPLICATED_WITHIN_S, "registered")
 
 
-async def _deregister(stage: Stage) -> None:
-    service, program = stage.new_service("deregister"), await stage.publisher()
-    await _register_one(stage, program, service)
+async def _deregister(env: Environment) -> None:
+    service, program = env.new_service("deregister"), await env.publisher()
+    await _register_one(env, program, service)
     await program.ask("deregister", service, IP, PORT)
-    await stage.show(service, (), REPLICATED_WITHIN_S, "gone after deregistration")
+    await env.show(service, (), REPLICATED_WITHIN_S, "gone after deregistration")
 
 
-async def _close(stage: Stage) -> None:
-    service, program = stage.new_service("close"), await stage.publisher()
-    await _register_one(stage, program, service)
+async def _close(env: Environment) -> None:
+    service, program = env.new_service("close"), await env.publisher()
+    await _register_one(env, program, service)
     await program.close()
-    await stage.show(service, (), REPLICATED_WITHIN_S, "gone after the SDK was closed")
+    await env.show(service, (), REPLICATED_WITHIN_S, "gone after the SDK was closed")
 
 
-async def _login(stage: Stage) -> None:
-    assert stage.guarded is not None
-    service, refused = stage.new_service("login"), stage.new_service("refused")
-    async with stage.guarded() as nodes:
+async def _login(env: Environment) -> None:
+    assert env.guarded is not None
+    service, refused = env.new_service("login"), env.new_service("refused")
+    async with env.guarded() as nodes:
         await nodes.loaded()
-        async with stage.at(nodes, CREDENTIALS) as program:
+        async with env.at(nodes, CREDENTIALS) as program:
             await program.ask("register", service, IP, PORT)
             await _published(nodes, service, REPLICATED_WITHIN_S, "registered after login")
             if addresses(found := await program.query(service)) != (INSTANCE,):
                 raise FailedError(f"logged in, the SDK's query answers {shown(found)}, not {INSTANCE}")
         with contextlib.suppress(ProgramError):  # at start or at the first request, as the SDK likes
-            async with stage.at(nodes, WRONG_CREDENTIALS) as program:
+            async with env.at(nodes, WRONG_CREDENTIALS) as program:
                 await program.ask("register", refused, IP, PORT)
                 raise FailedError("the SDK reports success of a registration with a wrong password")
         for index in nodes.running:
@@ -157,60 +157,60 @@ async def _published(
         raise FailedError(f"{what}: not within {within_s:.0f} s at {at}")
 
 
-async def _kill_client(stage: Stage) -> None:
-    service, program = stage.new_service("kill-client"), await stage.publisher()
-    await _register_one(stage, program, service, *QUICK_BEATS)
+async def _kill_client(env: Environment) -> None:
+    service, program = env.new_service("kill-client"), await env.publisher()
+    await _register_one(env, program, service, *QUICK_BEATS)
     await program.kill()
-    if stage.sdk.transport is Transport.HTTP:
-        await stage.everywhere(
+    if env.sdk.transport is Transport.HTTP:
+        await env.everywhere(
             service, lambda found: bool(found) and not found[0].healthy, UNHEALTHY_WITHIN_S, "unhealthy without beats"
         )
-    within_s = REPLICATED_WITHIN_S if stage.sdk.transport is Transport.GRPC else DELETED_WITHIN_S
-    await stage.show(service, (), within_s, "gone after SIGKILL of the client")
+    within_s = REPLICATED_WITHIN_S if env.sdk.transport is Transport.GRPC else DELETED_WITHIN_S
+    await env.show(service, (), within_s, "gone after SIGKILL of the client")
 
 
-async def _kill_node(stage: Stage) -> None:
+async def _kill_node(env: Environment) -> None:
     """The node that the SDK uses dies: the SDK must go to another one, and register and subscribe again there."""
-    service, program = stage.new_service("kill-node"), await stage.roamer()
+    service, program = env.new_service("kill-node"), await env.roamer()
     await program.ask("subscribe", service)
-    await _register_one(stage, program, service)
-    before = await stage.nodes.publishers(0, service)
-    killed = await asyncio.to_thread(_node_of, stage, program, IP, PORT)
-    await stage.nodes.kill(killed)
-    if stage.sdk.transport is Transport.GRPC:
+    await _register_one(env, program, service)
+    before = await env.nodes.publishers(0, service)
+    killed = await asyncio.to_thread(_node_of, env, program, IP, PORT)
+    await env.nodes.kill(killed)
+    if env.sdk.transport is Transport.GRPC:
         # Another client id, held by all: copies of the old one that wait for their lease do not count.
-        await _published(stage.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
+        await _published(env.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
     else:
-        await _survives(stage, service)
-    within_s = PUSHED_WITHIN_S if stage.sdk.transport is Transport.GRPC else POLLED_WITHIN_S
-    await _pushes_of_others(stage, program, service, 8002, within_s)
+        await _survives(env, service)
+    within_s = PUSHED_WITHIN_S if env.sdk.transport is Transport.GRPC else POLLED_WITHIN_S
+    await _pushes_of_others(env, program, service, 8002, within_s)
 
 
-async def _survives(stage: Stage, service: str) -> None:
+async def _survives(env: Environment, service: str) -> None:
     """Listed all the while, and healthy in the end.
 
     In between it may be unhealthy: until the owner counts as DOWN, beats that reach another node are forwarded to it.
     """
 
     async def lost() -> str | None:
-        for index in stage.nodes.running:
-            found = await stage.nodes.shown(index, service)
+        for index in env.nodes.running:
+            found = await env.nodes.shown(index, service)
             if addresses(found) != (INSTANCE,):
-                return f"{stage.nodes.addresses[index]} shows {shown(found)}"
+                return f"{env.nodes.addresses[index]} shows {shown(found)}"
         return None
 
-    found = await never(lost, stage.nodes.clock, round(BEATEN_S * 1000), step_ms=1000)
+    found = await never(lost, env.nodes.clock, round(BEATEN_S * 1000), step_ms=1000)
     if found is not None:
         raise FailedError(f"after its node was killed {found}")
-    await stage.everywhere(
+    await env.everywhere(
         service, lambda found: bool(found) and found[0].healthy, REPLICATED_WITHIN_S, "healthy in the end"
     )
 
 
-def _node_of(stage: Stage, program: SdkProgram, ip: str, port: int) -> int:
+def _node_of(env: Environment, program: SdkProgram, ip: str, port: int) -> int:
     """The node that a gRPC SDK is connected to; for an HTTP SDK the one that is responsible for its instance."""
-    nodes = stage.nodes.addresses
-    if stage.sdk.transport is Transport.HTTP:
+    nodes = env.nodes.addresses
+    if env.sdk.transport is Transport.HTTP:
         answer = get(f"http://{nodes[0]}/nacos/v1/ns/operator/distro/client?ip={ip}&port={port}", timeout_s=5.0)
         if answer is None:
             raise TargetError(f"{nodes[0]} does not say who is responsible for {ip}:{port}")
@@ -232,17 +232,22 @@ SCENARIOS: dict[str, Scenario] = {
             "batch",
             "several instances in one request, then fewer",
             _batch,
-            lambda stage: stage.sdk.has_batch,
+            lambda env: env.sdk.has_batch,
             Span(since="2.1.1"),
         ),
         Scenario("subscribe", "a subscriber is notified of what comes and goes at other nodes", _subscribe),
         Scenario("deregister", "a deregistered instance is gone at every node", _deregister),
-        Scenario("close", "a closed SDK leaves nothing", _close, lambda stage: stage.sdk.transport is Transport.GRPC),
+        Scenario(
+            "close",
+            "a closed SDK leaves nothing",
+            _close,
+            lambda env: env.sdk.transport is Transport.GRPC,
+        ),
         Scenario(
             "login",
             "the right password may register and query, a wrong one may not",
             _login,
-            lambda stage: stage.guarded is not None,
+            lambda env: env.guarded is not None,
         ),
         Scenario("kill-client", "what a killed client published is gone at every node", _kill_client),
         Scenario("kill-node", "a killed node: redone at another one, subscriptions included", _kill_node),

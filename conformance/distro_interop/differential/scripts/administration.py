@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import register, subscribe
 from distro_interop.differential.scripts.registry import Setting, script
 from distro_interop.differential.scripts.secured import ACCESS_TOKEN
 from distro_interop.differential.secured import ADMIN
-from distro_interop.differential.stage import Stage
 from distro_protos import Json
 
 SWITCHES = "/v1/ns/operator/switches"
@@ -15,8 +15,8 @@ OF_ALL_SCRIPTS = ("/v1/ns/distro/datums", "/actuator/prometheus")
 
 
 @script("paths", "which paths a release has for operators")
-async def paths(stage: Stage) -> None:
-    named = {"namespaceId": stage.namespace, "serviceName": "web", "pageNo": 1, "pageSize": 10}
+async def paths(run: ScriptRun) -> None:
+    named = {"namespaceId": run.namespace, "serviceName": "web", "pageNo": 1, "pageSize": 10}
     for path in (
         "/v1/ns/health",
         "/v1/ns/health/checkers",
@@ -55,9 +55,9 @@ async def paths(stage: Stage) -> None:
         "/actuator/prometheus",
         "/",
     ):
-        await stage.http(f"GET {path}", "GET", path, named)
+        await run.http(f"GET {path}", "GET", path, named)
         if path in OF_ALL_SCRIPTS:
-            del stage.log.exchanges[-1].answer["body"]
+            del run.log.exchanges[-1].answer["body"]
     for method, path in (
         ("PUT", "/v1/ns/operator/metrics"),
         ("POST", "/v1/ns/operator/metrics"),
@@ -72,7 +72,7 @@ async def paths(stage: Stage) -> None:
         ("GET", "/v1/core/ops/raft"),
         ("GET", "/v1/core/ops/log"),
     ):
-        await stage.http(f"{method} {path}", method, path)
+        await run.http(f"{method} {path}", method, path)
 
 
 @script(
@@ -81,11 +81,11 @@ async def paths(stage: Stage) -> None:
     alone=True,
     setting=Setting.SECURED,
 )
-async def switches(stage: Stage) -> None:
-    token = {ACCESS_TOKEN: await stage.log_in("log in", *ADMIN)}
-    client, watcher = await stage.client("client"), await stage.client("watcher")
-    await stage.ask("subscribe", watcher, "SubscribeServiceRequest", subscribe(stage), headers=token)
-    await stage.pushed("the empty list", watcher, 1)
+async def switches(run: ScriptRun) -> None:
+    token = {ACCESS_TOKEN: await run.log_in("log in", *ADMIN)}
+    client, watcher = await run.client("client"), await run.client("watcher")
+    await run.ask("subscribe", watcher, "SubscribeServiceRequest", subscribe(run), headers=token)
+    await run.pushed("the empty list", watcher, 1)
     for entry, value in (
         ("pushEnabled", "false"),
         ("clientBeatInterval", "7000"),
@@ -102,10 +102,10 @@ async def switches(stage: Stage) -> None:
         ("lightBeatEnabled", ""),
     ):
         asked = {"entry": entry, "value": value, "debug": "true", **token}
-        await stage.http(f"turn {entry} to {value!r}", "PUT", SWITCHES, asked)
-    await stage.http("switches, turned", "GET", SWITCHES)
-    await stage.ask("register", client, "InstanceRequest", register(stage), headers=token)
-    await stage.pushed("no push", watcher, 0)
+        await run.http(f"turn {entry} to {value!r}", "PUT", SWITCHES, asked)
+    await run.http("switches, turned", "GET", SWITCHES)
+    await run.ask("register", client, "InstanceRequest", register(run), headers=token)
+    await run.pushed("no push", watcher, 0)
     # Pushes last: what is pushed then says the values that are turned back, however soon it comes.
     again: Json = {
         "clientBeatInterval": "5000",
@@ -120,13 +120,13 @@ async def switches(stage: Stage) -> None:
     }
     for entry, value in again.items():
         asked = {"entry": entry, "value": value, "debug": "true", **token}
-        await stage.http(f"turn {entry} back to {value}", "PUT", SWITCHES, asked)
-    await stage.pushed("push when it is on again", watcher, 1, within_ms=1_500)
-    await stage.http("switches, turned back", "GET", SWITCHES)
+        await run.http(f"turn {entry} back to {value}", "PUT", SWITCHES, asked)
+    await run.pushed("push when it is on again", watcher, 1, within_ms=1_500)
+    await run.http("switches, turned back", "GET", SWITCHES)
     for step, parameters in (
         ("through raft", {"entry": "pushEnabled", "value": "true"}),
         ("by a word for debug", {"entry": "pushEnabled", "value": "true", "debug": "perhaps"}),
         ("without entry", {"value": "true", "debug": "true"}),
         ("without value", {"entry": "pushEnabled", "debug": "true"}),
     ):
-        await stage.http(step, "PUT", SWITCHES, {**parameters, **token})
+        await run.http(step, "PUT", SWITCHES, {**parameters, **token})

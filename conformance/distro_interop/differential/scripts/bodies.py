@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_interop.differential.stage import CLUSTER, GROUP, SERVICE, Stage
+from distro_interop.differential.script_run import CLUSTER, GROUP, SERVICE, ScriptRun
 from distro_protos import Json
 
 IP = "10.0.0.1"
 
 
-def service(stage: Stage, name: str = SERVICE, **changed: Any) -> Json:
+def service(run: ScriptRun, name: str = SERVICE, **changed: Any) -> Json:
     """The first fields of every request about a service; None removes a field."""
-    return given({"namespace": stage.namespace, "serviceName": name, "groupName": GROUP, "module": "naming", **changed})
+    return given({"namespace": run.namespace, "serviceName": name, "groupName": GROUP, "module": "naming", **changed})
 
 
 def given(fields: Json) -> Json:
@@ -35,36 +35,36 @@ def instance(port: int = 8001, **changed: Any) -> Json:
     return given(whole)
 
 
-def register(stage: Stage, name: str = SERVICE, port: int = 8001, **changed: Any) -> Json:
-    return {**service(stage, name), "type": "registerInstance", "instance": instance(port, **changed)}
+def register(run: ScriptRun, name: str = SERVICE, port: int = 8001, **changed: Any) -> Json:
+    return {**service(run, name), "type": "registerInstance", "instance": instance(port, **changed)}
 
 
-def deregister(stage: Stage, name: str = SERVICE, port: int = 8001, **changed: Any) -> Json:
-    return {**service(stage, name), "type": "deregisterInstance", "instance": instance(port, **changed)}
+def deregister(run: ScriptRun, name: str = SERVICE, port: int = 8001, **changed: Any) -> Json:
+    return {**service(run, name), "type": "deregisterInstance", "instance": instance(port, **changed)}
 
 
-def batch(stage: Stage, *ports: int, name: str = SERVICE) -> Json:
-    return {**service(stage, name), "type": "batchRegisterInstance", "instances": [instance(port) for port in ports]}
+def batch(run: ScriptRun, *ports: int, name: str = SERVICE) -> Json:
+    return {**service(run, name), "type": "batchRegisterInstance", "instances": [instance(port) for port in ports]}
 
 
-def query(stage: Stage, name: str = SERVICE, **changed: Any) -> Json:
-    return {**service(stage, name), "cluster": "", "healthyOnly": False, "udpPort": 0, **changed}
+def query(run: ScriptRun, name: str = SERVICE, **changed: Any) -> Json:
+    return {**service(run, name), "cluster": "", "healthyOnly": False, "udpPort": 0, **changed}
 
 
-def subscribe(stage: Stage, name: str = SERVICE, *, on: bool = True, clusters: str = "") -> Json:
-    return {**service(stage, name), "subscribe": on, "clusters": clusters}
+def subscribe(run: ScriptRun, name: str = SERVICE, *, on: bool = True, clusters: str = "") -> Json:
+    return {**service(run, name), "subscribe": on, "clusters": clusters}
 
 
-def page(stage: Stage, number: int, size: int, **changed: Any) -> Json:
-    return {**service(stage, ""), "pageNo": number, "pageSize": size, **changed}
+def page(run: ScriptRun, number: int, size: int, **changed: Any) -> Json:
+    return {**service(run, ""), "pageNo": number, "pageSize": size, **changed}
 
 
-def sync_data(stage: Stage, client: str, revision: int, *ports: int, **changed: Any) -> Json:
+def sync_data(run: ScriptRun, client: str, revision: int, *ports: int, **changed: Any) -> Json:
     """A ClientSyncData with one service for each port: web, web1, …"""
     data = {
         "clientId": client,
         "attributes": {"clientAttributes": {"revision": revision}},
-        "namespaces": [stage.namespace for _ in ports],
+        "namespaces": [run.namespace for _ in ports],
         "groupNames": [GROUP for _ in ports],
         "serviceNames": [f"{SERVICE}{index or ''}" for index, _ in enumerate(ports)],
         "instancePublishInfos": [published(port) for port in ports],

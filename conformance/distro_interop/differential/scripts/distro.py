@@ -7,45 +7,45 @@ from typing import Any
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.wire.messages import distro_request, pack
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import published, query, register, subscribe, sync_data
 from distro_interop.differential.scripts.registry import script
-from distro_interop.differential.stage import Stage
 
 
 @script("distro-sync", "a member sends its client, changes it, verifies and deletes it")
-async def syncing(stage: Stage) -> None:
-    owner, watcher = stage.foreign_client("foreign"), await stage.client("watcher")
-    await stage.ask("subscribe", watcher, "SubscribeServiceRequest", subscribe(stage))
-    await stage.distro("verify of an unknown client", "VERIFY", owner, {"clientId": owner, "revision": 1})
-    await stage.distro("query of an unknown client", "QUERY", owner)
-    await stage.distro("delete of an unknown client", "DELETE", owner)
-    await stage.distro("change", "CHANGE", owner, sync_data(stage, owner, 3, 8001, 8002))
-    await stage.pushed("push", watcher, 1)
+async def syncing(run: ScriptRun) -> None:
+    owner, watcher = run.foreign_client("foreign"), await run.client("watcher")
+    await run.ask("subscribe", watcher, "SubscribeServiceRequest", subscribe(run))
+    await run.distro("verify of an unknown client", "VERIFY", owner, {"clientId": owner, "revision": 1})
+    await run.distro("query of an unknown client", "QUERY", owner)
+    await run.distro("delete of an unknown client", "DELETE", owner)
+    await run.distro("change", "CHANGE", owner, sync_data(run, owner, 3, 8001, 8002))
+    await run.pushed("push", watcher, 1)
     for revision in (3, 2, 4, 0, -1):
-        await stage.distro(f"verify {revision}", "VERIFY", owner, {"clientId": owner, "revision": revision})
-    await stage.distro("verify without revision", "VERIFY", owner, {"clientId": owner})
-    await stage.distro("query", "QUERY", owner)
-    await stage.state("state with two")
-    await stage.distro("add", "ADD", owner, sync_data(stage, owner, 5, 8003))
-    await stage.distro("verify 5", "VERIFY", owner, {"clientId": owner, "revision": 5})
-    await stage.distro("verify 3 again", "VERIFY", owner, {"clientId": owner, "revision": 3})
-    await stage.pushed("push of a changed port", watcher, 1)
-    await stage.ask("query web", watcher, "ServiceQueryRequest", query(stage))
-    await stage.ask("query web1", watcher, "ServiceQueryRequest", query(stage, "web1"))
-    await stage.distro("the same again", "CHANGE", owner, sync_data(stage, owner, 5, 8003))
-    await stage.state("state with one")
-    await stage.distro("nothing published", "CHANGE", owner, sync_data(stage, owner, 6))
-    await stage.distro("query of an empty client", "QUERY", owner)
-    await stage.distro("delete", "DELETE", owner)
-    await stage.distro("query after delete", "QUERY", owner)
-    await stage.pushed("push of an empty list", watcher, 1)
-    await stage.synced("no word of a foreign client", owner, 0)
-    await stage.state()
+        await run.distro(f"verify {revision}", "VERIFY", owner, {"clientId": owner, "revision": revision})
+    await run.distro("verify without revision", "VERIFY", owner, {"clientId": owner})
+    await run.distro("query", "QUERY", owner)
+    await run.state("state with two")
+    await run.distro("add", "ADD", owner, sync_data(run, owner, 5, 8003))
+    await run.distro("verify 5", "VERIFY", owner, {"clientId": owner, "revision": 5})
+    await run.distro("verify 3 again", "VERIFY", owner, {"clientId": owner, "revision": 3})
+    await run.pushed("push of a changed port", watcher, 1)
+    await run.ask("query web", watcher, "ServiceQueryRequest", query(run))
+    await run.ask("query web1", watcher, "ServiceQueryRequest", query(run, "web1"))
+    await run.distro("the same again", "CHANGE", owner, sync_data(run, owner, 5, 8003))
+    await run.state("state with one")
+    await run.distro("nothing published", "CHANGE", owner, sync_data(run, owner, 6))
+    await run.distro("query of an empty client", "QUERY", owner)
+    await run.distro("delete", "DELETE", owner)
+    await run.distro("query after delete", "QUERY", owner)
+    await run.pushed("push of an empty list", watcher, 1)
+    await run.synced("no word of a foreign client", owner, 0)
+    await run.state()
 
 
 @script("distro-content", "replicas with all that instances can carry")
-async def contents(stage: Stage) -> None:
-    asker = await stage.client("asker")
+async def contents(run: ScriptRun) -> None:
+    asker = await run.client("asker")
     kinds: tuple[dict[str, Any], ...] = (
         {"k": "v"},
         {"publishInstanceWeight": 2.5},
@@ -56,42 +56,42 @@ async def contents(stage: Stage) -> None:
         {"publishInstanceWeight": 1.0, "publishInstanceEnable": True},
     )
     for number, extend in enumerate(kinds):
-        owner = stage.foreign_client(f"foreign {number}")
+        owner = run.foreign_client(f"foreign {number}")
         names = {"serviceNames": [f"web{number}"], "instancePublishInfos": [published(8001, **extend)]}
-        await stage.distro(f"change {extend}", "CHANGE", owner, sync_data(stage, owner, 1, 8001, **names))
-        await stage.distro(f"query {extend}", "QUERY", owner)
-    await stage.shown()
+        await run.distro(f"change {extend}", "CHANGE", owner, sync_data(run, owner, 1, 8001, **names))
+        await run.distro(f"query {extend}", "QUERY", owner)
+    await run.shown()
     for number, extend in enumerate(kinds):
-        await stage.ask(f"list {extend}", asker, "ServiceQueryRequest", query(stage, f"web{number}"))
-    await stage.state()
+        await run.ask(f"list {extend}", asker, "ServiceQueryRequest", query(run, f"web{number}"))
+    await run.state()
 
 
 @script("distro-batch", "a member sends a client with a batch", Span("2.1.1"))
-async def batch(stage: Stage) -> None:
-    owner, asker = stage.foreign_client("foreign"), await stage.client("asker")
+async def batch(run: ScriptRun) -> None:
+    owner, asker = run.foreign_client("foreign"), await run.client("asker")
     inside = {"port": 0, "healthy": False, "instancePublishInfos": [published(8001), published(8002)]}
     data = {
-        "namespaces": [stage.namespace],
+        "namespaces": [run.namespace],
         "groupNames": ["DEFAULT_GROUP"],
         "serviceNames": ["web"],
         "batchInstancePublishInfos": [inside],
     }
-    whole = sync_data(stage, owner, 1, batchInstanceData=data)
-    await stage.distro("change", "CHANGE", owner, whole)
-    await stage.distro("query", "QUERY", owner)
-    await stage.shown()
-    await stage.ask("list", asker, "ServiceQueryRequest", query(stage))
-    await stage.distro("the batch is gone", "CHANGE", owner, sync_data(stage, owner, 2))
-    await stage.shown()
-    await stage.ask("list after it is gone", asker, "ServiceQueryRequest", query(stage))
-    await stage.state()
+    whole = sync_data(run, owner, 1, batchInstanceData=data)
+    await run.distro("change", "CHANGE", owner, whole)
+    await run.distro("query", "QUERY", owner)
+    await run.shown()
+    await run.ask("list", asker, "ServiceQueryRequest", query(run))
+    await run.distro("the batch is gone", "CHANGE", owner, sync_data(run, owner, 2))
+    await run.shown()
+    await run.ask("list after it is gone", asker, "ServiceQueryRequest", query(run))
+    await run.state()
 
 
 @script("distro-malformed", "Distro requests that no member would send")
-async def malformed(stage: Stage) -> None:
-    owner = stage.foreign_client("foreign")
-    whole = sync_data(stage, owner, 1, 8001)
-    change = distro_request("CHANGE", owner, target=stage.target.address, content=whole)
+async def malformed(run: ScriptRun) -> None:
+    owner = run.foreign_client("foreign")
+    whole = sync_data(run, owner, 1, 8001)
+    change = distro_request("CHANGE", owner, target=run.target.address, content=whole)
     data = change["distroData"]
     key = data["distroKey"]
     for step, body in (
@@ -119,9 +119,9 @@ async def malformed(stage: Stage) -> None:
         ("query without key", {"dataOperation": "QUERY", "distroData": {"type": "QUERY"}}),
         ("delete without key", {"dataOperation": "DELETE", "distroData": {"type": "DELETE"}}),
     ):
-        await stage.send(step, body)
-        await stage.distro(f"left by: {step}", "QUERY", owner)
-        await stage.peer.delete(owner)
+        await run.send(step, body)
+        await run.distro(f"left by: {step}", "QUERY", owner)
+        await run.peer.delete(owner)
     for step, changed in (
         ("no client id", {"clientId": None}),
         ("no attributes", {"attributes": None}),
@@ -138,60 +138,60 @@ async def malformed(stage: Stage) -> None:
         ("blank service", {"serviceNames": [""]}),
         ("unknown field", {"more": 1}),
     ):
-        client = stage.foreign_client(f"client with {step}")
-        content = sync_data(stage, client, 1, 8001, **changed)
-        await stage.distro(step, "CHANGE", client, content)
-        await stage.distro(f"left by: {step}", "QUERY", client)
-        await stage.peer.delete(client)
-    await stage.state("snapshot with data", {**change, "dataOperation": "SNAPSHOT"})
-    await stage.distro("verify with a revision that is a word", "VERIFY", owner, {"clientId": owner, "revision": "x"})
-    await stage.state()
+        client = run.foreign_client(f"client with {step}")
+        content = sync_data(run, client, 1, 8001, **changed)
+        await run.distro(step, "CHANGE", client, content)
+        await run.distro(f"left by: {step}", "QUERY", client)
+        await run.peer.delete(client)
+    await run.state("snapshot with data", {**change, "dataOperation": "SNAPSHOT"})
+    await run.distro("verify with a revision that is a word", "VERIFY", owner, {"clientId": owner, "revision": "x"})
+    await run.state()
 
 
 @script("distro-native", "a member speaks of a client that is connected to this node")
-async def native(stage: Stage) -> None:
-    client = await stage.client("client")
-    await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.synced("the member receives it", client.id, 1)
-    await stage.distro("verify", "VERIFY", client.id, {"clientId": client.id, "revision": 1})
-    await stage.distro("query", "QUERY", client.id)
-    await stage.distro("change", "CHANGE", client.id, sync_data(stage, client.id, 7, 8009))
-    await stage.synced("what the member receives then", client.id, 0)
-    await stage.state("state after the change")
-    await stage.ask("register another", client, "InstanceRequest", register(stage, "web2", 8002))
-    await stage.synced("what the member receives of another", client.id, 1)
-    await stage.distro("delete", "DELETE", client.id)
-    await stage.synced("what the member receives after the delete", client.id, 1)
-    await stage.state("state after the delete")
-    await stage.ask("register after the delete", client, "InstanceRequest", register(stage, "web3", 8003))
-    await stage.ask("subscribe after the delete", client, "SubscribeServiceRequest", subscribe(stage))
-    await stage.synced("what the member receives of that", client.id, 0)
-    await stage.state()
+async def native(run: ScriptRun) -> None:
+    client = await run.client("client")
+    await run.ask("register", client, "InstanceRequest", register(run))
+    await run.synced("the member receives it", client.id, 1)
+    await run.distro("verify", "VERIFY", client.id, {"clientId": client.id, "revision": 1})
+    await run.distro("query", "QUERY", client.id)
+    await run.distro("change", "CHANGE", client.id, sync_data(run, client.id, 7, 8009))
+    await run.synced("what the member receives then", client.id, 0)
+    await run.state("state after the change")
+    await run.ask("register another", client, "InstanceRequest", register(run, "web2", 8002))
+    await run.synced("what the member receives of another", client.id, 1)
+    await run.distro("delete", "DELETE", client.id)
+    await run.synced("what the member receives after the delete", client.id, 1)
+    await run.state("state after the delete")
+    await run.ask("register after the delete", client, "InstanceRequest", register(run, "web3", 8003))
+    await run.ask("subscribe after the delete", client, "SubscribeServiceRequest", subscribe(run))
+    await run.synced("what the member receives of that", client.id, 0)
+    await run.state()
 
 
 @script("distro-refused-by-member", "what a node does when the member refuses")
-async def refused(stage: Stage) -> None:
-    client = await stage.client("client")
-    stage.peer.answer("VERIFY", FAILURE, client=client.id)
-    await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.synced("change", client.id, 1)
-    await stage.verified("verify, refused", client.id)
-    await stage.synced("the whole client again", client.id, 1)
-    stage.peer.answer_normally()
+async def refused(run: ScriptRun) -> None:
+    client = await run.client("client")
+    run.peer.answer("VERIFY", FAILURE, client=client.id)
+    await run.ask("register", client, "InstanceRequest", register(run))
+    await run.synced("change", client.id, 1)
+    await run.verified("verify, refused", client.id)
+    await run.synced("the whole client again", client.id, 1)
+    run.peer.answer_normally()
 
 
 @script("distro-on-sdk-port", "Distro and reports on the port of the SDKs")
-async def on_sdk_port(stage: Stage) -> None:
-    client, owner = await stage.client("client"), stage.foreign_client("foreign")
-    change = distro_request("CHANGE", owner, target=stage.target.address, content=sync_data(stage, owner, 1, 8001))
-    await stage.ask("change", client, "DistroDataRequest", change)
-    await stage.ask("query", client, "DistroDataRequest", distro_request("QUERY", owner))
-    await stage.ask("delete", client, "DistroDataRequest", distro_request("DELETE", owner))
-    await stage.ask("report", client, "MemberReportRequest", {"node": stage.peer.as_member()})
-    member = await stage.client("member", labels={"source": "cluster"}, cluster=True)
-    await stage.ask("naming on the cluster port", member, "InstanceRequest", register(stage))
-    await stage.ask("query on the cluster port", member, "ServiceQueryRequest", query(stage))
-    await stage.state()
+async def on_sdk_port(run: ScriptRun) -> None:
+    client, owner = await run.client("client"), run.foreign_client("foreign")
+    change = distro_request("CHANGE", owner, target=run.target.address, content=sync_data(run, owner, 1, 8001))
+    await run.ask("change", client, "DistroDataRequest", change)
+    await run.ask("query", client, "DistroDataRequest", distro_request("QUERY", owner))
+    await run.ask("delete", client, "DistroDataRequest", distro_request("DELETE", owner))
+    await run.ask("report", client, "MemberReportRequest", {"node": run.peer.as_member()})
+    member = await run.client("member", labels={"source": "cluster"}, cluster=True)
+    await run.ask("naming on the cluster port", member, "InstanceRequest", register(run))
+    await run.ask("query on the cluster port", member, "ServiceQueryRequest", query(run))
+    await run.state()
 
 
 def _of_type(body: dict[str, Any], resource_type: str | None) -> dict[str, Any]:

@@ -5,32 +5,32 @@ from __future__ import annotations
 import json
 
 from distro_conformance.wire.connection import raw
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import query, register, subscribe
 from distro_interop.differential.scripts.registry import script
-from distro_interop.differential.stage import Stage
 from distro_protos import encode
 
 INTERNAL = {"module": "internal"}
 
 
 @script("envelope-unregistered", "a transport without set-up asks")
-async def unregistered(stage: Stage) -> None:
+async def unregistered(run: ScriptRun) -> None:
     for port, is_cluster in (("SDK", False), ("cluster", True)):
-        stranger = await stage.bare_client(f"stranger at {port}", cluster=is_cluster)
-        check = await stage.ask(f"server check, {port} port", stranger, "ServerCheckRequest", INTERNAL)
+        stranger = await run.bare_client(f"stranger at {port}", cluster=is_cluster)
+        check = await run.ask(f"server check, {port} port", stranger, "ServerCheckRequest", INTERNAL)
         if check is not None:
-            stage.log.names[str(check.body.get("connectionId"))] = f"{{{stranger.name}}}"
-        await stage.ask(f"health check, {port} port", stranger, "HealthCheckRequest", INTERNAL)
-        await stage.ask(f"register, {port} port", stranger, "InstanceRequest", register(stage))
-        await stage.ask(f"query, {port} port", stranger, "ServiceQueryRequest", query(stage))
-        await stage.ask(f"snapshot, {port} port", stranger, "DistroDataRequest", {"dataOperation": "SNAPSHOT"})
-        await stage.ask(f"unknown type, {port} port", stranger, "NoSuchRequest", {})
-        await stage.call(f"malformed, {port} port", stranger, raw("InstanceRequest", b"{"))
+            run.log.names[str(check.body.get("connectionId"))] = f"{{{stranger.name}}}"
+        await run.ask(f"health check, {port} port", stranger, "HealthCheckRequest", INTERNAL)
+        await run.ask(f"register, {port} port", stranger, "InstanceRequest", register(run))
+        await run.ask(f"query, {port} port", stranger, "ServiceQueryRequest", query(run))
+        await run.ask(f"snapshot, {port} port", stranger, "DistroDataRequest", {"dataOperation": "SNAPSHOT"})
+        await run.ask(f"unknown type, {port} port", stranger, "NoSuchRequest", {})
+        await run.call(f"malformed, {port} port", stranger, raw("InstanceRequest", b"{"))
 
 
 @script("envelope-malformed", "payloads that no client would send")
-async def malformed(stage: Stage) -> None:
-    client = await stage.client("client")
+async def malformed(run: ScriptRun) -> None:
+    client = await run.client("client")
     for step, payload in (
         ("no type", raw("", b"{}")),
         ("unknown type", raw("NoSuchRequest", b"{}")),
@@ -49,25 +49,25 @@ async def malformed(stage: Stage) -> None:
         ("empty health check", raw("HealthCheckRequest", b"")),
         ("single quotes", raw("HealthCheckRequest", b"{'module':'internal'}")),
         ("a comment", raw("HealthCheckRequest", b"/* x */ {}")),
-        ("a number for a text", raw("ServiceQueryRequest", _changed(stage, serviceName=7))),
-        ("a text for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly="true"))),
-        ("a word for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly="perhaps"))),
-        ("a number for a flag", raw("ServiceQueryRequest", _changed(stage, healthyOnly=1))),
-        ("an object for a text", raw("ServiceQueryRequest", _changed(stage, serviceName={}))),
-        ("a list for a text", raw("ServiceQueryRequest", _changed(stage, serviceName=["web"]))),
-        ("an empty text for a number", raw("ServiceListRequest", _page(stage, pageNo=""))),
-        ("a word for a number", raw("ServiceListRequest", _page(stage, pageNo="first"))),
-        ("a fraction for a number", raw("ServiceListRequest", _page(stage, pageNo=1.5))),
-        ("a huge number", raw("ServiceListRequest", _page(stage, pageNo=2**40))),
+        ("a number for a text", raw("ServiceQueryRequest", _changed(run, serviceName=7))),
+        ("a text for a flag", raw("ServiceQueryRequest", _changed(run, healthyOnly="true"))),
+        ("a word for a flag", raw("ServiceQueryRequest", _changed(run, healthyOnly="perhaps"))),
+        ("a number for a flag", raw("ServiceQueryRequest", _changed(run, healthyOnly=1))),
+        ("an object for a text", raw("ServiceQueryRequest", _changed(run, serviceName={}))),
+        ("a list for a text", raw("ServiceQueryRequest", _changed(run, serviceName=["web"]))),
+        ("an empty text for a number", raw("ServiceListRequest", _page(run, pageNo=""))),
+        ("a word for a number", raw("ServiceListRequest", _page(run, pageNo="first"))),
+        ("a fraction for a number", raw("ServiceListRequest", _page(run, pageNo=1.5))),
+        ("a huge number", raw("ServiceListRequest", _page(run, pageNo=2**40))),
         ("a response", encode("InstanceResponse", {"resultCode": 200})),
         ("a request id", encode("HealthCheckRequest", {"requestId": "17", "headers": {"a": "b"}})),
     ):
-        await stage.call(step, client, payload)
+        await run.call(step, client, payload)
 
 
 @script("envelope-types", "requests that are meant for another receiver")
-async def types(stage: Stage) -> None:
-    client = await stage.client("client")
+async def types(run: ScriptRun) -> None:
+    client = await run.client("client")
     for name in (
         "ConnectionSetupRequest",
         "ConnectResetRequest",
@@ -81,13 +81,13 @@ async def types(stage: Stage) -> None:
         "HealthCheckRequest",
         "ServerCheckRequest",
     ):
-        answer = await stage.ask(name, client, name, {})
+        answer = await run.ask(name, client, name, {})
         if name == "ServerCheckRequest" and answer is not None:
-            stage.log.names[str(answer.body.get("connectionId"))] = "{client}"
+            run.log.names[str(answer.body.get("connectionId"))] = "{client}"
 
 
 @script("set-up", "connections of other kinds than an SDK's")
-async def set_up(stage: Stage) -> None:
+async def set_up(run: ScriptRun) -> None:
     for number, (step, labels) in enumerate(
         (
             ("no labels", {"x": "y"}),
@@ -97,19 +97,19 @@ async def set_up(stage: Stage) -> None:
             ("module naming, no source", {"module": "naming"}),
         )
     ):
-        client = await stage.client(f"client {number}", labels=labels)
-        await stage.ask(f"{step}: register", client, "InstanceRequest", register(stage, f"web{number}", 8001 + number))
-        await stage.ask(f"{step}: subscribe", client, "SubscribeServiceRequest", subscribe(stage, "other"))
-        await stage.ask(f"{step}: deregister nothing", client, "InstanceRequest", register(stage, "other2"))
-    await stage.shown()
+        client = await run.client(f"client {number}", labels=labels)
+        await run.ask(f"{step}: register", client, "InstanceRequest", register(run, f"web{number}", 8001 + number))
+        await run.ask(f"{step}: subscribe", client, "SubscribeServiceRequest", subscribe(run, "other"))
+        await run.ask(f"{step}: deregister nothing", client, "InstanceRequest", register(run, "other2"))
+    await run.shown()
     for number in range(5):
-        await stage.ask(f"query {number}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
-    await stage.state()
+        await run.ask(f"query {number}", client, "ServiceQueryRequest", query(run, f"web{number}"))
+    await run.state()
 
 
-def _changed(stage: Stage, **fields: object) -> bytes:
-    return json.dumps({**query(stage), **fields}).encode()
+def _changed(run: ScriptRun, **fields: object) -> bytes:
+    return json.dumps({**query(run), **fields}).encode()
 
 
-def _page(stage: Stage, **fields: object) -> bytes:
-    return json.dumps({**query(stage), "pageNo": 1, "pageSize": 10, **fields}).encode()
+def _page(run: ScriptRun, **fields: object) -> bytes:
+    return json.dumps({**query(run), "pageNo": 1, "pageSize": 10, **fields}).encode()

@@ -7,76 +7,74 @@ from collections.abc import Mapping
 from typing import Any
 
 from distro_conformance.release import Span
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import given
 from distro_interop.differential.scripts.registry import script
-from distro_interop.differential.stage import Stage
 from distro_protos import Json
 
 V1, V2 = "/v1/ns/instance", "/v2/ns/instance"
 
 
-async def owned_by(stage: Stage, owner: str, *, port: int = 8001) -> dict[str, Any]:
+async def owned_by(run: ScriptRun, owner: str, *, port: int = 8001) -> dict[str, Any]:
     """An address of which the node says that this member owns it; both nodes must say the same."""
-    wanted = {"node": stage.target.address, "member": stage.peer.address}[owner]
+    wanted = {"node": run.target.address, "member": run.peer.address}[owner]
     for last in range(1, 60):
         ip = f"10.1.{port % 250}.{last}"
         step, asked = f"owner of {ip}:{port}, looking for {owner}", {"ip": ip, "port": port}
-        found = await stage.http(step, "GET", "/v1/ns/operator/distro/client", asked)
+        found = await run.http(step, "GET", "/v1/ns/operator/distro/client", asked)
         if isinstance(found, dict) and found.get("responsibleServer") == wanted:
-            return {"ip": ip, "port": port, "serviceName": "web", "namespaceId": stage.namespace}
+            return {"ip": ip, "port": port, "serviceName": "web", "namespaceId": run.namespace}
     raise AssertionError(f"{owner} owns nothing")
 
 
-async def each_in_turn(stage: Stage, path: str, kinds: Mapping[str, Json]) -> None:
+async def each_in_turn(run: ScriptRun, path: str, kinds: Mapping[str, Json]) -> None:
     """Register all, look at all once that can be seen, and take all back."""
     for step, parameters in kinds.items():
-        await stage.http(f"register, {step}", "POST", path, parameters)
-    await stage.shown()
+        await run.http(f"register, {step}", "POST", path, parameters)
+    await run.shown()
     for step, parameters in kinds.items():
-        await stage.http(f"list, {step}", "GET", f"{path}/list", parameters)
-        await stage.http(f"detail, {step}", "GET", path, parameters)
+        await run.http(f"list, {step}", "GET", f"{path}/list", parameters)
+        await run.http(f"detail, {step}", "GET", path, parameters)
     for step, parameters in kinds.items():
-        await stage.http(f"deregister, {step}", "DELETE", path, parameters)
+        await run.http(f"deregister, {step}", "DELETE", path, parameters)
 
 
 @script("http-register", "a client of 1.x registers, looks up, changes and takes back")
-async def registering(stage: Stage) -> None:
-    own = await owned_by(stage, "node")
+async def registering(run: ScriptRun) -> None:
+    own = await owned_by(run, "node")
     client = f"{own['ip']}:{own['port']}#true"
-    await stage.http("list before", "GET", f"{V1}/list", own)
-    await stage.http("detail before", "GET", V1, own)
-    await stage.http("register", "POST", V1, {**own, "metadata": '{"a":"b"}', "weight": "2"})
-    await stage.synced("the member receives it", client, 1)
-    await stage.http("list", "GET", f"{V1}/list", own)
-    await stage.http("detail", "GET", V1, own)
-    await stage.http("detail of another cluster", "GET", V1, {**own, "cluster": "other"})
-    await stage.http("list of another cluster", "GET", f"{V1}/list", {**own, "clusters": "other"})
-    await stage.http("list, healthy only", "GET", f"{V1}/list", {**own, "healthyOnly": "true"})
-    await stage.http("list, grouped name", "GET", f"{V1}/list", {**own, "serviceName": "DEFAULT_GROUP@@web"})
-    await stage.http("list, another group", "GET", f"{V1}/list", {**own, "groupName": "OTHER"})
-    await stage.http(
-        "list, as a Java client", "GET", f"{V1}/list", own, headers={"User-Agent": "Nacos-Java-Client:1.4"}
-    )
-    await stage.http("statuses", "GET", f"{V1}/statuses", {"key": f"{stage.namespace}##DEFAULT_GROUP@@web"})
-    await stage.http("register again", "POST", V1, {**own, "metadata": "c=d,e=f", "enabled": "false"})
-    await stage.http("register by form", "POST", V1, form={**own, "serviceName": "form"})
-    await stage.synced("the member receives the change", client, 1)
-    await stage.http("list of a disabled instance", "GET", f"{V1}/list", own)
-    await stage.http("detail of a disabled instance", "GET", V1, own)
-    await stage.state("state with two services")
-    await stage.http("deregister", "DELETE", V1, own)
-    await stage.http("deregister again", "DELETE", V1, own)
-    await stage.http("deregister an unknown client", "DELETE", V1, {**own, "ip": "10.1.1.250"})
-    await stage.http("deregister the other", "DELETE", V1, {**own, "serviceName": "form"})
-    await stage.synced("the member receives that it is gone", client, 1)
-    await stage.http("list after", "GET", f"{V1}/list", own)
-    await stage.http("detail after", "GET", V1, own)
-    await stage.state()
+    await run.http("list before", "GET", f"{V1}/list", own)
+    await run.http("detail before", "GET", V1, own)
+    await run.http("register", "POST", V1, {**own, "metadata": '{"a":"b"}', "weight": "2"})
+    await run.synced("the member receives it", client, 1)
+    await run.http("list", "GET", f"{V1}/list", own)
+    await run.http("detail", "GET", V1, own)
+    await run.http("detail of another cluster", "GET", V1, {**own, "cluster": "other"})
+    await run.http("list of another cluster", "GET", f"{V1}/list", {**own, "clusters": "other"})
+    await run.http("list, healthy only", "GET", f"{V1}/list", {**own, "healthyOnly": "true"})
+    await run.http("list, grouped name", "GET", f"{V1}/list", {**own, "serviceName": "DEFAULT_GROUP@@web"})
+    await run.http("list, another group", "GET", f"{V1}/list", {**own, "groupName": "OTHER"})
+    await run.http("list, as a Java client", "GET", f"{V1}/list", own, headers={"User-Agent": "Nacos-Java-Client:1.4"})
+    await run.http("statuses", "GET", f"{V1}/statuses", {"key": f"{run.namespace}##DEFAULT_GROUP@@web"})
+    await run.http("register again", "POST", V1, {**own, "metadata": "c=d,e=f", "enabled": "false"})
+    await run.http("register by form", "POST", V1, form={**own, "serviceName": "form"})
+    await run.synced("the member receives the change", client, 1)
+    await run.http("list of a disabled instance", "GET", f"{V1}/list", own)
+    await run.http("detail of a disabled instance", "GET", V1, own)
+    await run.state("state with two services")
+    await run.http("deregister", "DELETE", V1, own)
+    await run.http("deregister again", "DELETE", V1, own)
+    await run.http("deregister an unknown client", "DELETE", V1, {**own, "ip": "10.1.1.250"})
+    await run.http("deregister the other", "DELETE", V1, {**own, "serviceName": "form"})
+    await run.synced("the member receives that it is gone", client, 1)
+    await run.http("list after", "GET", f"{V1}/list", own)
+    await run.http("detail after", "GET", V1, own)
+    await run.state()
 
 
 @script("http-beat", "beats, full and light, of known and unknown instances")
-async def beats(stage: Stage) -> None:
-    own = await owned_by(stage, "node", port=8002)
+async def beats(run: ScriptRun) -> None:
+    own = await owned_by(run, "node", port=8002)
     named = {"serviceName": own["serviceName"], "namespaceId": own["namespaceId"]}
     whole = {
         "ip": own["ip"],
@@ -88,16 +86,16 @@ async def beats(stage: Stage) -> None:
         "ephemeral": True,
     }
     light = {**named, "ip": own["ip"], "port": own["port"], "clusterName": "DEFAULT"}
-    await stage.http("light beat of an unknown instance", "PUT", f"{V1}/beat", light)
-    await stage.http("full beat of an unknown instance", "PUT", f"{V1}/beat", {**named, "beat": json.dumps(whole)})
-    await stage.synced("the member receives it", f"{own['ip']}:{own['port']}#true", 1)
-    await stage.http("list", "GET", f"{V1}/list", own)
-    await stage.http("light beat", "PUT", f"{V1}/beat", light)
-    await stage.http("full beat", "PUT", f"{V1}/beat", {**named, "beat": json.dumps(whole)})
+    await run.http("light beat of an unknown instance", "PUT", f"{V1}/beat", light)
+    await run.http("full beat of an unknown instance", "PUT", f"{V1}/beat", {**named, "beat": json.dumps(whole)})
+    await run.synced("the member receives it", f"{own['ip']}:{own['port']}#true", 1)
+    await run.http("list", "GET", f"{V1}/list", own)
+    await run.http("light beat", "PUT", f"{V1}/beat", light)
+    await run.http("full beat", "PUT", f"{V1}/beat", {**named, "beat": json.dumps(whole)})
     changed = json.dumps({**whole, "metadata": {"k": "w", "preserved.heart.beat.interval": "7000"}, "weight": 3.0})
-    await stage.http("a beat with other metadata", "PUT", f"{V1}/beat", {**named, "beat": changed})
-    await stage.shown()
-    await stage.http("list after that", "GET", f"{V1}/list", own)
+    await run.http("a beat with other metadata", "PUT", f"{V1}/beat", {**named, "beat": changed})
+    await run.shown()
+    await run.http("list after that", "GET", f"{V1}/list", own)
     for step, parameters in (
         ("another cluster", {**light, "clusterName": "other"}),
         ("another service", {**light, "serviceName": "none"}),
@@ -109,14 +107,14 @@ async def beats(stage: Stage) -> None:
         ("an empty beat", {**named, "beat": "{}"}),
         ("port is a word", {**light, "port": "http"}),
     ):
-        await stage.http(step, "PUT", f"{V1}/beat", parameters)
-    await stage.http("deregister", "DELETE", V1, own)
-    await stage.state()
+        await run.http(step, "PUT", f"{V1}/beat", parameters)
+    await run.http("deregister", "DELETE", V1, own)
+    await run.state()
 
 
 @script("http-errors", "requests that an HTTP client should not send")
-async def errors(stage: Stage) -> None:
-    own = await owned_by(stage, "node", port=8003)
+async def errors(run: ScriptRun) -> None:
+    own = await owned_by(run, "node", port=8003)
     kinds: tuple[tuple[str, Json], ...] = (
         ("no service", {"serviceName": None}),
         ("blank service", {"serviceName": " "}),
@@ -146,7 +144,7 @@ async def errors(stage: Stage) -> None:
         ("empty namespace", {"namespaceId": ""}),
         ("persistent", {"ephemeral": "false"}),
     )
-    await each_in_turn(stage, V1, {step: _in_its_own_service(own, step, changed) for step, changed in kinds})
+    await each_in_turn(run, V1, {step: _in_its_own_service(own, step, changed) for step, changed in kinds})
     for method, path in (
         ("GET", "/v1/ns/none"),
         ("GET", "/v2/ns/none"),
@@ -159,57 +157,57 @@ async def errors(stage: Stage) -> None:
         ("OPTIONS", V1),
         ("GET", f"{V1}/"),
     ):
-        await stage.http(f"{method} {path}", method, path)
+        await run.http(f"{method} {path}", method, path)
     for key in ("", "web", "a##b", "DEFAULT_GROUP@@web"):
-        await stage.http(f"statuses of {key!r}", "GET", f"{V1}/statuses", {"key": key})
-    await stage.http("statuses without key", "GET", f"{V1}/statuses")
-    await stage.http("update of an unknown service", "PUT", V1, {**own, "serviceName": "never"})
-    await stage.state()
+        await run.http(f"statuses of {key!r}", "GET", f"{V1}/statuses", {"key": key})
+    await run.http("statuses without key", "GET", f"{V1}/statuses")
+    await run.http("update of an unknown service", "PUT", V1, {**own, "serviceName": "never"})
+    await run.state()
 
 
 @script("http-forwarded", "requests about an instance that another member owns")
-async def forwarded(stage: Stage) -> None:
-    foreign = await owned_by(stage, "member", port=8004)
+async def forwarded(run: ScriptRun) -> None:
+    foreign = await owned_by(run, "member", port=8004)
     beat = json.dumps({"ip": foreign["ip"], "port": foreign["port"], "serviceName": "DEFAULT_GROUP@@web"})
-    named = {"serviceName": "web", "namespaceId": stage.namespace}
+    named = {"serviceName": "web", "namespaceId": run.namespace}
     headers = {"User-Agent": "Nacos-Java-Client:v1.4.8", "Client-Version": "1.4.8"}
-    await stage.http("register", "POST", V1, foreign, headers=headers)
-    await stage.forwarded("the owner is asked to register")
-    await stage.http("register by form", "POST", V1, form=foreign)
-    await stage.forwarded("the owner is asked by form")
-    await stage.http("beat", "PUT", f"{V1}/beat", {**named, "beat": beat})
-    await stage.forwarded("the owner gets the beat")
-    await stage.http("light beat", "PUT", f"{V1}/beat", {**foreign, "clusterName": "DEFAULT"})
-    await stage.forwarded("the owner gets the light beat")
-    await stage.http("update", "PUT", V1, foreign)
-    await stage.forwarded("the owner gets the update")
-    await stage.http("deregister", "DELETE", V1, foreign)
-    await stage.forwarded("the owner is asked to deregister")
-    await stage.http("list", "GET", f"{V1}/list", foreign)
-    await stage.http("detail", "GET", V1, foreign)
-    await stage.forwarded("reading is not sent on")
-    again = {"User-Agent": "Nacos-Server:v" + stage.peer.version}
-    await stage.http("sent on by another member", "POST", V1, foreign, headers=again)
-    await stage.forwarded("and not again")
-    await stage.state()
+    await run.http("register", "POST", V1, foreign, headers=headers)
+    await run.forwarded("the owner is asked to register")
+    await run.http("register by form", "POST", V1, form=foreign)
+    await run.forwarded("the owner is asked by form")
+    await run.http("beat", "PUT", f"{V1}/beat", {**named, "beat": beat})
+    await run.forwarded("the owner gets the beat")
+    await run.http("light beat", "PUT", f"{V1}/beat", {**foreign, "clusterName": "DEFAULT"})
+    await run.forwarded("the owner gets the light beat")
+    await run.http("update", "PUT", V1, foreign)
+    await run.forwarded("the owner gets the update")
+    await run.http("deregister", "DELETE", V1, foreign)
+    await run.forwarded("the owner is asked to deregister")
+    await run.http("list", "GET", f"{V1}/list", foreign)
+    await run.http("detail", "GET", V1, foreign)
+    await run.forwarded("reading is not sent on")
+    again = {"User-Agent": "Nacos-Server:v" + run.peer.version}
+    await run.http("sent on by another member", "POST", V1, foreign, headers=again)
+    await run.forwarded("and not again")
+    await run.state()
 
 
 @script("http-v2", "instances in version 2 of the API", Span("2.2.0"))
-async def version_2(stage: Stage) -> None:
-    own = await owned_by(stage, "node", port=8005)
-    await stage.http("list before", "GET", f"{V2}/list", own)
-    await stage.http("detail before", "GET", V2, own)
-    await stage.http("register", "POST", V2, {**own, "metadata": '{"a":"b"}'})
-    await stage.synced("the member receives it", f"{own['ip']}:{own['port']}#true", 1)
-    await stage.http("list", "GET", f"{V2}/list", own)
-    await stage.http("detail", "GET", V2, own)
-    await stage.http("detail of another cluster", "GET", V2, {**own, "clusterName": "other"})
-    await stage.http("list of another cluster", "GET", f"{V2}/list", {**own, "clusterName": "other"})
-    await stage.http("list, healthy only", "GET", f"{V2}/list", {**own, "healthyOnly": "true"})
+async def version_2(run: ScriptRun) -> None:
+    own = await owned_by(run, "node", port=8005)
+    await run.http("list before", "GET", f"{V2}/list", own)
+    await run.http("detail before", "GET", V2, own)
+    await run.http("register", "POST", V2, {**own, "metadata": '{"a":"b"}'})
+    await run.synced("the member receives it", f"{own['ip']}:{own['port']}#true", 1)
+    await run.http("list", "GET", f"{V2}/list", own)
+    await run.http("detail", "GET", V2, own)
+    await run.http("detail of another cluster", "GET", V2, {**own, "clusterName": "other"})
+    await run.http("list of another cluster", "GET", f"{V2}/list", {**own, "clusterName": "other"})
+    await run.http("list, healthy only", "GET", f"{V2}/list", {**own, "healthyOnly": "true"})
     beat = {**own, "clusterName": "DEFAULT"}
-    await stage.http("light beat", "PUT", f"{V2}/beat", beat)
-    await stage.http("light beat of an unknown instance", "PUT", f"{V2}/beat", {**beat, "serviceName": "none"})
-    await stage.http("a beat that is no JSON", "PUT", f"{V2}/beat", {**beat, "beat": "{"})
+    await run.http("light beat", "PUT", f"{V2}/beat", beat)
+    await run.http("light beat of an unknown instance", "PUT", f"{V2}/beat", {**beat, "serviceName": "none"})
+    await run.http("a beat that is no JSON", "PUT", f"{V2}/beat", {**beat, "beat": "{"})
     kinds: tuple[tuple[str, Json], ...] = (
         ("no service", {"serviceName": None}),
         ("blank service", {"serviceName": " "}),
@@ -223,15 +221,15 @@ async def version_2(stage: Stage) -> None:
         ("cluster with a blank", {"clusterName": "a b"}),
         ("grouped name", {"serviceName": "OTHER@@web"}),
     )
-    await each_in_turn(stage, V2, {step: _in_its_own_service(own, step, changed) for step, changed in kinds})
-    foreign = await owned_by(stage, "member", port=8006)
-    await stage.http("register what another owns", "POST", V2, foreign)
-    await stage.forwarded("what the owner is asked")
-    await stage.http("deregister", "DELETE", V2, own)
-    await stage.http("deregister what another owns", "DELETE", V2, foreign)
-    await stage.shown()
-    await stage.http("list after", "GET", f"{V2}/list", own)
-    await stage.state()
+    await each_in_turn(run, V2, {step: _in_its_own_service(own, step, changed) for step, changed in kinds})
+    foreign = await owned_by(run, "member", port=8006)
+    await run.http("register what another owns", "POST", V2, foreign)
+    await run.forwarded("what the owner is asked")
+    await run.http("deregister", "DELETE", V2, own)
+    await run.http("deregister what another owns", "DELETE", V2, foreign)
+    await run.shown()
+    await run.http("list after", "GET", f"{V2}/list", own)
+    await run.state()
 
 
 def _in_its_own_service(own: Json, step: str, changed: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distro_conformance.release import Span
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import (
     batch,
     deregister,
@@ -16,40 +17,39 @@ from distro_interop.differential.scripts.bodies import (
     subscribe,
 )
 from distro_interop.differential.scripts.registry import script
-from distro_interop.differential.stage import Stage
 
 BATCH = Span("2.1.1")
 
 
 @script("register", "a client registers, changes what it registered, deregisters it and leaves; members receive it")
-async def registering(stage: Stage) -> None:
-    client, other = await stage.client("client"), await stage.client("other")
-    await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.synced("the member receives it", client.id, 1)
-    await stage.ask("register again", client, "InstanceRequest", register(stage, port=8002, metadata={"a": "b"}))
-    await stage.ask("another service", client, "InstanceRequest", register(stage, "web2", 8003))
-    await stage.ask("another client", other, "InstanceRequest", register(stage, port=8004))
-    await stage.ask("the same address", other, "InstanceRequest", register(stage, "web2", 8003))
-    await stage.synced("both in one", client.id, 1)
-    await stage.synced("both of the other in one", other.id, 1)
-    await stage.ask("query", client, "ServiceQueryRequest", query(stage))
-    await stage.ask("query web2", client, "ServiceQueryRequest", query(stage, "web2"))
-    await stage.state("state of both")
-    await stage.ask("another address", client, "InstanceRequest", deregister(stage, port=9))
-    await stage.ask("nothing left to take back", client, "InstanceRequest", deregister(stage))
-    await stage.ask("an unknown service", client, "InstanceRequest", deregister(stage, "none"))
-    await stage.ask("no instance", client, "InstanceRequest", {**deregister(stage, "web2"), "instance": {}})
-    await stage.synced("one after the other is gone", client.id, 1)
-    await stage.verified("verify", other.id)
-    await stage.leave(other)
-    await stage.synced("delete", other.id, 1)
-    await stage.ask("query, empty", client, "ServiceQueryRequest", query(stage))
-    await stage.state()
+async def registering(run: ScriptRun) -> None:
+    client, other = await run.client("client"), await run.client("other")
+    await run.ask("register", client, "InstanceRequest", register(run))
+    await run.synced("the member receives it", client.id, 1)
+    await run.ask("register again", client, "InstanceRequest", register(run, port=8002, metadata={"a": "b"}))
+    await run.ask("another service", client, "InstanceRequest", register(run, "web2", 8003))
+    await run.ask("another client", other, "InstanceRequest", register(run, port=8004))
+    await run.ask("the same address", other, "InstanceRequest", register(run, "web2", 8003))
+    await run.synced("both in one", client.id, 1)
+    await run.synced("both of the other in one", other.id, 1)
+    await run.ask("query", client, "ServiceQueryRequest", query(run))
+    await run.ask("query web2", client, "ServiceQueryRequest", query(run, "web2"))
+    await run.state("state of both")
+    await run.ask("another address", client, "InstanceRequest", deregister(run, port=9))
+    await run.ask("nothing left to take back", client, "InstanceRequest", deregister(run))
+    await run.ask("an unknown service", client, "InstanceRequest", deregister(run, "none"))
+    await run.ask("no instance", client, "InstanceRequest", {**deregister(run, "web2"), "instance": {}})
+    await run.synced("one after the other is gone", client.id, 1)
+    await run.verified("verify", other.id)
+    await run.leave(other)
+    await run.synced("delete", other.id, 1)
+    await run.ask("query, empty", client, "ServiceQueryRequest", query(run))
+    await run.state()
 
 
 @script("instances", "instances in which one field is not as usual")
-async def fields(stage: Stage) -> None:
-    client = await stage.client("client")
+async def fields(run: ScriptRun) -> None:
+    client = await run.client("client")
     beats = {"heart.beat.interval": "1000", "heart.beat.timeout": "2000", "ip.delete.timeout": "3000"}
     kinds: tuple[dict[str, Any], ...] = (
         {"weight": 2.5},
@@ -75,20 +75,20 @@ async def fields(stage: Stage) -> None:
         {"port": 65535},
     )
     for number, changed in enumerate(kinds):
-        body = {**register(stage, f"web{number}", 8001), "instance": instance(**{"port": 8001, **changed})}
-        await stage.ask(f"register {changed}", client, "InstanceRequest", body)
-    await stage.shown()
+        body = {**register(run, f"web{number}", 8001), "instance": instance(**{"port": 8001, **changed})}
+        await run.ask(f"register {changed}", client, "InstanceRequest", body)
+    await run.shown()
     for number, changed in enumerate(kinds):
-        await stage.ask(f"query {changed}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
-        parameters = {"serviceName": f"web{number}", "namespaceId": stage.namespace, "ip": "10.0.0.1", "port": 8001}
-        await stage.http(f"detail {changed}", "GET", "/v1/ns/instance", parameters)
-    await stage.synced("the member receives it", client.id, 1, only_last=True)
-    await stage.state()
+        await run.ask(f"query {changed}", client, "ServiceQueryRequest", query(run, f"web{number}"))
+        parameters = {"serviceName": f"web{number}", "namespaceId": run.namespace, "ip": "10.0.0.1", "port": 8001}
+        await run.http(f"detail {changed}", "GET", "/v1/ns/instance", parameters)
+    await run.synced("the member receives it", client.id, 1, only_last=True)
+    await run.state()
 
 
 @script("instances-refused", "instances that should not be taken, each in a service of its own")
-async def refused(stage: Stage) -> None:
-    client = await stage.client("client")
+async def refused(run: ScriptRun) -> None:
+    client = await run.client("client")
     kinds: tuple[dict[str, Any], ...] = (
         {"ip": None},
         {"ip": ""},
@@ -114,24 +114,24 @@ async def refused(stage: Stage) -> None:
         {"metadata": {"preserved.heart.beat.interval": "often"}},
     )
     for number, changed in enumerate(kinds):
-        body = {**register(stage, f"web{number}"), "instance": instance(**{"port": 8001, **changed})}
-        await stage.ask(f"register {_short(changed)}", client, "InstanceRequest", body)
-    await stage.shown()
+        body = {**register(run, f"web{number}"), "instance": instance(**{"port": 8001, **changed})}
+        await run.ask(f"register {_short(changed)}", client, "InstanceRequest", body)
+    await run.shown()
     for number, changed in enumerate(kinds):
-        await stage.ask(f"query {_short(changed)}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
+        await run.ask(f"query {_short(changed)}", client, "ServiceQueryRequest", query(run, f"web{number}"))
     for step, body in (
-        ("no instance", {**service(stage, "x1"), "type": "registerInstance"}),
-        ("no type", {**service(stage, "x2"), "instance": instance()}),
-        ("another type", {**service(stage, "x3"), "type": "updateInstance", "instance": instance()}),
-        ("deregister persistent", deregister(stage, "web0", ephemeral=False)),
-        ("deregister without instance", {**service(stage, "web1"), "type": "deregisterInstance"}),
+        ("no instance", {**service(run, "x1"), "type": "registerInstance"}),
+        ("no type", {**service(run, "x2"), "instance": instance()}),
+        ("another type", {**service(run, "x3"), "type": "updateInstance", "instance": instance()}),
+        ("deregister persistent", deregister(run, "web0", ephemeral=False)),
+        ("deregister without instance", {**service(run, "web1"), "type": "deregisterInstance"}),
     ):
-        await stage.ask(step, client, "InstanceRequest", body)
+        await run.ask(step, client, "InstanceRequest", body)
 
 
 @script("names", "names that are empty, blank, long or odd")
-async def names(stage: Stage) -> None:
-    client = await stage.client("client")
+async def names(run: ScriptRun) -> None:
+    client = await run.client("client")
     odd = (
         ("blank service", {"serviceName": " "}),
         ("empty service", {"serviceName": ""}),
@@ -148,72 +148,72 @@ async def names(stage: Stage) -> None:
         ("colon", {"serviceName": "a:b.c_d-e"}),
     )
     for step, changed in odd:
-        named = given({**service(stage), "serviceName": "odd", "groupName": "ODD", **changed})
+        named = given({**service(run), "serviceName": "odd", "groupName": "ODD", **changed})
         body = {**named, "instance": instance()}
-        await stage.ask(f"register, {step}", client, "InstanceRequest", {**body, "type": "registerInstance"})
-        await stage.ask(f"query, {step}", client, "ServiceQueryRequest", {**query(stage), **_gone(named, changed)})
-        await stage.ask(f"deregister, {step}", client, "InstanceRequest", {**body, "type": "deregisterInstance"})
+        await run.ask(f"register, {step}", client, "InstanceRequest", {**body, "type": "registerInstance"})
+        await run.ask(f"query, {step}", client, "ServiceQueryRequest", {**query(run), **_gone(named, changed)})
+        await run.ask(f"deregister, {step}", client, "InstanceRequest", {**body, "type": "deregisterInstance"})
         watching = {**named, "subscribe": False, "clusters": ""}
-        await stage.ask(f"unsubscribe, {step}", client, "SubscribeServiceRequest", watching)
+        await run.ask(f"unsubscribe, {step}", client, "SubscribeServiceRequest", watching)
 
 
 @script("batch", "a client registers several instances of a service at once", BATCH)
-async def batches(stage: Stage) -> None:
-    client = await stage.client("client")
-    await stage.ask("two", client, "BatchInstanceRequest", batch(stage, 8001, 8002))
-    await stage.synced("the member receives two", client.id, 1)
-    await stage.ask("query two", client, "ServiceQueryRequest", query(stage))
-    await stage.ask("one", client, "BatchInstanceRequest", batch(stage, 8002))
-    await stage.ask("single, other service", client, "InstanceRequest", register(stage, "web2", 8003))
-    await stage.synced("the member receives one", client.id, 1)
-    await stage.ask("query one", client, "ServiceQueryRequest", query(stage))
-    await stage.state("state with a batch and a single one")
-    await stage.ask("single over batch", client, "InstanceRequest", register(stage, port=8004))
-    await stage.ask("batch over single", client, "BatchInstanceRequest", batch(stage, 8005, 8006, name="web2"))
-    await stage.synced("the member receives both", client.id, 1)
-    await stage.state("state after each took the other's place")
-    await stage.ask("none", client, "BatchInstanceRequest", batch(stage, name="web2"))
-    await stage.ask("no list", client, "BatchInstanceRequest", {**service(stage), "type": "batchRegisterInstance"})
-    await stage.ask("another type", client, "BatchInstanceRequest", {**batch(stage, 1), "type": "registerInstance"})
-    await stage.ask("not an instance", client, "BatchInstanceRequest", {**batch(stage), "instances": [7]})
-    wrong = {**batch(stage, name="web3"), "instances": [instance(port=70000), instance(ip="")]}
-    await stage.ask("illegal instances", client, "BatchInstanceRequest", wrong)
-    await stage.shown()
+async def batches(run: ScriptRun) -> None:
+    client = await run.client("client")
+    await run.ask("two", client, "BatchInstanceRequest", batch(run, 8001, 8002))
+    await run.synced("the member receives two", client.id, 1)
+    await run.ask("query two", client, "ServiceQueryRequest", query(run))
+    await run.ask("one", client, "BatchInstanceRequest", batch(run, 8002))
+    await run.ask("single, other service", client, "InstanceRequest", register(run, "web2", 8003))
+    await run.synced("the member receives one", client.id, 1)
+    await run.ask("query one", client, "ServiceQueryRequest", query(run))
+    await run.state("state with a batch and a single one")
+    await run.ask("single over batch", client, "InstanceRequest", register(run, port=8004))
+    await run.ask("batch over single", client, "BatchInstanceRequest", batch(run, 8005, 8006, name="web2"))
+    await run.synced("the member receives both", client.id, 1)
+    await run.state("state after each took the other's place")
+    await run.ask("none", client, "BatchInstanceRequest", batch(run, name="web2"))
+    await run.ask("no list", client, "BatchInstanceRequest", {**service(run), "type": "batchRegisterInstance"})
+    await run.ask("another type", client, "BatchInstanceRequest", {**batch(run, 1), "type": "registerInstance"})
+    await run.ask("not an instance", client, "BatchInstanceRequest", {**batch(run), "instances": [7]})
+    wrong = {**batch(run, name="web3"), "instances": [instance(port=70000), instance(ip="")]}
+    await run.ask("illegal instances", client, "BatchInstanceRequest", wrong)
+    await run.shown()
     for name in ("web", "web2", "web3"):
-        await stage.ask(f"query {name}", client, "ServiceQueryRequest", query(stage, name))
-    await stage.ask("deregister", client, "InstanceRequest", deregister(stage))
-    await stage.state()
+        await run.ask(f"query {name}", client, "ServiceQueryRequest", query(run, name))
+    await run.ask("deregister", client, "InstanceRequest", deregister(run))
+    await run.state()
 
 
 @script("subscribe", "a subscriber is notified of what others register")
-async def subscribing(stage: Stage) -> None:
-    watcher, client = await stage.client("watcher"), await stage.client("client")
-    await stage.ask("subscribe, nothing there", watcher, "SubscribeServiceRequest", subscribe(stage))
-    await stage.pushed("no push for nothing", watcher, 0)
-    await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.pushed("push", watcher, 1)
-    await stage.ask("change", client, "InstanceRequest", register(stage, weight=3.0, metadata={"a": "b"}))
-    await stage.ask("change at once", client, "InstanceRequest", register(stage, weight=4.0))
-    await stage.pushed("one push for both", watcher, 1)
-    await stage.ask("subscribe again", watcher, "SubscribeServiceRequest", subscribe(stage))
-    await stage.pushed("push for subscribing again", watcher, 0)
-    late = await stage.client("late")
-    await stage.ask("late subscriber", late, "SubscribeServiceRequest", subscribe(stage))
-    await stage.pushed("push to the late one", late, 1)
-    await stage.pushed("none to the first", watcher, 0)
-    await stage.ask("of a cluster", late, "SubscribeServiceRequest", subscribe(stage, clusters="other"))
-    await stage.pushed("push for the cluster", late, 1)
-    await stage.ask("disabled", client, "InstanceRequest", register(stage, enabled=False))
-    await stage.pushed("push of a disabled instance", watcher, 1)
-    await stage.pushed("the same for the cluster", late, 1)
-    await stage.ask("unsubscribe", late, "SubscribeServiceRequest", subscribe(stage, on=False))
-    await stage.leave(client)
-    await stage.pushed("push of an empty list", watcher, 1)
-    await stage.pushed("none after unsubscribing", late, 0)
-    await stage.ask("unsubscribe from nothing", late, "SubscribeServiceRequest", subscribe(stage, "none", on=False))
-    await stage.ask("grouped name", late, "SubscribeServiceRequest", subscribe(stage, "DEFAULT_GROUP@@web"))
-    await stage.ask("fields missing", late, "SubscribeServiceRequest", service(stage))
-    await stage.state()
+async def subscribing(run: ScriptRun) -> None:
+    watcher, client = await run.client("watcher"), await run.client("client")
+    await run.ask("subscribe, nothing there", watcher, "SubscribeServiceRequest", subscribe(run))
+    await run.pushed("no push for nothing", watcher, 0)
+    await run.ask("register", client, "InstanceRequest", register(run))
+    await run.pushed("push", watcher, 1)
+    await run.ask("change", client, "InstanceRequest", register(run, weight=3.0, metadata={"a": "b"}))
+    await run.ask("change at once", client, "InstanceRequest", register(run, weight=4.0))
+    await run.pushed("one push for both", watcher, 1)
+    await run.ask("subscribe again", watcher, "SubscribeServiceRequest", subscribe(run))
+    await run.pushed("push for subscribing again", watcher, 0)
+    late = await run.client("late")
+    await run.ask("late subscriber", late, "SubscribeServiceRequest", subscribe(run))
+    await run.pushed("push to the late one", late, 1)
+    await run.pushed("none to the first", watcher, 0)
+    await run.ask("of a cluster", late, "SubscribeServiceRequest", subscribe(run, clusters="other"))
+    await run.pushed("push for the cluster", late, 1)
+    await run.ask("disabled", client, "InstanceRequest", register(run, enabled=False))
+    await run.pushed("push of a disabled instance", watcher, 1)
+    await run.pushed("the same for the cluster", late, 1)
+    await run.ask("unsubscribe", late, "SubscribeServiceRequest", subscribe(run, on=False))
+    await run.leave(client)
+    await run.pushed("push of an empty list", watcher, 1)
+    await run.pushed("none after unsubscribing", late, 0)
+    await run.ask("unsubscribe from nothing", late, "SubscribeServiceRequest", subscribe(run, "none", on=False))
+    await run.ask("grouped name", late, "SubscribeServiceRequest", subscribe(run, "DEFAULT_GROUP@@web"))
+    await run.ask("fields missing", late, "SubscribeServiceRequest", service(run))
+    await run.state()
 
 
 def _short(changed: dict[str, Any]) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.registry import Setting, script
 from distro_interop.differential.secured import ADMIN, READER
-from distro_interop.differential.stage import Stage
 from distro_protos import Json
 
 PATHS = ("/v1/auth/login", "/v1/auth/users/login")
 
 
 @script("login", "users log in, rightly and wrongly", setting=Setting.SECURED)
-async def logging_in(stage: Stage) -> None:
+async def logging_in(run: ScriptRun) -> None:
     for path in PATHS:
-        await stage.log_in(f"admin, {path}", *ADMIN, path=path)
-    await stage.log_in("reader", *READER)
+        await run.log_in(f"admin, {path}", *ADMIN, path=path)
+    await run.log_in("reader", *READER)
     admin: Json = dict(zip(("username", "password"), ADMIN, strict=True))
     kinds: tuple[tuple[str, Json], ...] = (
         ("wrong password", {**admin, "password": "wrong"}),
@@ -27,7 +27,7 @@ async def logging_in(stage: Stage) -> None:
         ("nothing", {}),
     )
     for step, parameters in kinds:
-        await stage.http(step, "POST", PATHS[0], parameters)
+        await run.http(step, "POST", PATHS[0], parameters)
     for method, path in (
         ("GET", PATHS[0]),
         ("PUT", PATHS[0]),
@@ -35,7 +35,7 @@ async def logging_in(stage: Stage) -> None:
         ("POST", "/v3/auth/user/login"),
         ("POST", "/v2/auth/login"),
     ):
-        await stage.http(f"{method} {path}", method, path, admin)
-    await stage.http("by form", "POST", PATHS[0], form=admin)
+        await run.http(f"{method} {path}", method, path, admin)
+    await run.http("by form", "POST", PATHS[0], form=admin)
     as_json = b'{"username":"nacos","password":"operator-password"}'
-    await stage.http("by JSON", "POST", PATHS[0], body=as_json, headers={"Content-Type": "application/json"})
+    await run.http("by JSON", "POST", PATHS[0], body=as_json, headers={"Content-Type": "application/json"})

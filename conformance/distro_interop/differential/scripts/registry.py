@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from distro_conformance.release import Span
-from distro_interop.differential.stage import Stage
+from distro_interop.differential.script_run import ScriptRun
 
 
 class Setting(StrEnum):
@@ -21,7 +21,7 @@ class Setting(StrEnum):
     SECURED = "alone, with authentication on"
 
 
-Play = Callable[[Stage], Awaitable[None]]
+Play = Callable[[ScriptRun], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

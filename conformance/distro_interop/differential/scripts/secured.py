@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import jwt
 
 from distro_conformance.wire.messages import distro_request
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import batch, page, query, register, subscribe
 from distro_interop.differential.scripts.registry import Setting, script
 from distro_interop.differential.secured import ADMIN, IDENTITY, READER, SECRET
-from distro_interop.differential.stage import Stage
 from distro_protos import Json
 
 ACCESS_TOKEN = "accessToken"
@@ -51,18 +51,18 @@ def tokens() -> Iterator[tuple[str, str]]:
     yield "Bearer", f"Bearer {signed()}"
 
 
-async def logged_in(stage: Stage) -> dict[str, str]:
-    return {user[0]: await stage.log_in(f"log in as {user[0]}", *user) for user in (ADMIN, READER)}
+async def logged_in(run: ScriptRun) -> dict[str, str]:
+    return {user[0]: await run.log_in(f"log in as {user[0]}", *user) for user in (ADMIN, READER)}
 
 
 @script("secured-http", "which token lets a client do what over HTTP", setting=Setting.SECURED)
-async def over_http(stage: Stage) -> None:
-    given = await logged_in(stage)
-    named = {"namespaceId": stage.namespace, "serviceName": "web", "ip": "10.0.0.1", "port": 80}
+async def over_http(run: ScriptRun) -> None:
+    given = await logged_in(run)
+    named = {"namespaceId": run.namespace, "serviceName": "web", "ip": "10.0.0.1", "port": 80}
     for method, path in (("GET", f"{INSTANCE}/list"), ("POST", INSTANCE)):
-        await stage.http(f"{method} without token", method, path, named)
+        await run.http(f"{method} without token", method, path, named)
         for name, token in (*given.items(), *tokens()):
-            await stage.http(f"{method}, {name}", method, path, {**named, ACCESS_TOKEN: token})
+            await run.http(f"{method}, {name}", method, path, {**named, ACCESS_TOKEN: token})
     own = given[ADMIN[0]]
     for step, headers in (
         ("in a header", {ACCESS_TOKEN: own}),
@@ -76,20 +76,20 @@ async def over_http(stage: Stage) -> None:
         ("empty identity", {IDENTITY[0]: ""}),
         ("of a server", {"User-Agent": "Nacos-Server:v2.2.4"}),
     ):
-        await stage.http(step, "POST", INSTANCE, named, headers=headers)
+        await run.http(step, "POST", INSTANCE, named, headers=headers)
     for step, further in (
         ("user and password", {"username": ADMIN[0], "password": ADMIN[1]}),
         ("user and wrong password", {"username": ADMIN[0], "password": "wrong"}),
         ("unknown user and password", {"username": "nobody", "password": "wrong"}),
         ("user alone", {"username": ADMIN[0]}),
     ):
-        await stage.http(step, "POST", INSTANCE, {**named, **further})
+        await run.http(step, "POST", INSTANCE, {**named, **further})
 
 
 @script("secured-paths", "which paths are guarded", setting=Setting.SECURED)
-async def paths(stage: Stage) -> None:
-    given = await logged_in(stage)
-    named = {"namespaceId": stage.namespace, "serviceName": "web", "ip": "10.0.0.1", "port": 80}
+async def paths(run: ScriptRun) -> None:
+    given = await logged_in(run)
+    named = {"namespaceId": run.namespace, "serviceName": "web", "ip": "10.0.0.1", "port": 80}
     named |= {"connectionId": "nobody", "clientId": "nobody", "key": "web"}
     for method, path in (
         ("POST", INSTANCE),
@@ -112,8 +112,8 @@ async def paths(stage: Stage) -> None:
     ):
         for name, token in (("no token", None), *given.items()):
             asked = named if token is None else {**named, ACCESS_TOKEN: token}
-            await stage.http(f"{method} {path}, {name}", method, path, asked)
-            _without_success(stage)
+            await run.http(f"{method} {path}, {name}", method, path, asked)
+            _without_success(run)
     own = {ACCESS_TOKEN: given[ADMIN[0]]}
     for path in (
         "/v1/ns/operator/switches",
@@ -128,28 +128,28 @@ async def paths(stage: Stage) -> None:
         "/v1/console/server/state",
     ):
         for name, token in (("no token", ""), *given.items()):
-            await stage.http(f"GET {path}, {name}", "GET", path, {ACCESS_TOKEN: token})
-            _without_success(stage)
+            await run.http(f"GET {path}, {name}", "GET", path, {ACCESS_TOKEN: token})
+            _without_success(run)
     for path in ("/v1/console/health/liveness", "/v1/console/health/readiness"):
-        await stage.http(f"GET {path}, no token", "GET", path)
-    await stage.http("service list", "GET", "/v1/ns/service/list", {**own, "pageNo": 1, "pageSize": 10})
-    await stage.http("service list, no token", "GET", "/v1/ns/service/list", {"pageNo": 1, "pageSize": 10})
+        await run.http(f"GET {path}, no token", "GET", path)
+    await run.http("service list", "GET", "/v1/ns/service/list", {**own, "pageNo": 1, "pageSize": 10})
+    await run.http("service list, no token", "GET", "/v1/ns/service/list", {"pageNo": 1, "pageSize": 10})
     for headers in ({}, dict([IDENTITY]), {IDENTITY[0]: "others"}, {"User-Agent": "Nacos-Server:v2.2.4"}):
         step = f"report with {', '.join(headers.values()) or 'nothing'}"
         kind = {"Content-Type": "application/json", **headers}
-        await stage.http(step, "POST", "/v1/core/cluster/report", body=b"{}", headers=kind)
+        await run.http(step, "POST", "/v1/core/cluster/report", body=b"{}", headers=kind)
 
 
 @script("secured-grpc", "which token lets a client do what over gRPC", setting=Setting.SECURED)
-async def over_grpc(stage: Stage) -> None:
-    given = await logged_in(stage)
-    client = await stage.client("client")
+async def over_grpc(run: ScriptRun) -> None:
+    given = await logged_in(run)
+    client = await run.client("client")
     kinds: tuple[tuple[str, Json], ...] = (
-        ("InstanceRequest", register(stage)),
-        ("BatchInstanceRequest", batch(stage, 8001, 8002, name="web2")),
-        ("SubscribeServiceRequest", subscribe(stage)),
-        ("ServiceQueryRequest", query(stage)),
-        ("ServiceListRequest", page(stage, 1, 10)),
+        ("InstanceRequest", register(run)),
+        ("BatchInstanceRequest", batch(run, 8001, 8002, name="web2")),
+        ("SubscribeServiceRequest", subscribe(run)),
+        ("ServiceQueryRequest", query(run)),
+        ("ServiceListRequest", page(run, 1, 10)),
         ("HealthCheckRequest", {}),
         ("ServerCheckRequest", {}),
         ("InstanceRequest", {"module": "naming"}),
@@ -162,47 +162,47 @@ async def over_grpc(stage: Stage) -> None:
         "the identity": dict([IDENTITY]),
         "another identity": {IDENTITY[0]: "others"},
     }
-    await stage.ask("register with a token", client, "InstanceRequest", register(stage), headers=admin)
-    await stage.shown()
+    await run.ask("register with a token", client, "InstanceRequest", register(run), headers=admin)
+    await run.shown()
     for number, (kind, body) in enumerate(kinds):
-        if kind == "BatchInstanceRequest" and stage.target.profile == "nacos-2.0.4":
+        if kind == "BatchInstanceRequest" and run.target.profile == "nacos-2.0.4":
             continue
         for name, headers in shown.items():
-            await stage.ask(f"{number} {kind}, {name}", client, kind, body, headers=headers)
+            await run.ask(f"{number} {kind}, {name}", client, kind, body, headers=headers)
     for kind, body in kinds[:1] + kinds[3:4]:
         for name, token in tokens():
-            await stage.ask(f"{kind}, {name}", client, kind, body, headers={ACCESS_TOKEN: token})
+            await run.ask(f"{kind}, {name}", client, kind, body, headers={ACCESS_TOKEN: token})
         for name in ("accesstoken", "ACCESSTOKEN", "Authorization"):
-            await stage.ask(f"{kind}, in {name}", client, kind, body, headers={name: given[ADMIN[0]]})
-    stranger = await stage.bare_client("stranger")
-    await stage.ask("stranger without token", stranger, "ServiceQueryRequest", query(stage))
-    await stage.ask("stranger with token", stranger, "ServiceQueryRequest", query(stage), headers=admin)
+            await run.ask(f"{kind}, in {name}", client, kind, body, headers={name: given[ADMIN[0]]})
+    stranger = await run.bare_client("stranger")
+    await run.ask("stranger without token", stranger, "ServiceQueryRequest", query(run))
+    await run.ask("stranger with token", stranger, "ServiceQueryRequest", query(run), headers=admin)
 
 
 @script(
     "secured-members", "what a member may ask, with the identity of the cluster and without", setting=Setting.SECURED
 )
-async def members(stage: Stage) -> None:
-    given = await logged_in(stage)
-    member = await stage.client("member", labels={"source": "cluster"}, cluster=True)
-    client = await stage.client("client")
+async def members(run: ScriptRun) -> None:
+    given = await logged_in(run)
+    member = await run.client("member", labels={"source": "cluster"}, cluster=True)
+    client = await run.client("client")
     for headers in ({}, dict([IDENTITY]), {IDENTITY[0]: "others"}, {ACCESS_TOKEN: given[ADMIN[0]]}):
         how = next(iter(headers.items()), ("nothing", ""))
         name = "a token" if how[0] == ACCESS_TOKEN else " ".join(how)
         for sender in (member, client):
             for kind, body in (
-                ("MemberReportRequest", {"node": stage.peer.as_member()}),
+                ("MemberReportRequest", {"node": run.peer.as_member()}),
                 ("DistroDataRequest", distro_request("QUERY", "nobody")),
                 ("DistroDataRequest", distro_request("VERIFY", "nobody", content={"clientId": "nobody"})),
             ):
                 what = body.get("dataOperation", "")
                 step = f"{sender.name}: {kind} {what} with {name}"
-                await stage.ask(step, sender, kind, body, headers=headers)
-                stage.log.exchanges[-1].answer.get("body", {}).pop("node", None)
+                await run.ask(step, sender, kind, body, headers=headers)
+                run.log.exchanges[-1].answer.get("body", {}).pop("node", None)
 
 
-def _without_success(stage: Stage) -> None:
+def _without_success(run: ScriptRun) -> None:
     """The body that a permitted caller is shown is not compared here."""
-    answer = stage.log.exchanges[-1].answer
+    answer = run.log.exchanges[-1].answer
     if answer.get("status") == 200:
         del answer["body"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from distro_conformance.release import Span
+from distro_interop.differential.script_run import ScriptRun
 from distro_interop.differential.scripts.bodies import deregister, register
 from distro_interop.differential.scripts.registry import script
-from distro_interop.differential.stage import Stage
 from distro_interop.differential.udp_client import UdpClient
 from distro_protos import Json
 
@@ -14,9 +14,9 @@ JAVA = {"User-Agent": "Nacos-Java-Client:v1.4.8"}
 SENT_AGAIN_WITHIN_MS = 10_500
 
 
-def asked(stage: Stage, listener: UdpClient, **changed: object) -> Json:
+def asked(run: ScriptRun, listener: UdpClient, **changed: object) -> Json:
     return {
-        "namespaceId": stage.namespace,
+        "namespaceId": run.namespace,
         "serviceName": "web",
         "clusters": "",
         "clientIP": "127.0.0.1",
@@ -27,26 +27,26 @@ def asked(stage: Stage, listener: UdpClient, **changed: object) -> Json:
 
 
 @script("udp-push", "a client of 1.x is notified of changes, acknowledges them, and does not")
-async def pushing(stage: Stage) -> None:
-    listener, client = await stage.udp_client("listener"), await stage.client("client")
-    await stage.http("list", "GET", LIST, asked(stage, listener), headers=JAVA)
-    await stage.received("the empty list", listener, 1)
-    await stage.ask("register", client, "InstanceRequest", register(stage))
-    await stage.received("one instance", listener, 1)
-    await stage.ask("register much", client, "InstanceRequest", register(stage, metadata={"much": "x" * 1_000}))
-    await stage.received("a long list", listener, 1)
-    await stage.http("list of a cluster", "GET", LIST, asked(stage, listener, clusters="none"), headers=JAVA)
-    await stage.received("the list of a cluster", listener, 1)
-    await stage.ask("deregister", client, "InstanceRequest", deregister(stage))
-    await stage.received("not acknowledged", listener, 1, acknowledged=False)
-    await stage.received("sent again", listener, 1, within_ms=SENT_AGAIN_WITHIN_MS)
+async def pushing(run: ScriptRun) -> None:
+    listener, client = await run.udp_client("listener"), await run.client("client")
+    await run.http("list", "GET", LIST, asked(run, listener), headers=JAVA)
+    await run.received("the empty list", listener, 1)
+    await run.ask("register", client, "InstanceRequest", register(run))
+    await run.received("one instance", listener, 1)
+    await run.ask("register much", client, "InstanceRequest", register(run, metadata={"much": "x" * 1_000}))
+    await run.received("a long list", listener, 1)
+    await run.http("list of a cluster", "GET", LIST, asked(run, listener, clusters="none"), headers=JAVA)
+    await run.received("the list of a cluster", listener, 1)
+    await run.ask("deregister", client, "InstanceRequest", deregister(run))
+    await run.received("not acknowledged", listener, 1, acknowledged=False)
+    await run.received("sent again", listener, 1, within_ms=SENT_AGAIN_WITHIN_MS)
     first, second = listener.packets[-2:]
-    stage.log.note("the same once more", first == second)
-    await stage.state()
+    run.log.note("the same once more", first == second)
+    await run.state()
 
 
 @script("udp-agents", "the clients that are notified over UDP")
-async def agents(stage: Stage) -> None:
+async def agents(run: ScriptRun) -> None:
     listeners = []
     for agent in (
         "Nacos-Java-Client:v1.4.8",
@@ -67,8 +67,8 @@ async def agents(stage: Stage) -> None:
         "Nacos-Server:v2.0.0",
         "curl",
     ):
-        listener = await stage.udp_client(agent)
-        await stage.http(f"list, {agent}", "GET", LIST, asked(stage, listener), headers={"User-Agent": agent})
+        listener = await run.udp_client(agent)
+        await run.http(f"list, {agent}", "GET", LIST, asked(run, listener), headers={"User-Agent": agent})
         listeners.append(listener)
     kinds: tuple[tuple[str, Json], ...] = (
         ("no ip", {"clientIP": ""}),
@@ -78,30 +78,30 @@ async def agents(stage: Stage) -> None:
         ("the port is too high", {"udpPort": 70_000}),
     )
     for step, changed in kinds:
-        listener = await stage.udp_client(step)
+        listener = await run.udp_client(step)
         headers = {"User-Agent": "curl", "Client-Version": JAVA["User-Agent"]} if "Version" in step else JAVA
-        await stage.http(f"list, {step}", "GET", LIST, asked(stage, listener, **changed), headers=headers)
+        await run.http(f"list, {step}", "GET", LIST, asked(run, listener, **changed), headers=headers)
         listeners.append(listener)
-    await stage.shown()
-    await stage.until(lambda: 0, 0, 0)
+    await run.shown()
+    await run.until(lambda: 0, 0, 0)
     for listener in listeners:
-        stage.log.note(f"packets, {listener.name}", len(listener.packets))
+        run.log.note(f"packets, {listener.name}", len(listener.packets))
         listener.acknowledge()
 
 
 @script("udp-subscribers", "clients that are notified over UDP, as an operator sees them", Span("2.2.0"))
-async def subscribers(stage: Stage) -> None:
-    listener = await stage.udp_client("listener")
-    await stage.http("list", "GET", LIST, asked(stage, listener), headers=JAVA)
-    await stage.received("the empty list", listener, 1)
-    version_2 = await stage.udp_client("listener of version 2")
-    named = asked(stage, version_2, serviceName="web2")
-    await stage.http("list in version 2", "GET", "/v2/ns/instance/list", named, headers=JAVA)
-    await stage.received("the empty list in version 2", version_2, 1)
+async def subscribers(run: ScriptRun) -> None:
+    listener = await run.udp_client("listener")
+    await run.http("list", "GET", LIST, asked(run, listener), headers=JAVA)
+    await run.received("the empty list", listener, 1)
+    version_2 = await run.udp_client("listener of version 2")
+    named = asked(run, version_2, serviceName="web2")
+    await run.http("list in version 2", "GET", "/v2/ns/instance/list", named, headers=JAVA)
+    await run.received("the empty list in version 2", version_2, 1)
     path, client_id = "/v2/ns/client", f"127.0.0.1:{listener.port}#true"
-    await stage.http("detail", "GET", path, {"clientId": client_id})
-    await stage.http("subscribed", "GET", f"{path}/subscribe/list", {"clientId": client_id})
-    service = {"namespaceId": stage.namespace, "serviceName": "web", "groupName": "DEFAULT_GROUP", "ephemeral": "true"}
+    await run.http("detail", "GET", path, {"clientId": client_id})
+    await run.http("subscribed", "GET", f"{path}/subscribe/list", {"clientId": client_id})
+    service = {"namespaceId": run.namespace, "serviceName": "web", "groupName": "DEFAULT_GROUP", "ephemeral": "true"}
     at = {"ip": "127.0.0.1", "port": listener.port}
-    await stage.http("subscribers", "GET", f"{path}/service/subscriber/list", {**service, **at})
-    await stage.state()
+    await run.http("subscribers", "GET", f"{path}/service/subscriber/list", {**service, **at})
+    await run.state()

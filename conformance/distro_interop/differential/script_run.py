@@ -34,10 +34,10 @@ _HTTP_TIMEOUT_S = 5.0
 _MARGIN_MS = 300
 _UDP_DELIVERY_S = 0.05
 _DELIVERIES, _DELIVERY_S = 200, 0.005
-"""How often, and at which interval in real time, the stage checks for a message. Only a missing one takes all of it."""
+"""How often, and at which interval in real time, the kit checks for a message. Only a missing one takes all of it."""
 
 
-class Stage:
+class ScriptRun:
     """`namespace` is the script's own."""
 
     def __init__(self, script: str, target: Target, peer: PlayedPeer) -> None:

@@ -1,4 +1,4 @@
-"""The cluster that a walk runs on, with a synchronous interface for Hypothesis: the event loop is here.
+"""What a walk runs on: a cluster, with a synchronous interface for Hypothesis. The event loop is here.
 
 There are two kinds of run, one class each: nodes beside the model, and any cluster in real time, whose nodes must agree
 at the end.
@@ -51,8 +51,8 @@ WAIT_MAX_MS = 5_000
 """In real time a wait takes its full time; a verify period is the longest wait that a run needs repeatedly."""
 
 
-class Stage:
-    """The interface for the rules of a machine. This base class does nothing, and every action is possible.
+class Walked:
+    """What a walk runs on, for the rules of a machine. This base class does nothing, and every action is possible.
 
     `must_agree`: the nodes must agree at the end, whatever the release.
     """
@@ -77,7 +77,7 @@ class Stage:
         return None
 
     def suited(self, action: Action) -> Action | None:
-        """The action in the form that this stage does; None when it cannot do it."""
+        """The action in the form in which it is done here; None when it cannot be."""
         return action
 
     def perform(self, action: Action) -> None:
@@ -95,7 +95,7 @@ class Stage:
         self.close()
 
 
-class _OnCluster(Stage):
+class _OnCluster(Walked):
     """Raises DivergedError, KitError and errors of the nodes; the look-up errors of profiles and mutants at once."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:

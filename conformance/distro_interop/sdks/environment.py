@@ -27,7 +27,7 @@ class FailedError(Exception):
 
 
 @dataclass(slots=True)
-class Stage:
+class Environment:
     """One SDK among the nodes."""
 
     sdk: Sdk
@@ -91,9 +91,9 @@ class Scenario:
 
     name: str
     text: str
-    run: Callable[[Stage], Awaitable[None]]
-    on: Callable[[Stage], bool] = lambda _: True
+    run: Callable[[Environment], Awaitable[None]]
+    on: Callable[[Environment], bool] = lambda _: True
     releases: Span = _ALL
 
-    def is_offered(self, stage: Stage) -> bool:
-        return self.on(stage) and stage.nodes.profile in self.releases
+    def is_offered(self, environment: Environment) -> bool:
+        return self.on(environment) and environment.nodes.profile in self.releases
