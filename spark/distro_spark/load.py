@@ -12,6 +12,7 @@ conforming anyway.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
+from distro_spark.engine import PART_ROWS
 from distro_spark.files import beginnings, contents, is_local, literal, named, sizes, traces_below
 from distro_spark.frames import Source, distinct, headed
 from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, headers_of, is_table, rows_of
@@ -58,6 +60,7 @@ class Loaded:
     lines: DataFrame  # of NDJSON, as `_lines` gives them
     tables: tuple[DataFrame, ...]
     file_rows: int  # about so many rows are not in tables
+    small_runs: frozenset[str]  # of which all rows are in one of `files`, about no more than are judged at a time
 
     @property
     def events(self) -> DataFrame:
@@ -115,6 +118,8 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
         *tables,
     ]
     every = [*others, *([_from_parquet(session, small)] if small else [])]
+    segments = Counter(source.header.run for source in sources)
+    of_small = [each for each in sources if each.path in small and bytes_of[each.path] <= PART_ROWS * ROW_BYTES]
     return Loaded(
         sources,
         fitted(reduce(DataFrame.unionByName, every), sources),
@@ -123,6 +128,7 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
         lines,
         tuple(tables),
         sum(bytes_of[name] // (LINE_BYTES if name.endswith(SUFFIX) else ROW_BYTES) for name in bytes_of),
+        frozenset(each.header.run for each in of_small if segments[each.header.run] == 1),
     )
 
 
@@ -132,7 +138,7 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     sources = tuple(Source("", header) for header in headers)
     rows = _at_rest(as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit("")))
     of_runs = fitted(rows, sources)
-    return Loaded(sources, of_runs, of_runs, None, _lines(events.sparkSession, []), (rows,), 0)
+    return Loaded(sources, of_runs, of_runs, None, _lines(events.sparkSession, []), (rows,), 0, frozenset())
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:

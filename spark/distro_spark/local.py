@@ -42,7 +42,7 @@ class Local:
 
     @cached_property
     def _survey(self) -> Survey:
-        return surveyed(spans(self._events))
+        return surveyed(spans([self._events]))
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         rows = self._events.lazy().join(self._survey.unordered.lazy(), ["run", "node"], how="semi")

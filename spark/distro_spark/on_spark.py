@@ -24,8 +24,9 @@ from distro_spark.arrow import ddl, frame, table_of
 from distro_spark.cluster import Cluster
 from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Judge, Set
 from distro_spark.errors import spark_errors
+from distro_spark.frames import EVENT_TYPES
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.packs import OF_NO_CLIENT, in_packs, packed, whole_buckets
+from distro_spark.packs import of_no_client, packed, whole_buckets
 from distro_spark.result import CutFile, Misfit
 from distro_spark.survey import SPANS, Survey, surveyed
 from distro_spark.timeline import parts, sorted_rows
@@ -111,8 +112,8 @@ class OnSpark:
             rows.unpersist()
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
-        packs = self.packs.where(F.col("bucket") == OF_NO_CLIENT).select("pack").toArrow()
-        return _of_runs(in_packs(pack.as_buffer() for pack in packs["pack"]), cluster)
+        rows = self.packs.where("pack is not null").select("pack").mapInArrow(of_no_client, ddl(EVENT_TYPES))
+        return _of_runs(frame(rows), cluster)
 
 
 def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
@@ -125,7 +126,7 @@ def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: 
 
     count = int(cluster.nodes["client_rows"].sum())
     partitions = 1 if count <= PART_ROWS else max(2, -(-count // (PARTS * PART_ROWS)))
-    of_clients = packs.where(F.col("bucket") > OF_NO_CLIENT).select("bucket", "pack")
+    of_clients = packs.where("pack is not null").select("bucket", "pack")
     return of_clients.repartition(partitions, "bucket").sortWithinPartitions("bucket").mapInArrow(judged, ddl(columns))
 
 

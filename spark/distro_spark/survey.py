@@ -7,7 +7,7 @@ nodes of which that leaves a doubt are counted and sorted. Of a table, whose row
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -49,13 +49,14 @@ class Survey:
         return nodes.with_columns(distinct=pl.coalesce("distinct", "rows")).select("run", "node", *MEASURES)
 
 
-def spans(events: pl.DataFrame) -> pl.DataFrame:
-    """Of a part of the rows, in the order of the file, the marks and what it has of each node."""
+def spans(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Of parts of the rows, each in the order of a file, the marks and what each has of each node."""
+    events = pl.concat([part.with_columns(part=pl.lit(number)) for number, part in enumerate(parts)])
     seq, at_ms = pl.col("seq"), pl.col("at_ms")
     repeats = (seq.diff() <= 0).any()
     nodes = (
         events.lazy()
-        .group_by("run", "node", maintain_order=True)
+        .group_by("run", "node", "part", maintain_order=True)
         .agg(
             seq.first(),
             at_ms.first(),
@@ -70,7 +71,8 @@ def spans(events: pl.DataFrame) -> pl.DataFrame:
         )
     )
     marks = events.lazy().filter(pl.sql_expr(IS_MARK)).select(MARK_COLUMNS)
-    return pl.concat([pl.DataFrame(schema=SPANS), nodes.collect(), marks.collect()], how="diagonal_relaxed")
+    found = [pl.DataFrame(schema=SPANS), nodes.drop("part").collect(), marks.collect()]
+    return pl.concat(found, how="diagonal_relaxed")
 
 
 def surveyed(found: pl.DataFrame) -> Survey:

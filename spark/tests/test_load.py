@@ -3,13 +3,15 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from engines import in_process, on_spark
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
+from distro_spark import on_spark as on_spark_engine
+from distro_spark.check import check, surveyed
 from distro_spark.frames import SameRunTwiceError
 from distro_spark.load import load
 from distro_spark.local import Local
@@ -109,6 +111,29 @@ def test_rows_are_read_once_for_several_jobs(spark: SparkSession, tmp_path: Path
         assert check(engine, convergence=True).without_times() == expected
         assert engine.packs.storageLevel.useDisk
     assert not engine.packs.storageLevel.useDisk
+
+
+@pytest.mark.spark
+def test_all_rows_of_a_client_are_judged_together(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From files with one run, a file that has a row of another run too, segments, and recordings."""
+
+    def counted(part: pl.DataFrame) -> pl.DataFrame:
+        return part.group_by("run", "client").agg(rows=pl.len().cast(pl.Int64)).drop("client")
+
+    monkeypatch.setattr(on_spark_engine, "PART_ROWS", 2)
+    for run in ("r1", "r2", "r3"):
+        (path,) = compact([record(tmp_path / "recorded", run, rows=5)], tmp_path / "rest")
+    table = pq.ParquetFile(path).read()
+    runs = pa.array(["r3", "r3", "r3", "r1", "r1"])
+    table = table.set_column(0, table.schema.field(0), runs).set_column(2, table.schema.field(2), [[6, 7, 8, 6, 7]])
+    pq.write_table(table, path)
+    record(tmp_path / "rest", "r4", rows=5)
+    with OnSpark(spark, tmp_path / "rest") as engine:
+        cluster, _ = surveyed(engine)
+        found = pl.concat(engine.of_clients(cluster, counted, {"run": pl.String(), "rows": pl.Int64()}, 2))
+    assert sorted(found.rows()) == [("r1", 7), ("r2", 5), ("r3", 3), ("r4", 5)]
 
 
 @pytest.mark.slow
