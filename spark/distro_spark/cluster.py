@@ -31,6 +31,9 @@ SEQ_MAX = 2**40
 EXCUSED_MS = 45_000
 """A member may count as unreachable for this time after its start or the end of a fault."""
 
+ROUNDS_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
+"""A round of verification and some margin. The threads of real servers run late: two rounds more."""
+
 BREAKS = ("cut", "black hole", "held", "paused")
 MENDS = {"healed": ("cut", "black hole"), "released": ("held",), "resumed": ("paused",)}
 LINK_FAULTS = (*BREAKS, *MENDS)
@@ -118,8 +121,9 @@ class Cluster:
 
     @cached_property
     def by_run(self) -> pl.DataFrame:
-        """run, has_revisions, delay_ms (after which a change is sent), moved_ms (the first time at which ownership by
-        hash may have moved: a member list changed, or a member might be taken for dead)."""
+        """run, has_revisions, delay_ms (after which a change is sent), rounds_ms (after which a verify must have been
+        sent), moved_ms (the first time at which ownership by hash may have moved: a member list changed, or a member
+        might be taken for dead)."""
         moves = pl.col("kind").is_in([Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED]) | pl.col("detail").is_in(BREAKS)
         moved = dict(self.marks.filter(moves).group_by("run").agg(pl.col("at_ms").min()).iter_rows())
         runs = list(self.of_run)
@@ -129,6 +133,7 @@ class Cluster:
                 "run": pl.Series(runs, dtype=pl.String),
                 "has_revisions": pl.Series([header.has_revisions for header in headers], dtype=pl.Boolean),
                 "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
+                "rounds_ms": pl.Series([ROUNDS_MS[header.clock] for header in headers], dtype=pl.Int64),
                 "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
             }
         )
@@ -221,7 +226,7 @@ class Cluster:
     def is_excused(self, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
         """May the peer have been down for the node, at some time in between?"""
         from_ms = since_ms - EXCUSED_MS
-        if not self._has_checks[peer] or self.last_ms[peer] < until_ms:
+        if self.last_ms[peer] < until_ms:
             return True
         for g in (node, peer):
             times, kinds = self._resets[g]
@@ -263,10 +268,6 @@ class Cluster:
     def _resets(self) -> Sequence[tuple[list[int], list[str]]]:
         of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESET_KINDS] for g in range(len(self.names))]
         return [([row.at_ms for row in rows], [row.kind for row in rows]) for rows in of_nodes]
-
-    @cached_property
-    def _has_checks(self) -> Sequence[bool]:
-        return [any(row.kind == Kind.CHECKPOINT for row in self.rows_of_node[g]) for g in range(len(self.names))]
 
 
 def cluster_of(
