@@ -139,7 +139,7 @@ def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
 ) -> None:
     """Whenever that was, the nodes have their time before they are compared."""
     monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
-    result = hunt(replace(IN_MEMORY_ON_2_2_4, runs_max=4, http=True, record_into=tmp_path))
+    result = hunt(replace(IN_MEMORY_ON_2_2_4, runs_max=2, http=True, record_into=tmp_path))
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     rested = [run for run in tmp_path.iterdir() if time_at_rest_ms(run) >= REST_MS]
     assert 0 < result.not_judged["runs_lost"] == len(rested)
@@ -508,4 +508,4 @@ def test_the_error_that_ends_a_run_is_reported_although_hypothesis_repeats_it(
 
     monkeypatch.setattr(Lockstep, method, breaks)
     with pytest.raises(KitError, match="do not come to rest"):
-        hunt(HuntOptions(runs_max=2, steps_per_run=20, seed=3, record_into=tmp_path))
+        hunt(HuntOptions(runs_max=2, steps_per_run=5, seed=3, rare_starts=False, record_into=tmp_path))

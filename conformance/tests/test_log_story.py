@@ -143,7 +143,7 @@ def test_the_page_of_a_check_draws_the_nodes_and_the_holders_of_its_clients(call
 
 
 def test_a_recording_with_violations_is_drawn_with_its_faults(call: Call, tmp_path: Path) -> None:
-    call("simulate", "--mutant", "B02", "--faults", "all", "--duration-s", "120", "--seed", "5", "--out", str(tmp_path))
+    call("simulate", "--mutant", "B02", "--faults", "all", "--duration-s", "60", "--seed", "5", "--out", str(tmp_path))
     page = tmp_path / "check.html"
     assert call("check", str(tmp_path), "--html", str(page)).returncode == 1
     kinds = set(re.findall(r'class="bar ([a-z-]+)" title=', page.read_text()))

@@ -214,6 +214,7 @@ def test_a_client_that_needs_much_memory_is_announced(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == ["client c1 of run r1 has 8 rows"]
 
 
+@pytest.mark.slow  # test_invariants compares the engines; invalid, cut and doubled rows: test_load and test_cluster
 @pytest.mark.spark
 def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: Path) -> None:
     """In all of them at once: the engines differ in how they read and group rows."""

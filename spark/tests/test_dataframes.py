@@ -58,9 +58,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataFrame, DataFrame]:
+    return tables_of(spark, corpus, tmp_path_factory.mktemp("tables"))
+
+
+def tables_of(spark: SparkSession, recordings: Path, place: Path) -> tuple[DataFrame, DataFrame]:
     """Events and runs, as two tables hold them: the events in no order."""
-    place = tmp_path_factory.mktemp("tables")
-    loaded = load(spark, [corpus])
+    loaded = load(spark, [recordings])
     loaded.events.drop("profile").orderBy(F.xxhash64("run", "node", "seq")).write.parquet(str(place / "events"))
     lines = [(each.header.run, json.dumps(each.header.to_json())) for each in loaded.sources]
     spark.createDataFrame(lines, "run string, header string").write.parquet(str(place / "runs"))
@@ -82,9 +85,11 @@ def test_two_tables_give_the_rows_of_the_engine_in_this_process(
 
 
 def test_rows_of_clients_are_judged_when_they_are_asked_for_by_one_exchange(
-    tables: tuple[DataFrame, DataFrame], capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    violations(*tables).explain()
+    events, runs = tables_of(spark, SERVERS, tmp_path)
+    events.repartition(2).write.parquet(str(tmp_path / "in two files"))
+    violations(spark.read.parquet(str(tmp_path / "in two files")), runs).explain()
     plan = capsys.readouterr().out
     assert "MapInArrow" in plan
     assert re.findall(r"(?<!Broadcast)Exchange (\w+)", plan) == ["SinglePartition"]

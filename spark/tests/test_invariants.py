@@ -1680,13 +1680,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     for name, (record, profile, _) in CASES.items():
         with Recorder(directory, name, profile=profile, target="test", nodes=NODES) as recorder:
             expected[name] = record(RunRecorder(recorder))
-    return Library(directory, in_process(directory), expected)
+    return Library(directory, in_process(directory, convergence=True), expected)
 
 
 @pytest.mark.spark
 def test_spark_finds_the_same(library: Library, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_spark_engine, "RESULTS_AT_ONCE", 20)
-    assert on_spark(spark, library.directory).without_times() == library.result.without_times()
+    assert on_spark(spark, library.directory, convergence=True).without_times() == library.result.without_times()
 
 
 def test_in_parts_the_same_is_found(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
