@@ -23,6 +23,7 @@ from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
+from distro_conformance.drivers.under_test import OfTarget
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
@@ -265,8 +266,8 @@ def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
 
 @pytest.mark.parametrize(("release", "lease_ms"), [("2.0.4", 180_000), ("2.2.4", LEASE_MS)])
 def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_given(release: str, lease_ms: int) -> None:
-    cluster = PeersCluster(resolve_target(f"nacos:{release}"))
-    assert cluster.rules_of(f"nacos-{release}").lease_ms == lease_ms
+    node = OfTarget(resolve_target(f"nacos:{release}"), print)
+    assert node.rules_of(f"nacos-{release}").lease_ms == lease_ms
 
 
 @pytest.mark.slow

@@ -17,29 +17,25 @@ from functools import partial
 from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
-from distro_conformance.drivers.embedded import UNKNOWN_TO_MODEL, node_events_into
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.looks import Looks
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
+from distro_conformance.drivers.under_test import Embedded, OfTarget, UnderTest
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.player import RefusedError, answer_over_http
 from distro_conformance.node.replies import REPORT_FAILURE
-from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
-from distro_conformance.targets.credentials import headers_of, options_for
-from distro_conformance.targets.embedded import ReferenceNode
-from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.target import Node, OnProgress, Place, Target
+from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually, known
 from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, Carried, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
-from distro_impl import NodeConfig, WorkFailedError, profile_named
+from distro_impl import WorkFailedError
 from distro_model.actions import (
     MALFORMED,
     Action,
@@ -81,13 +77,8 @@ from distro_model.events import (
 )
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Snapshot
 from distro_model.outside import NodeOutside, Slack, Unexplained
-from distro_model.profiles import Profile as ModelProfile
-from distro_model.profiles import beside_nodes
-from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.owners import is_ip_client
-from distro_model.rules.sync import calls_back
 from distro_protos import Json, Message
-from distro_protos.addresses import parse_address
 from distro_traces.ndjson import Recorder
 
 LATE_MS, SKEW_MS = 1_000, 300
@@ -119,7 +110,10 @@ class PeersCluster(WiredCluster):
         super().__init__(recorder, wire if target is None else None)
         self._serves_http = serves_http or target is not None
         self.kind = "peers" if target is None else f"peers of {target.spec}"
-        self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
+        self._target, self._watch = target, watch
+        self._under_test: UnderTest = (
+            Embedded(mutant, wire, serves_http=serves_http) if target is None else OfTarget(target, on_progress)
+        )
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
         self._foreign = count(1_600_000_000_001)
@@ -185,11 +179,11 @@ class PeersCluster(WiredCluster):
         self._name(names, spare, profile)
         node, *played = names
         self.looks.node = node
-        rules = self._watch(self.rules_of(profile))
-        ports = self._ports(len(names))
+        rules = self._watch(self._under_test.rules_of(profile))
+        ports = self._under_test.ports(len(names))
         self.links = {(node, peer): Link(node, peer, self.traffic, self.virtual) for peer in played}
-        version = profile_named(profile).version if self.virtual else profile.removeprefix("nacos-")
-        self.reader.headers = self._member_headers(profile)
+        version = self._under_test.version_of(profile)
+        self.reader.headers = self._under_test.member_headers(profile)
         self.peers = {
             peer: PlayedPeer(port, self.clock.now_ms, version=version, headers=self.reader.headers)
             for peer, port in zip(played, ports[1:], strict=True)
@@ -199,7 +193,7 @@ class PeersCluster(WiredCluster):
             self._records(journal, profile)
             for name in names:
                 journal.node_started(name, names)
-        self.servers = {node: await self._node(ports, profile), **self.peers}
+        self.servers = {node: await self._under_test.node(ports, profile, self), **self.peers}
         self.oracle.outside = NodeOutside(node, played, rules, Slack() if self.virtual else Slack(LATE_MS, SKEW_MS))
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
@@ -433,39 +427,6 @@ class PeersCluster(WiredCluster):
         await self.peers[node].stop()
 
     # Start
-
-    def rules_of(self, profile: str) -> ModelProfile:
-        """The profile of the model of the node."""
-        rules = beside_nodes(model_profile_named(profile))
-        if self._target is None:  # the reference node gets the result of every call (tests/counterparts.py)
-            return rules.with_rules(calls_back)
-        lease_ms = self._target.lease_ms  # a shorter one, where it is configured
-        return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
-
-    def _member_headers(self, profile: str) -> Mapping[str, str]:
-        if self._target is not None:
-            return self._target.member_headers
-        return headers_of(options_for(profile_named(profile)).identity)
-
-    def _ports(self, number: int) -> list[int]:
-        if self._target is None:
-            return self.wire.main_ports(number)
-        own = parse_address(self._target.address).port
-        return [own, *sorted(free_base_ports(number - 1, beside=(own,), above=own))]
-
-    async def _node(self, ports: Sequence[int], profile: str) -> Node:
-        members = tuple(f"127.0.0.1:{port}" for port in ports)
-        if self._target is not None:
-            place = Place(ports[0], members, lease_ms=self._target.lease_ms)
-            return await self._target.node(place, self._on_progress)
-        chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
-        options = options_for(chosen)
-        config = NodeConfig(
-            port=ports[0], members=members, profile=chosen, options=options, serves_http=self._serves_http
-        )
-        observer = node_events_into(self) if self.journal is not None else None
-        assert self.virtual is not None
-        return ReferenceNode(config, self.virtual, partial(self.link_to, self.under_test), observer, self.transport)
 
     async def _start_peer(self, name: str) -> None:
         peer = self.peers[name]
