@@ -42,7 +42,7 @@ from distro_conformance.findings import Finding, Judged
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.release import STRICT
-from distro_conformance.targets.credentials import credentials_of
+from distro_conformance.targets.credentials import Credentials, credentials_of
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks import STEPS_PER_RUN
@@ -50,6 +50,7 @@ from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
 from distro_conformance.walks.walked import Check
+from distro_conformance.wire.transports import Carrier
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -88,8 +89,55 @@ def cluster(
     and sent. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run. If
     real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
     the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
+    search(
+        "test cluster",
+        target=target,
+        profile=profile,
+        mutant=mutant,
+        seconds=seconds,
+        examples=examples,
+        steps=steps,
+        seed=seed,
+        database=database,
+        transport=transport,
+        credentials=credentials_of(identity, username, password),
+        tours=tours,
+        played=played,
+        http=http,
+        jobs=jobs,
+        out=out,
+        html=html,
+        json=json,
+    )
+
+
+def search(
+    verb: str,
+    *,
+    target: str,
+    profile: str | None,
+    mutant: str | None,
+    seconds: float,
+    examples: int | None,
+    steps: int,
+    seed: int | None,
+    database: Path | None,
+    transport: Carrier | None,
+    credentials: Credentials,
+    out: Path,
+    html: Path | None,
+    json: bool,
+    tours: bool = False,
+    played: bool = False,
+    http: bool | None = None,
+    jobs: int | None = None,
+) -> NoReturn:
+    """Search, print the result, exit. `played`: by `test cluster --played` and by `test node --machine`. Raises
+    UsageError and the look-up errors before anything is started."""
     if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
+    if target != "embedded" and played and database:
+        raise UsageError(f"{target}: --database is for walks of three nodes, and for --target embedded")
     if jobs is not None and (tours or played or target != "embedded"):
         raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
     if tours and (played or http is not None):
@@ -102,7 +150,7 @@ def cluster(
         tours=tours,
         profile=profile or STRICT,
         mutant=mutant,
-        credentials=credentials_of(identity, username, password),
+        credentials=credentials,
         seconds=seconds,
         runs_max=examples,
         steps_per_run=steps,
@@ -111,14 +159,7 @@ def cluster(
         transport=transport,
         http=http,
     )
-    is_several = target == "embedded" and not (played or tours)
-    search("test cluster", options, out, html, json=json, processes=chosen_jobs(jobs, seed) if is_several else 1)
-
-
-def search(
-    verb: str, options: HuntOptions, out: Path, html: Path | None, *, json: bool, processes: int = 1
-) -> NoReturn:
-    """Search, print the result, exit. Raises UsageError and the look-up errors before anything is started."""
+    processes = chosen_jobs(jobs, seed) if target == "embedded" and not (played or tours) else 1
     writable_places(out, options.database, html)
     _require_usable(options)
     if options.is_elsewhere and not options.among_played:

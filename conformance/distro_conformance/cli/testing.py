@@ -27,7 +27,6 @@ from distro_conformance.cli.options import (
     TransportOption,
     UsernameOption,
     WriteExpectedOption,
-    chosen_seed,
     measure,
     require_time_for,
     say_judged_as,
@@ -36,7 +35,6 @@ from distro_conformance.cli.options import (
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, summary
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
-from distro_conformance.release import STRICT
 from distro_conformance.requirements import all_requirements
 from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.credentials import credentials_of
@@ -85,27 +83,25 @@ def node(
             raise UsageError(
                 "--machine is a search: it takes no --requirement, --skip, --expect-failures or --write-expected"
             )
-        if target != "embedded" and (profile or mutant or transport or database):
-            raise UsageError(
-                f"{target}: with --machine, --profile, --mutant, --transport and --database require --target embedded"
-            )
         from distro_conformance.cli.searching import search
-        from distro_conformance.walks.result import HuntOptions
 
-        options = HuntOptions(
+        search(
+            "test node",
+            played=True,
             target=target,
-            among_played=True,
-            profile=profile or STRICT,
+            profile=profile,
             mutant=mutant,
-            credentials=credentials,
             seconds=seconds,
-            runs_max=examples,
-            steps_per_run=steps,
-            seed=chosen_seed(seed),
+            examples=examples,
+            steps=steps,
+            seed=seed,
             database=database,
             transport=transport,
+            credentials=credentials,
+            out=out,
+            html=html,
+            json=json,
         )
-        search("test node", options, out, html, json=json)
     expected = _expected(target, expect_failures, write_expected) if expect_failures or write_expected else None
     require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
     parts = len(requirements_named(requirement, skip))
