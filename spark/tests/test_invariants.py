@@ -1311,6 +1311,44 @@ def a_fresh_change_that_waits_like_a_retry(run: RunRecorder) -> list[Expected]:
 
 
 @complete_case()
+def a_change_that_members_are_not_sent_until_a_verify_fails(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    change = run.change("a", 1, "X")
+    run.wait(3_000)
+    failed = {peer: call(run, "a", peer, "VERIFY", Outcome.FAIL, revision=1).ended for peer in "bc"}
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", change, failed[peer]) for peer in "bc"]
+
+
+@complete_case()
+def a_change_that_one_member_is_never_sent(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    change = run.change("a", 2, "Y")
+    synced(run, "b", 2, "Y")
+    run.wait(3_000)
+    left = run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", change, left)]
+
+
+@complete_case()
+def a_change_of_a_client_that_leaves_before_it_is_due(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.disconnect("a")
+    run.checkpoint()
+    return []
+
+
+@complete_case()
 def a_change_that_waits_for_the_call_to_another_member(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")

@@ -19,7 +19,6 @@ from distro_spark.timeline import (
     Timeline,
     after,
     c,
-    call_before,
     ended,
     is_change,
     is_gone,
@@ -115,37 +114,51 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    """Changes that were sent to a member late. A retry replaces the queued task and has its own delay."""
+    """Changes that a member was not sent in time: by then no CHANGE left, and no call failed whose retry would have
+    replaced the queued task and has its own delay."""
+    closes = t.calls.filter((c("is_sent") & is_change) | (ended & ~succeeded))
+    ends = closes.select("begin", "to", "row", close="row", close_ms="at_ms")
+    marks = pl.concat([_news(t), ends], how="diagonal").sort("begin", "to", "row")
+    marks = marks.with_columns(c("close", "close_ms").backward_fill().over("begin", "to"))
+    is_first = c("news_ms").shift(1).over("begin", "to").is_null()
+    late = marks.filter(c("news_ms").is_not_null() & is_first)
+    late = late.with_columns(until_ms=pl.min_horizontal("close_ms", "end_ms"))
+    late = late.filter(c("until_ms") > c("due_ms"))
+    late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
+    return NOTHING if late.is_empty() else _delayed(t, late)
+
+
+def _news(t: Timeline) -> pl.DataFrame:
+    """For each change of a client by its own connection and each other member: begin, g, to, row, news_ms, due_ms,
+    end_row and end_ms, with which the node holds the client no more or its life ends."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
-    rows = (
-        t.rows.lazy()
-        .select("row", "delay_ms", "moved_ms", "is_connection", is_news=is_news, next_news=after(is_news))
-        .collect()
+    is_judged = is_news & (c("is_connection") | (c("at_ms") < c("moved_ms")))
+    columns = ("begin", "g", "run", "row", "delay_ms", "life_end_ms", "next_begin")
+    news = t.having(is_judged, *columns, news_ms="at_ms", end=after(is_gone))
+    news = t.of(news, "end", gone_ms="at_ms")
+    news = news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
+    return news.select(
+        *("begin", "g", "to", "row", "news_ms"),
+        due_ms=c("news_ms") + c("delay_ms") + MARGIN_MS,
+        end_row=pl.coalesce("end", c("next_begin") - 1),
+        end_ms=pl.coalesce("gone_ms", "life_end_ms"),
     )
-    calls = t.calls.with_columns(reset=call_before((c("is_sent") & is_change) | (ended & ~succeeded)))
-    sends = calls.filter(c("is_sent") & is_change).join(rows.drop("next_news"), "row", maintain_order="left")
-    since = pl.lit(calls["row"]).gather(c("reset"))
-    at_begin = pl.when(pl.lit(rows["is_news"]).gather(c("begin"))).then("begin")
-    begun = pl.when(c("reset").is_null()).then(at_begin)
-    change = pl.coalesce(begun, pl.lit(rows["next_news"]).gather(pl.coalesce(since, "begin")))
-    sends = t.of(sends.with_columns(change=change).filter(c("change") < c("row")), "change", change_ms="at_ms")
-    late = sends.filter(c("at_ms") - c("change_ms") > c("delay_ms") + MARGIN_MS)
-    late = late.filter(c("is_connection") | (c("at_ms") < c("moved_ms")))
-    late = where(late, t.cluster.is_excused, "g", "to", "change_ms", "at_ms", but_not=True)
-    if late.is_empty():
-        return NOTHING
-    failed = t.calls.filter(ended & ~succeeded).select("copy", fail="row", by="message")
-    failed = (
-        late.select("row", "change", "copy").join(failed, "copy").filter(c("fail").is_between(c("change") - 20, "row"))
-    )
-    late = late.join(failed.sort("fail").group_by("row").agg(c("by").last()), "row", how="left", maintain_order="left")
+
+
+def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
+    is_closed = (c("close_ms") <= c("end_ms")).fill_null(value=False)
+    late = late.with_columns(last=pl.when(is_closed).then("close").otherwise("end_row"))
+    late = t.of(late, "last", "message", "kind")
+    is_sent = is_closed & (c("kind") == "request_sent")
     return late.select(
         "g",
-        first="change",
-        last="row",
-        after=pl.coalesce("by", "message"),
+        "last",
+        first="row",
+        after="message",
         peer=t.name("to"),
-        ms=c("at_ms") - c("change_ms"),
+        ms=c("until_ms") - c("news_ms"),
+        _does=pl.when(is_sent).then(pl.lit("sent")).otherwise(pl.lit("had not sent")),
+        _when=pl.when(is_sent).then(pl.lit("only in")).otherwise(pl.lit("by")),
     )
 
 
@@ -162,7 +175,7 @@ DELAY = Invariant(
     "INV-DELAY",
     "A change is sent to every member when the sync delay is over, even if a retry is queued for it.",
     delayed,
-    "{node} sent the change of {client} in {first} to {peer} only in {last}, {ms} ms later",
+    "{node} {_does} the change of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
     "{node} sends a change when the sync delay is over, even if a retry is queued",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "VERIFY"), lossless=True),
 )
