@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 import pytest
 
@@ -154,6 +155,26 @@ def test_an_observation_from_before_a_change_is_no_evidence_for_the_time_after_i
     ask(outside, HttpAction.REGISTER, OWN, 10_000)
     outside.shown({}, 9_900, 10_100, "it shows")
     show(outside, HEALTHY, 11_000)
+
+
+@pytest.mark.parametrize(
+    ("shown_ms", "sent_ms", "is_explained"), [(41_100, 41_300, True), (41_100, 43_500, False), (40_600, 41_100, False)]
+)
+def test_a_retry_may_be_under_way_while_its_client_ends(shown_ms: int, sent_ms: int, *, is_explained: bool) -> None:
+    """Seen on a real 2.5.1: a CHANGE that waited for its connection arrived after a look without the client. The last
+    retry is due at 41,000 ms."""
+    outside, client = node(slack=Slack(1_000, 300)), f"{OWN}#true"
+    emptied = Change(client, 0, ())
+    ask(outside, HttpAction.REGISTER, OWN, 1_000)
+    receive(outside, Change(client, 0, HEALTHY), 2_000)
+    ask(outside, HttpAction.DEREGISTER, OWN, 10_000)
+    receive(outside, emptied, 11_000, "bd")
+    for at_ms in range(11_000, 41_000, 3_000):
+        outside.sent(f"c{at_ms}", "c", emptied, at_ms)
+        outside.ended(f"c{at_ms}", CallResult.UNREACHABLE, (), at_ms)
+    show(outside, None, shown_ms)
+    with nullcontext() if is_explained else pytest.raises(Unexplained, match="execute-a-task"):
+        outside.sent("again", "c", emptied, sent_ms)
 
 
 @pytest.mark.parametrize(("address", "is_in_parts"), [(OWN, True), (OF_B, False)])

@@ -275,21 +275,26 @@ class ClientOutside:
         if self._is_ip_client:
             if not self._due.is_owner_known:
                 yield from self._believing(state)
-            for _, node in checked(state.node, self.client, now_ms + self._slack.skew_ms, self._profile):
-                yield replace(state, node=node)
+            until_ms = now_ms + self._slack.skew_ms
+            for before in self._executed(state, now_ms):
+                for _, node in checked(before.node, self.client, until_ms, self._profile):
+                    yield replace(before, node=node)
         elif self._due.may_expire(state.node, now_ms):
             after = step(state.node, LeaseCheckDue(now_ms), self._profile)
             yield replace(state, node=after.node)
 
-    def _happened(self, state: Possible, waiting: Waiting, now_ms: int) -> Iterator[Possible]:
-        """Before it, a task that was due may have been executed already, unobserved so far."""
-        starts = [state]
+    def _executed(self, state: Possible, now_ms: int) -> list[Possible]:
+        """The state, and those in which a task that was due has been executed already, unobserved so far."""
+        found = [state]
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
                 if unseen := [Unseen(send.target, send.request, now_ms) for send in _sends(after)]:
-                    starts.append(replace(state, node=after.node).having_sent(unseen))
-        for before in starts:
+                    found.append(replace(state, node=after.node).having_sent(unseen))
+        return found
+
+    def _happened(self, state: Possible, waiting: Waiting, now_ms: int) -> Iterator[Possible]:
+        for before in self._executed(state, now_ms):
             left = tuple(each for each in before.waiting if each is not waiting)
             still = replace(before, waiting=left)
             done = self._applied(still, waiting.event, waiting.from_ms, waiting.key)
