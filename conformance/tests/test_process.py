@@ -32,7 +32,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("command = ['x']", "must contain {port}"),
+        ("command = ['x']", "the command, the environment or a file must contain {port}"),
         ("program = ['x', '{port}']", "there is no key 'program'; keys are command, member, profile"),
         ("command = 'x {port}'", "'command' is a list, not 'x {port}'"),
         (
@@ -42,7 +42,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
         ("command = ['x', '{port}']\nprofile = '2.2.4'", "no profile '2.2.4'"),
         ("command = ['x', '{port}']\nprofile = 'nacos-9'", "no profile 'nacos-9'; known: nacos-2.0.0"),
         ("command = [", "cannot read the description"),
-        ("", "there is no 'command' to start the server; it (or a file) must contain {port}, where to listen"),
+        ("", "there is no 'command' to start the server; it, the environment or a file must contain {port}"),
         ("command = ['x', '{port}', '{membrs}']", "there is no placeholder '{membrs}'; placeholders are {port}, "),
         ("command = ['x', '{port}', '{member}']", "there is no placeholder '{member}'; "),
         ("command = ['x', '{port}']\nmember = ['{membr}']", "there is no placeholder '{membr}'; "),
@@ -95,7 +95,7 @@ def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> 
     [
         ("line = 'never'", "is not ready after 1 s: it has not written 'never'; its output: on the way$"),
         ("http = '/up'", r"after 1 s: http://127.0.0.1:\d+/up does not answer with status 200; its output: on"),
-        ("", r"after 1 s: its SDK port \d+ takes no client; its output: on the way$"),
+        ("", r"its SDK port \d+ takes no client, or nothing listens on its cluster port \d+; its output: on the way$"),
     ],
 )
 def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_missed(
@@ -241,6 +241,33 @@ def test_a_check_that_could_not_be_judged_is_run_once_more(tmp_path: Path) -> No
     (again,) = (line for line in finding.evidence if line.endswith("asked once more"))
     assert again.startswith("not judged: cannot go on without a CHANGE of ")
 
+
+def test_the_port_may_be_in_the_environment(tmp_path: Path) -> None:
+    described = tmp_path / "server.toml"
+    described.write_text("command = ['x']\nprofile = 'strict'\n[environment]\nPORT = '{port}'")
+    assert resolve_target(f"process:{described}").profile == "strict"
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_a_server_is_ready_when_members_can_connect_too(tmp_path: Path) -> None:
+    described = _served_with(CLUSTER_PORT_LISTENS_LATE, tmp_path)
+    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-REGISTER-001"])
+    assert [finding.judgement for finding in report.findings] == [Judgement.CONFORMS]
+
+
+CLUSTER_PORT_LISTENS_LATE = """
+import asyncio
+from distro_impl.remote.acceptor import RequestAcceptor
+at_once = RequestAcceptor.start
+async def start(self):
+    if "cluster" not in self._purpose:
+        return await at_once(self)
+    asyncio.get_running_loop().call_later(2, lambda: asyncio.ensure_future(at_once(self)))
+RequestAcceptor.start = start
+from distro_conformance.cli import main
+main()
+"""
 
 FORGETS_THE_FIRST_REGISTRATION = """
 from distro_impl.naming.client_manager import ClientManager

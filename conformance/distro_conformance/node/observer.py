@@ -85,7 +85,7 @@ def assumed(
                 return cast("T", missing.found)
             if isinstance(missing, NotJudgedError):
                 raise
-            raise NotJudgedError(f"cannot go on without {missing.expected}; {observer._last_seen()}") from None
+            raise NotJudgedError(f"cannot go on without {missing.expected}{observer._last_seen('; ')}") from None
 
     return arranged
 
@@ -221,8 +221,10 @@ class Observer:
             observed = await otherwise() if otherwise else NOTHING
             seen = "not seen" if found is None else f"seen after {wait.took_ms} ms"
             seen += f", of which this machine took {wait.slack_ms} ms" if wait.slack_ms else ""
-            message = f"expected {expected}; {seen}{'' if self._arrived() else f', {self._last_seen()}'}"
-            raise ViolationError(message, expected=expected, observed=observed, found=found)
+            nothing = "" if self._arrived() else self._last_seen(", ")
+            raise ViolationError(
+                f"expected {expected}; {seen}{nothing}", expected=expected, observed=observed, found=found
+            )
         return cast("T", found)
 
     async def _waited(self, look: Look[T], within_ms: int) -> Waited[T]:
@@ -300,15 +302,19 @@ class Observer:
 
     def _arrived(self) -> list[Arrival]:
         """Distro requests about clients of this check at played members."""
-        played = self.played if self.target.limits.counts_members else ()
-        return [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
+        return [each for client in self._own for peer in self.played for each in self.arrivals(client, peer)]
 
-    def _last_seen(self) -> str:
+    def _last_seen(self, separator: str) -> str:
+        """A clause of a message; empty for a node that has no played member on its list."""
+        if not self.target.limits.counts_members:
+            return ""
         arrivals = self._arrived()
         if not arrivals:
-            return f"no played member got a Distro request of {self.target.address} about a client of this check"
-        last = max(arrivals, key=lambda arrival: arrival.at_ms)
-        return f"the last that {self.target.address} sent about a client of this check: {last} at {last.at_ms} ms"
+            text = f"no played member got a Distro request of {self.target.address} about a client of this check"
+        else:
+            last = max(arrivals, key=lambda arrival: arrival.at_ms)
+            text = f"the last that {self.target.address} sent about a client of this check: {last} at {last.at_ms} ms"
+        return separator + text
 
     def _listener(self, peer: PlayedPeer) -> OnArrival:
         def arrived(arrival: Arrival) -> None:

@@ -13,7 +13,7 @@ the server adds to a peer's port when it connects: with it the kit can put links
     [identity]                               # header that members send to each other; --identity wins
     key = "cluster"
     value = "is-ours"
-    [ready]                                  # until then it counts as starting; default: its SDK port takes a client
+    [ready]                                  # until then it counts as starting; default: both ports accept connections
     line = "started"                         # on its standard output or error
     http = "/health"                         # answers with status 200
     seconds = 60
@@ -133,10 +133,12 @@ def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: P
 def _checked(described: Description, name: str) -> Description:
     if not described.command:
         raise UsageError(
-            f"{name}: there is no 'command' to start the server; it (or a file) must contain {{port}}, where to listen"
+            f"{name}: there is no 'command' to start the server; it, the environment or a file must contain {{port}}"
         )
-    if not any("{port}" in text for text in (*described.command, *described.files.values())):
-        raise UsageError(f"{name}: the command (or a file) must contain {{port}}, where the server shall listen")
+    places = (*described.command, *described.environment.values(), *described.files.values())
+    if not any("{port}" in text for text in places):
+        message = "the command, the environment or a file must contain {port}, where the server shall listen"
+        raise UsageError(f"{name}: {message}")
     texts = (*described.command, *described.environment.values(), *described.files.values(), described.ready_line or "")
     _refuse_misspelt(texts, PLACEHOLDERS, name)
     _refuse_misspelt(described.member, (*PLACEHOLDERS, "member"), name)
@@ -221,7 +223,8 @@ class ProcessServer(ServerProcess):
             return await asyncio.to_thread(get, f"http://{self.address}{described.ready_http}") is not None
         try:
             await (await PlayedClient.connect(with_offset(self.address, SDK_OFFSET))).close()
-        except TargetError:
+            (await asyncio.open_connection(HOST, self.port + CLUSTER_OFFSET))[1].close()
+        except (TargetError, OSError):
             return False
         return True
 
@@ -258,7 +261,8 @@ class ProcessServer(ServerProcess):
             return f": it has not written '{self._filled(described.ready_line)}'"
         if described.ready_http is not None:
             return f": http://{self.address}{described.ready_http} does not answer with status 200"
-        return f": its SDK port {self.port + SDK_OFFSET} takes no client"
+        sdk, cluster = self.port + SDK_OFFSET, self.port + CLUSTER_OFFSET
+        return f": its SDK port {sdk} takes no client, or nothing listens on its cluster port {cluster}"
 
 
 class ProcessTarget(Target):
