@@ -1259,6 +1259,23 @@ def an_answer_with_success_and_a_replica_not_applied(run: RunRecorder) -> list[E
     return [Expected("INV-ACK", "b", lied.received, lied.replied)]
 
 
+@complete_case("nacos-2.0.4")
+def another_content_applied_than_the_one_that_is_acknowledged(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+
+    def applied(message: str) -> Event:
+        copy = {"client": "c1", "owned": False, "revision": 2, "digest": "X"}
+        return run.row("b", Kind.REPLICA_APPLIED, after_ms=0, message=message, **copy)
+
+    run.change("a", 2, "Y")
+    wrong = call(run, "a", "b", "CHANGE", does=applied, revision=2, digest="Y")
+    synced(run, "c", 2, "Y")
+    published(run, 3, "Z")
+    run.checkpoint()
+    return [Expected("INV-ACK", "b", wrong.received, wrong.replied)]
+
+
 @complete_case()
 def a_verify_that_an_old_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.connect("a")

@@ -61,8 +61,7 @@ def unapplied(t: Timeline) -> pl.DataFrame:
         return NOTHING
     states = t.having(c("is_state"), "copy", "kind", "content", state="row", by="message")
     between = found.join(states, "copy").filter(c("state").is_between("asked", "row"))
-    came = (c("content") == c("wanted")) | (is_applied & (c("by") == c("message")))
-    done = between.filter(pl.when(is_delete).then(is_removed).otherwise(came))
+    done = between.filter(pl.when(is_delete).then(is_removed).otherwise(c("content") == c("wanted")))
     found = found.join(done, "row", how="anti")
     holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")

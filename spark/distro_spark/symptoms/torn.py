@@ -254,7 +254,7 @@ def changed_to_that_revision(found: Finding) -> bool:
 
 MIXED = Symptom(
     bug="B05",
-    about=("INV-CONV", "INV-REV"),
+    about=("INV-ACK", "INV-CONV", "INV-REV"),
     sentence="Two CHANGEs of a client are applied at once, service by service: the content is neither's, or the older "
     "one's under the newer revision.",
     clauses=(two_at_once, not_what_it_carried, came_of_both),

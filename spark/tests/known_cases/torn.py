@@ -114,7 +114,7 @@ def two_changes(run: Run, *, at_once: bool, later: str | None = None) -> str:
     return second
 
 
-@case("nacos-2.5.1", INV_REV=["B05"], INV_CONV=["B05"])
+@case("nacos-2.5.1", INV_ACK=["B05"], INV_REV=["B05"], INV_CONV=["B05"])
 def two_changes_that_are_applied_at_once(run: Run) -> None:
     two_changes(run, at_once=True)
 
@@ -141,7 +141,7 @@ def a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -
     run.answers("CHANGE", second)
 
 
-@case("nacos-2.5.1", (known.MIXED, known.two_at_once), INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.5.1", (known.MIXED, known.two_at_once), INV_ACK=[None], INV_REV=[None], INV_CONV=[None])
 def two_changes_that_are_applied_one_after_the_other(run: Run) -> None:
     two_changes(run, at_once=False)
 
