@@ -129,6 +129,27 @@ def _half_a_batch(old: Any, self: Any) -> Any:
 
 
 left_out("m-copies-stay", ClientManager, "remove_expired", "A copy that is not verified stays.")
+
+
+def _keeps_lease(old: Any) -> Any:
+    """A pause gives copies of clients of the HTTP API no new lease."""
+
+    def method(self: Any, argument: Any) -> None:
+        renewed_ms = {client.id: client.renewed_ms for client in self if isinstance(client, IpPortClient)}
+        old(self, argument)
+        for client in self:
+            client.renewed_ms = renewed_ms.get(client.id, client.renewed_ms)
+
+    return method
+
+
+add(
+    Mutant(
+        "m-pause-ends-copies-of-http-clients",
+        "After a suspension the leases of copies begin anew, but for those of clients of the HTTP API.",
+        changes=tuple(Change(ClientManager, name, _keeps_lease) for name in ("_restart_leases", "forgive_pause")),
+    )
+)
 left_out("m-verify-renews-nothing", ClientManager, "verified", "A verify that succeeds renews no lease.")
 left_out(
     "m-ipport-verify-no-beat-renew",
