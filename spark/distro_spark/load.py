@@ -36,7 +36,7 @@ CUT = "cut in mid-line"
 WHOLE_FILE_BYTES = 32 << 20
 """A larger file is read by Spark, in pieces: the content of one passes through the memory of a JVM as a whole."""
 
-ROW_BYTES, LINE_BYTES = 10, 150
+ROW_BYTES, LINE_BYTES = 8, 150
 """About the least size of a row, in Parquet and in NDJSON."""
 
 _AT_ONCE = 16

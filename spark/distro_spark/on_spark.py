@@ -35,9 +35,6 @@ from distro_traces.errors import DamagedTraceError, TraceError
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 
-PARTS = 2
-"""A task judges about so many parts, one after the other."""
-
 LARGE_ROWS = 2_000_000
 CLIENT_ROW_BYTES = 1_600
 """A client of more rows is announced; what a row of one client needs in a Python worker (measured, November 2026)."""
@@ -125,7 +122,7 @@ def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: 
                 yield from table_of(judge(part), columns).to_batches()
 
     count = int(cluster.nodes["client_rows"].sum())
-    partitions = 1 if count <= PART_ROWS else max(2, -(-count // (PARTS * PART_ROWS)))
+    partitions = -(-count // PART_ROWS) or 1
     of_clients = packs.where("pack is not null").select("bucket", "pack")
     return of_clients.repartition(partitions, "bucket").sortWithinPartitions("bucket").mapInArrow(judged, ddl(columns))
 

@@ -357,13 +357,14 @@ def sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def parts(rows: pl.DataFrame, size: int) -> Sequence[pl.DataFrame]:
-    """`SORTED` rows cut where a client ends, into parts of about that size."""
-    if rows.height <= size:
+    """`SORTED` rows cut where a client ends, into equal parts of about that size."""
+    number = round(rows.height / size)
+    if number <= 1:
         return [rows]
     new = (c("client") != c("client").shift()) | (c("run") != c("run").shift())
     begins = rows.select(pl.arg_where(new)).to_series()
     cuts = [0]
     for begin in begins.to_list():
-        if begin - cuts[-1] >= size:
+        if begin - cuts[-1] >= rows.height / number:
             cuts.append(begin)
     return [rows.slice(one, end - one) for one, end in zip(cuts, [*cuts[1:], rows.height], strict=True)]

@@ -54,9 +54,10 @@ import sys
 import time
 from pathlib import Path
 from pyspark import TaskContext
+from distro_spark import load, on_spark
 from distro_spark import tally as checking
 
-checking.PART_ROWS = 1000
+load.PART_ROWS = on_spark.PART_ROWS = 1000
 find, place = checking.violations_in, Path(sys.argv[2])
 
 def held(*arguments):
