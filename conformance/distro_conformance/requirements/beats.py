@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from distro_conformance.node.http_player import apis_of
+from distro_conformance.node.http_player import PlayedHttpClient, apis_of
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival
@@ -99,11 +99,10 @@ async def beats_keep_an_instance(kit: Kit) -> None:
         await client.beat(service)
         last_ms, beaten_ms = beaten_ms, kit.target.clock.now_ms()
         await kit.sleep(kit.timings.beat_ms)
-        copy = await kit.peer.query(client.id)
-        healthy = {each.service: each.healthy for each in copy.published} if copy else {}
+        healthy = await _health_of(kit, client)
         if healthy.get(service) is not True:
             kit.assume_turns(kit.target.clock.now_ms() - last_ms, kit.timings.unhealthy_ms, "one beat after the other")
-        kit.require(healthy.get(service) is True, f"a healthy {service} of {client.id}", copy)
+        kit.require(healthy.get(service) is True, f"a healthy {service} of {client.id}", healthy)
         return healthy
 
     async def other_ends() -> bool:
@@ -220,15 +219,11 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
         await client.register(service, long)
     kit.note(f"it registers {patient} and {beating} too; the metadata of the first hold {short}, those of both {long}")
 
-    async def healthy() -> Mapping[str, bool]:
-        copy = await kit.peer.query(client.id)
-        return {each.service: each.healthy for each in copy.published} if copy else {}
-
     async def unhealthy() -> bool:
-        return not (await healthy()).get(brief)
+        return not (await _health_of(kit, client)).get(brief)
 
     async def removed() -> bool:
-        return brief not in await healthy()
+        return brief not in await _health_of(kit, client)
 
     for look, after_ms, what in ((unhealthy, _SHORT_MS, "unhealthy"), (removed, 2 * _SHORT_MS, "without")):
         left_ms = max(0, began_ms + after_ms - kit.target.clock.now_ms())
@@ -242,7 +237,7 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
     while (left_ms := end_ms - kit.target.clock.now_ms()) > 0:
         await client.beat(beating)  # renews the client, whose lease may be shorter than this check
         await kit.settle(min(left_ms, kit.timings.beat_ms))
-    found = await healthy()
+    found = await _health_of(kit, client)
     kit.assume_turns(kit.target.clock.now_ms() - began_ms, 2 * kit.timings.gone_ms, "a look")
     kit.require(found == {patient: True, beating: True}, f"healthy {patient} and {beating} alone", found)
 
@@ -264,9 +259,9 @@ async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
         reply = await client.beat(in_body, parameter=named)
         kit.require(reply.status == 200 and "10200" in reply.text, "code 10200 for a whole beat", reply)
         await kit.sleep(kit.timings.beat_ms)
-        copy = await kit.peer.query(client.id)
+        found = await _health_of(kit, client)
         kit.assume_turns(kit.target.clock.now_ms() - last_ms, kit.timings.unhealthy_ms, "one beat after the other")
-        return {each.service: each.healthy for each in copy.published} if copy else {}
+        return found
 
     async def other_ends() -> bool:
         found = await health()
@@ -295,6 +290,12 @@ async def answer_to_a_beat_names_the_interval(kit: Kit) -> None:
             kit.require(reply.status == 200, f"a {beat} beat of {client.id} that succeeds", reply)
             named = [json.loads(reply.text).get(key) for key in ("clientBeatInterval", "lightBeatEnabled")]
             kit.require(named == [interval, True], f"clientBeatInterval {interval} and lightBeatEnabled", named)
+
+
+async def _health_of(kit: Kit, client: PlayedHttpClient) -> Mapping[str, bool]:
+    """Whether each service that the node holds of the client is healthy."""
+    copy = await kit.peer.query(client.id)
+    return {each.service: each.healthy for each in copy.published} if copy else {}
 
 
 def _timeouts(unhealthy_ms: int, gone_ms: int) -> dict[str, str]:
