@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.language.text import parse
+from distro_conformance.ui import walk as walks
 from distro_conformance.ui.app import COOKIE, Explorer, setting_of
 from distro_conformance.ui.recorded import FAULTS, opened, played
 from distro_conformance.ui.stories import MEANINGS, STORIES, begin, meaning, next_story
@@ -63,6 +64,12 @@ class TestWalk:
     def test_nothing_found_is_reported_with_the_states_seen(self) -> None:
         with pytest.raises(UsageError, match=r"^INV-CONV: nothing found in all [\d,]+ states$"):
             Walk.begin(Setting(bounds=Bounds(changes=1))).find("INV-CONV")
+
+    def test_a_search_that_ends_at_its_limit_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The limit is a number of states: a busy machine finds the same."""
+        monkeypatch.setattr(walks, "SEARCH_STATES_MAX", 50)
+        with pytest.raises(UsageError, match=r"^INV-CONV: nothing found in the first \d+ states$"):
+            Walk.begin(Setting()).find("INV-CONV")
 
     def test_a_walk_is_a_scenario(self) -> None:
         found = Walk.begin(RELEASE).find("INV-CONV")
