@@ -319,6 +319,21 @@ def test_a_client_in_too_many_states_is_left_alone_from_the_very_observation_tha
     assert outside.undecided == {Undecided.STATES: 1}
 
 
+def test_requests_to_several_members_may_be_under_way_while_a_client_changes() -> None:
+    """Seen on a real 2.5.1, whose connections to two members had just been made again."""
+    first = Change("c1", 1, (("web", INSTANCES[0]),))
+    for late_ms in (0, 2_000):
+        outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.3.2")), Slack(1_000, 300))
+        outside.sent("s", "b", Snapshot(), 0)
+        outside.ended("s", CallResult.SUCCESS, (), 10)
+        ask(outside, ClientConnected(0, "c1"), 1_000, 2)
+        ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[0]), 2_000, 2)
+        ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[1]), 3_100, 2)
+        with pytest.raises(Unexplained, match="CHANGE c1 revision 1") if late_ms else nullcontext():
+            for peer in "bcd":
+                outside.sent(peer, peer, first, 3_400 + late_ms)
+
+
 def test_the_time_of_an_unseen_request_is_kept_once() -> None:
     """A request is under way for a second while three tasks are due, and all checks run repeatedly."""
     outside = NodeOutside("a", ["b", "c", "d"], beside_nodes(profile_named("nacos-2.2.4")), at_leisure())

@@ -284,13 +284,14 @@ class ClientOutside:
             yield replace(state, node=after.node)
 
     def _executed(self, state: Possible, now_ms: int) -> list[Possible]:
-        """The state, and those in which a task that was due has been executed already, unobserved so far."""
+        """The state, and those in which tasks that were due have been executed already, unobserved so far."""
         found = [state]
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
-                after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
-                if unseen := [Unseen(send.target, send.request, now_ms) for send in _sends(after)]:
-                    found.append(replace(state, node=after.node).having_sent(unseen))
+                for before in tuple(found):
+                    after = step(before.node, TaskDue(now_ms, task.client, task.target), self._profile)
+                    if unseen := [Unseen(send.target, send.request, now_ms) for send in _sends(after)]:
+                        found.append(replace(before, node=after.node).having_sent(unseen))
         return found
 
     def _happened(self, state: Possible, waiting: Waiting, now_ms: int) -> Iterator[Possible]:
