@@ -434,6 +434,18 @@ def a_hashed_client_that_moved_with_the_membership(run: RunRecorder) -> list[Exp
 # INV-REV: one content per revision
 
 
+@case("strict", "nacos-2.0.4")
+def a_hashed_client_whose_next_owner_changes_it(run: RunRecorder) -> list[Expected]:
+    """c has renewed what it holds, and misses that."""
+    client = "10.0.0.1:80#true"
+    run.change("a", 5, "X", client=client)
+    run.apply("bc", 5, "X", client=client)
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    change = run.change("b", 6, "Y", client=client)
+    checks = run.checkpoint("bc")
+    return [Expected("INV-CONV", "c", change, checks["c"], client=client, evidence={"expected": "Y", "owner": "b"})]
+
+
 @case("strict", "nacos-2.2.4", "nacos-2.3.2")
 def a_replica_that_keeps_the_revision_it_was_created_with(run: RunRecorder) -> list[Expected]:
     run.connect("a")

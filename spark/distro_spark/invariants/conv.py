@@ -3,7 +3,8 @@
 A CHECKPOINT row on each live node means that faults are healed, enough time has passed, and all nodes should agree. The
 expected view is the owner's; it is empty once the client has disconnected. When the owner is gone (stopped, or started
 again without its connections), the expected view is empty too; but no DELETE is sent then, so each node may keep its
-copy until its own lease ends. A snapshot that contains the copy begins a new lease.
+copy until its own lease ends. A snapshot that contains the copy begins a new lease. A client of the HTTP API is of the
+node to which its last request came.
 
 First event: the views of both nodes are compared over time. The last *agreement* is the latest view of the owner that
 this node shared while or after the owner had it. If that is the owner's present view, the node has left it since, and
@@ -20,7 +21,7 @@ from distro_spark.history import LEASE_CHECK_MS, LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, c, is_left, is_sync, received, renews, replied, sent
+from distro_spark.timeline import NOTHING, Timeline, c, is_left, is_own, is_sync, received, renews, replied, sent
 from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
@@ -138,6 +139,8 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
     left out."""
     owners = t.owners.filter(rank=0).select("client_no", owner="g")
     clients = checks.select("client_no", "run", "ordinal").unique().join(owners, "client_no", how="left")
+    moved = clients.join(_last_published(t, checks), ["client_no", "ordinal"], how="left", maintain_order="left")
+    clients = moved.with_columns(owner=pl.coalesce("by", "owner")).drop("by")
     judged = t.cluster.judged[NAME]
     blind = [run for run, nodes in t.cluster.of_run.items() if not judged.issuperset(nodes)]
     is_seen = c("owner").is_in(list(judged)).fill_null(value=False)
@@ -154,6 +157,15 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
     there = there.filter(c("truth") >= t.begin_seq(there))
     there = there.select("client_no", "ordinal", "truth", "expected", "expected_revision")
     return clients.join(there, ["client_no", "ordinal"], how="left")
+
+
+def _last_published(t: Timeline, checks: pl.DataFrame) -> pl.DataFrame:
+    """By client of the HTTP API and checkpoint the node `by` to which its last request came, of those that have the
+    checkpoint and ran until then."""
+    own = checks.select("client_no", "ordinal", "seq", by="g", g="g").with_columns(row=t.latest(checks, is_own))
+    own = t.of(own.filter(c("row").is_not_null()), "row", "is_connection", own_seq="seq", own_ms="at_ms")
+    own = own.filter(~c("is_connection") & (c("own_seq") > t.begin_seq(own)))
+    return own.sort("own_ms").unique(["client_no", "ordinal"], keep="last").select("client_no", "ordinal", "by")
 
 
 def since(wrong: pl.DataFrame, views: pl.DataFrame) -> pl.Series:

@@ -206,22 +206,22 @@ def changed_at_who_is_not_the_owner(run: Run, *, sends: bool = False, client: st
         run.row("b", Kind.REPLY_RECEIVED, peer="c", **about, outcome=Outcome.SUCCESS)
 
 
-@case("nacos-2.2.4", INV_CONV=["D7"])
+@case("nacos-2.2.4", INV_CONV=["D7", "D7"])
 def what_is_registered_by_version_2_where_it_stays(run: Run) -> None:
     changed_at_who_is_not_the_owner(run)
 
 
-@case("nacos-2.1.2", INV_CONV=[None])
+@case("nacos-2.1.2", INV_CONV=[None, None])
 def the_same_before_there_was_a_version_2(run: Run) -> None:
     changed_at_who_is_not_the_owner(run)
 
 
-@case("nacos-2.2.4", (known.NOT_PASSED_ON, known.sends_nothing), INV_CONV=[None])
+@case("nacos-2.2.4", (known.NOT_PASSED_ON, known.sends_nothing), INV_CONV=[None, None])
 def what_a_node_sends_to_others_and_never_to_one(run: Run) -> None:
     changed_at_who_is_not_the_owner(run, sends=True)
 
 
-@case("nacos-3.0.3", (known.NOT_PASSED_ON, known.is_of_another), INV_CONV=[None])
+@case("nacos-3.0.3", (known.NOT_PASSED_ON, known.is_of_another), INV_CONV=[None, None])
 def what_its_own_owner_by_hash_sends_to_no_node(run: Run) -> None:
     """Of the members a, b and c the hash names b."""
     changed_at_who_is_not_the_owner(run, client="10.0.0.2:80#true")
