@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import polars as pl
 
+from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
 from distro_spark.history import CALLS, Row
+from distro_spark.loads import loads_of
 from distro_spark.needs import Needs
-from distro_traces.event import RESET_KINDS, Kind, Outcome
+from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.header import Header
 
 NEVER = 2**62
@@ -33,11 +34,6 @@ EXCUSED_MS = 45_000
 
 ROUNDS_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
 """A round of verification and some margin. The threads of real servers run late: two rounds more."""
-
-BREAKS = ("cut", "black hole", "held", "paused")
-MENDS = {"healed": ("cut", "black hole"), "released": ("held",), "resumed": ("paused",)}
-LINK_FAULTS = (*BREAKS, *MENDS)
-"""Faults that change whether a link, or the node itself, works; the others affect single calls."""
 
 MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
 MEASURES = ("rows", "last_seq", "distinct", "last_ms", "client_rows", "deletes")
@@ -55,16 +51,6 @@ IS_DELETION = f"kind = '{Kind.REQUEST_SENT}' AND operation = 'DELETE'"
 
 def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
     return (pl.col(node) if isinstance(node, str) else node).cast(pl.Int64) * SEQ_MAX + pl.col(seq)
-
-
-class Fault(NamedTuple):
-    """From `at_ms` on the link to the peer is broken or not; `left`: the peer has left the node's list; `back`: it is
-    listed again."""
-
-    at_ms: int
-    is_broken: bool
-    left: bool = False
-    back: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +141,7 @@ class Cluster:
         lives = pl.concat([begin, resets], how="diagonal").sort("g", "begin_seq")
         later = pl.col("begin_ms").shift(-1).over("g")
         last = pl.Series("last_ms", self.last_ms, dtype=pl.Int64).gather(lives["g"])
-        loads = [load for g in range(len(self.names)) for load in _loads(self.rows_of_node[g], self._profile(g))]
+        loads = [load for g in range(len(self.names)) for load in loads_of(self.rows_of_node[g], self._profile(g))]
         return lives.with_columns(
             is_ended=later.is_not_null(),
             end_ms=pl.coalesce(later, last),
@@ -178,7 +164,7 @@ class Cluster:
         """By node and peer, in order of time; of a node with itself its pauses."""
         found: defaultdict[tuple[int, int], list[Fault]] = defaultdict(list)
         for g, marks in self.rows_of_node.items():
-            for peer, fault in _faults(g, marks, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
+            for peer, fault in faults_of(g, marks, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
                 found[g, peer].append(fault)
         return {link: sorted(faults, key=lambda fault: fault.at_ms) for link, faults in found.items()}
 
@@ -282,54 +268,3 @@ def cluster_of(
 def sync_delay_ms(profile: str) -> int:
     """Two seconds up to 2.1 (docs/protocol #sync-announce)."""
     return 2000 if profile.startswith(("nacos-2.0.", "nacos-2.1.")) else 1000
-
-
-def _faults(g: int, marks: Sequence[Row], members: Mapping[str, int]) -> Iterator[tuple[int, Fault]]:
-    """Faults of links, of the node itself, and members that have left its list or are back. A link with one healed
-    fault may still have another."""
-    gone: set[str] = set()
-    broken: defaultdict[int, set[str]] = defaultdict(set)
-    for row in marks:
-        if row.kind == Kind.LINK_FAULT:
-            peer, fault = members.get(row.peer, -1) if row.peer else g, row.detail or ""
-            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer].difference(MENDS[fault])
-            yield peer, Fault(row.at_ms, bool(broken[peer]))
-        elif row.kind == Kind.MEMBERS_CHANGED:
-            listed = set((row.detail or "").split(","))
-            for name, peer in members.items():
-                if (name not in listed) != (name in gone):
-                    left = name not in listed
-                    broken[peer] = broken[peer] | {"left"} if left else broken[peer] - {"left"}
-                    yield peer, Fault(row.at_ms, bool(broken[peer]), left, not left)
-            gone = set(members) - listed
-
-
-class _Load(NamedTuple):
-    seq: int = 0
-    by_ms: int = 0
-
-
-def _loads(marks: Sequence[Row], profile: str) -> list[_Load]:
-    """For each life of a node, the one before its first start or stop included.
-
-    An answer to a load completes it. In `strict`, a refusal does so too if only refusals were received.
-    """
-    found = [_Load()]
-    refused = True
-    for row in marks:
-        if row.kind in RESET_KINDS:
-            found.append(_Load())
-            refused = profile == "strict"
-        elif len(found) == 1 or row.operation != "SNAPSHOT":
-            continue
-        elif row.kind == Kind.REQUEST_SENT and found[-1] == _Load():
-            found[-1] = _Load(NEVER, NEVER)
-        elif row.kind == Kind.REPLY_RECEIVED:
-            refused = refused and row.outcome == Outcome.FAIL
-            seq, by_ms = found[-1]
-            if row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
-                seq = min(seq, row.seq)
-            if refused or row.outcome == Outcome.SUCCESS:
-                by_ms = min(by_ms, row.at_ms)
-            found[-1] = _Load(seq, by_ms)
-    return found

@@ -8,7 +8,8 @@ import pytest
 from engines import on_both
 from pyspark.sql import SparkSession
 
-from distro_spark.cluster import BREAKS, EXCUSED_MS, MARK_COLUMNS, MEASURES, MENDS, Cluster, cluster_of
+from distro_spark.cluster import EXCUSED_MS, MARK_COLUMNS, MEASURES, Cluster, cluster_of
+from distro_spark.faults import BREAKS, MENDS
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.invariants.expire import CHECK_MS, LASTS_MS
 from distro_spark.timeline import SORTED, timeline
