@@ -108,7 +108,7 @@ def read(sources: Sequence[Source]) -> Recorded:
     parts = [_ndjson(Path(each.path), each.header) if each.is_ndjson else _parquet(each) for each in sources]
     return Recorded(
         {each.header.run: each.header for each in sources},
-        pl.concat([part.events for part in parts]) if parts else pl.DataFrame(schema=EVENT_TYPES),
+        pl.concat([part.events for part in parts], rechunk=True) if parts else pl.DataFrame(schema=EVENT_TYPES),
         [each for part in parts for each in part.set_aside],
         [part.cut for part in parts if part.cut is not None],
     )

@@ -17,7 +17,7 @@ from distro_spark.cluster import Cluster
 from distro_spark.engine import Columns, Judge, Set
 from distro_spark.result import Misfit
 from distro_spark.survey import Survey, spans, surveyed
-from distro_spark.timeline import parts, sorted_rows
+from distro_spark.timeline import sorted_parts
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
@@ -70,8 +70,7 @@ class Local:
         return {run: two_rows(node, seq) for run, node, seq in first.select("run", "node", "seq").iter_rows()}
 
     def of_clients(self, cluster: Cluster, judge: Judge, _: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
-        rows = self._of(cluster).filter(pl.col("client").is_not_null()).collect()
-        yield from map(judge, parts(sorted_rows(rows), part_rows))
+        yield from map(judge, sorted_parts(self._of(cluster).collect(), part_rows))
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         return self._of(cluster).filter(pl.col("client").is_null()).collect()

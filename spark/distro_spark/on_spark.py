@@ -29,7 +29,7 @@ from distro_spark.load import CUT, Loaded, load
 from distro_spark.packs import of_no_client, packed, whole_buckets
 from distro_spark.result import CutFile, Misfit
 from distro_spark.survey import SPANS, Survey, surveyed
-from distro_spark.timeline import parts, sorted_rows
+from distro_spark.timeline import sorted_parts
 from distro_traces import event
 from distro_traces.errors import DamagedTraceError, TraceError
 from distro_traces.header import Header
@@ -118,7 +118,7 @@ def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: 
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in whole_buckets(batches):
-            for part in parts(sorted_rows(_of_runs(rows, cluster)), part_rows):
+            for part in sorted_parts(_of_runs(rows, cluster), part_rows):
                 yield from table_of(judge(part), columns).to_batches()
 
     count = int(cluster.nodes["client_rows"].sum())

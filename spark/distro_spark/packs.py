@@ -3,7 +3,7 @@
 Spark needs time for each value of each row that it reads, moves, sorts or gives to Python. So files of Parquet are
 given to Python as they are, and other rows once. There they are surveyed, and become packs. A file with all of a small
 run is a pack as it is. Of all other rows those of the clients of one *bucket* are one, the bytes of an Arrow stream.
-Only packs are kept, and pass the exchange; the rows in them are sorted where they are judged (`timeline.sorted_rows`).
+Only packs are kept, and pass the exchange; the rows in them are sorted where they are judged (`timeline.sorted_parts`).
 
     task that reads        files or rows ─→ frames ─→ survey.spans            ─→ driver
                                                    └→ a pack for each bucket  ─→ disk ─→ exchange ─→ task that judges
@@ -143,7 +143,7 @@ def of_no_client(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def whole_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
-    """From packs that are sorted by bucket the rows about clients."""
+    """From packs that are sorted by bucket."""
     each = (pair for batch in batches for pair in zip(batch.column("bucket"), batch.column("pack"), strict=True))
     for _, pairs in groupby(each, lambda pair: pair[0].as_py()):
-        yield pl.concat(rows_in(pack.as_buffer()) for _, pack in pairs).filter(c("client").is_not_null())
+        yield pl.concat(rows_in(pack.as_buffer()) for _, pack in pairs)
