@@ -12,6 +12,8 @@ from distro_traces.header import Header
 from distro_validation.verdict import Rejection, rejected
 
 _OWN_MESSAGE = ("operation", "client", "revision", "digest")
+_OF_NODES_THAT_ARE_DOWN = (Kind.REPLY_RECEIVED, Kind.MEMBERS_CHANGED)
+"""A call of before that the recorder observes to end; what is written where the node reads its list when it starts."""
 _CHANGE_COPIES = ("CHANGE", "DELETE", "SNAPSHOT")
 _ENDED_BY_NETWORK = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.ERROR})
 _ENDS_WITHIN_MS = {"SNAPSHOT": 60_000}
@@ -88,7 +90,7 @@ class ClusterRows:
                 word = (event.detail or "").partition(" ")[0]
                 self._faults[frozenset((event.node, event.peer or ""))].add(word)
                 return None
-        if event.node in self.down and event.kind is not Kind.REPLY_RECEIVED:
+        if event.node in self.down and event.kind not in _OF_NODES_THAT_ARE_DOWN:
             return rejected(event, "any", "the node is up", f"{event.node} down", event.kind.value)
         if event.message is None or event.kind not in _ENDS:
             return None

@@ -239,6 +239,14 @@ def test_a_call_may_be_older_than_the_rows_of_a_node_that_did_not_start_in_them(
     assert judged(read_ndjson(recorder.path)).accepted == is_accepted
 
 
+@pytest.mark.parametrize(("kind", "is_accepted"), [(Kind.MEMBERS_CHANGED, True), (Kind.CHECKPOINT, False)])
+def test_the_list_of_a_node_that_is_down_may_change(tmp_path: Path, kind: Kind, is_accepted: bool) -> None:
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+        for row in (Kind.NODE_STARTED, Kind.NODE_STOPPED, kind, Kind.NODE_STARTED):
+            recorder.record("a", row, at_ms=0, detail="a,b")
+    assert judged(read_ndjson(recorder.path)).accepted is is_accepted
+
+
 @pytest.mark.parametrize(("fault", "is_accepted"), [("refusing", True), ("cut", False)])
 def test_a_link_that_refuses_answers_in_the_place_of_its_node(tmp_path: Path, fault: str, is_accepted: bool) -> None:
     with Recorder(tmp_path, "r", profile="strict", target="test", nodes=["a", "b"]) as recorder:
