@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +16,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.run import both, members_beside, run_node_conformance
 from distro_conformance.requirements import all_requirements
+from distro_conformance.requirements.requirement import Requirement
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
@@ -115,6 +118,27 @@ def test_a_question_that_is_asked_again_keeps_both_answers(
     assert found.judgement is counts
     assert re.search(says, found.message)
     assert found.evidence == ("not judged: not-judged; asked once more",)
+
+
+@pytest.mark.parametrize(("seconds", "order"), [(20.0, "S L S"), (200.0, "S S L")], ids=["short", "long"])
+def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, order: str
+) -> None:
+    """The checks themselves keep a machine busy."""
+    ended: list[str] = []
+
+    async def check(_: object, requirement: Requirement, judged: Finding) -> Finding:
+        name = "S" if requirement.id == "DISTRO-SYNC-001" else "L"
+        await asyncio.sleep(0.05 if name == "S" else 0.5)
+        is_open = name == "S" and not ended
+        ended.append(name)
+        return replace(judged, seconds=seconds, judgement=Judgement.NOT_JUDGED if is_open else Judgement.CONFORMS)
+
+    monkeypatch.setattr(conformance_run, "_check", check)
+    monkeypatch.setattr(EmbeddedClock, "is_real", True)
+    report = run_node_conformance("embedded", None, ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
+    assert [each.judgement for each in report.findings] == [Judgement.CONFORMS] * 2
+    assert " ".join(ended) == order
 
 
 @pytest.mark.slow

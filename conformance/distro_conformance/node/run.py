@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import grpc.aio
 
@@ -36,6 +36,8 @@ from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
 from distro_protos.addresses import parse_address
 
+_SHORT_S = 60
+"""A check that takes less is short: a lease lasts three minutes."""
 OWN_NODES = 6
 """The number of concurrent checks with a node of their own; a real server takes some 300 MB, and 4 s of a core to
 start."""
@@ -104,51 +106,65 @@ async def check_requirements(
     observed on this server does not apply either, unless its id is `asked` for: then it is not judged.
 
     All checks begin together and share the waiting; those that want a node of their own, a few at a time. In real
-    time a check that is not judged is repeated once: the machine may have been too busy. A violation counts at once.
+    time a check that is not judged is repeated once: the machine may have been too busy, so a short check is repeated
+    when all others have been carried out. A violation counts at once.
     """
 
     nodes = asyncio.Semaphore(OWN_NODES)
 
-    async def checked(requirement: Requirement) -> Finding:
+    async def first_try(requirement: Requirement) -> _Try:
         judged = _unjudged(requirement, target)
         if target.profile not in requirement.releases:
             why = f"applies {requirement.releases}; the target behaves as {target.profile}"
-            return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
+            return _Try(replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why))
         if missing is not None:
-            return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
+            return _Try(replace(judged, judgement=Judgement.NOT_JUDGED, message=missing))
         if requirement.own_node and not target.limits.counts_members:
             why = f"it takes a node of its own, and the kit did not start {target.address}"
-            return replace(judged, judgement=_beyond(requirement, asked), message=why)
+            return _Try(replace(judged, judgement=_beyond(requirement, asked), message=why))
         try:
-            first = await carried_out(requirement, judged)
+            return _Try(await carried_out(requirement), may_repeat=target.clock.is_real)
         except LacksError as reason:
-            return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=str(reason))
+            return _Try(replace(judged, judgement=Judgement.NOT_APPLICABLE, message=str(reason)))
         except BeyondError as reason:
-            return replace(judged, judgement=_beyond(requirement, asked), message=str(reason))
-        if first.judgement is not Judgement.NOT_JUDGED or not target.clock.is_real:
-            return first
-        return both(first, await carried_out(requirement, judged))
+            return _Try(replace(judged, judgement=_beyond(requirement, asked), message=str(reason)))
 
-    async def carried_out(requirement: Requirement, judged: Finding) -> Finding:
+    async def carried_out(requirement: Requirement) -> Finding:
+        judged = _unjudged(requirement, target)
         if requirement.own_node:
             async with nodes:
                 return await _check_on_own_node(target.fresh(), requirement, judged)
         return await _check(Kit(target, peers), requirement, judged)
 
+    async def checked(requirement: Requirement, trying: asyncio.Task[_Try]) -> Finding:
+        first = await trying
+        if not first.may_repeat or first.finding.judgement is not Judgement.NOT_JUDGED:
+            return first.finding
+        if first.finding.seconds < _SHORT_S:
+            await asyncio.wait(first_tries)
+        return both(first.finding, await carried_out(requirement))
+
     async with target.clock.measured():
         applies = any(target.profile in each.releases for each in requirements)
         missing = await _missing(target, peers) if applies else None
-        tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
+        first_tries = [asyncio.create_task(first_try(each), name=each.id) for each in requirements]
+        tasks = [asyncio.create_task(checked(*each)) for each in zip(requirements, first_tries, strict=True)]
         findings: list[Finding] = []
         try:
             for task in tasks:
                 findings.append(await task)
                 on_finding(findings[-1])
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for each in (*tasks, *first_tries):
+                each.cancel()
+            await asyncio.gather(*tasks, *first_tries, return_exceptions=True)
     return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    finding: Finding
+    may_repeat: bool = False
 
 
 def _beyond(requirement: Requirement, asked: Sequence[str]) -> Judgement:
