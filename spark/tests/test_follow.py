@@ -42,7 +42,7 @@ def grow(directory: Path, recordings: dict[str, bytes], part: int, of: int) -> N
 
 def kept(place: Path) -> list[tuple[object, ...]]:
     parts = list(place.glob("*.parquet"))
-    return sorted(pl.concat([pl.read_parquet(part) for part in parts]).select(KEY).iter_rows()) if parts else []
+    return sorted(pl.concat([pl.read_parquet(part) for part in parts]).select(*KEY, "id").iter_rows()) if parts else []
 
 
 def of_the_whole(directory: Path, place: Path) -> list[tuple[object, ...]]:
