@@ -8,7 +8,7 @@ import pytest
 
 from distro_model.clock.cluster import View
 from distro_model.events import ClientConnected, ClientDisconnected, InstanceRegistered
-from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
+from distro_model.messages import Answer, CallResult, Change, Delete, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Undecided, Unexplained
 from distro_model.profiles import beside_nodes, profile_named
 
@@ -332,6 +332,24 @@ def test_requests_to_several_members_may_be_under_way_while_a_client_changes() -
         with pytest.raises(Unexplained, match="CHANGE c1 revision 1") if late_ms else nullcontext():
             for peer in "bcd":
                 outside.sent(peer, peer, first, 3_400 + late_ms)
+
+
+@pytest.mark.parametrize(("failed_ms", "sent_ms", "both"), [(3_300, 4_300, True), (5_500, 8_500, False)])
+def test_a_change_may_fail_before_the_delete_of_its_client_is_queued(
+    failed_ms: int, sent_ms: int, *, both: bool
+) -> None:
+    """Seen on a busy 2.5.1. A failure after that replaces the DELETE (B24), and nothing is sent."""
+    for is_sent in (True, False):
+        outside = changed_once(2, Slack(1_000, 300))
+        outside.sent("c", "b", Change("c1", 1, (("web", INSTANCES[0]),)), 3_100)
+        outside.begin("left", "c1", ClientDisconnected(0, "c1"), 3_200)
+        outside.finish("left", "c1", None, 3_202, "it leaves")
+        outside.ended("c", CallResult.UNREACHABLE, (), failed_ms)
+        outside.check_clients(["c1"], failed_ms + 400)
+        with nullcontext() if both or not is_sent else pytest.raises(Unexplained, match="execute-a-task"):
+            if is_sent:
+                outside.sent("d", "b", Delete("c1"), sent_ms)
+            outside.check_clients(["c1"], failed_ms + 9_000)
 
 
 def test_the_time_of_an_unseen_request_is_kept_once() -> None:

@@ -18,7 +18,7 @@ from enum import Enum
 from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
 from distro_model.messages import FAIL, Answer, CallResult, Change, Request, Verify
-from distro_model.node import NodeState, Step
+from distro_model.node import Action, NodeState, Step
 from distro_model.outside.deadlines import Deadlines, Reach
 from distro_model.outside.ip_clients import (
     Alive,
@@ -300,8 +300,19 @@ class ClientOutside:
             still = replace(before, waiting=left)
             done = self._applied(still, waiting.event, waiting.from_ms, waiting.key)
             yield done
-            if does_nothing(waiting.event, before.node, done.node):
+            if does_nothing(waiting.event, before.node, done.node) or self._precedes_delete(waiting, before.node):
                 yield replace(done, node=before.node)
+
+    def _precedes_delete(self, waiting: Waiting, node: NodeState) -> bool:
+        """Whether a CHANGE may have failed before the DELETE was queued. A server removes a client first, and
+        queues the DELETE when it handles the event of that: then the DELETE replaces the retry."""
+        event = waiting.event
+        if not self._slack.skew_ms or not isinstance(event, CallEnded) or not isinstance(event.request, Change):
+            return False
+        task = node.task(self.client, event.target)
+        if task is None or task.action is not Action.DELETE:
+            return False
+        return waiting.from_ms - task.since_ms <= self._slack.late_ms + self._slack.skew_ms
 
     def _believing(self, state: Possible) -> Iterator[Possible]:
         for node in believing(state.node, self.client, self._due.alive, self._profile):
