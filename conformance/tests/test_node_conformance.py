@@ -124,21 +124,31 @@ def test_a_question_that_is_asked_again_keeps_both_answers(
 def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
     monkeypatch: pytest.MonkeyPatch, seconds: float, order: str
 ) -> None:
-    """The checks themselves keep a machine busy."""
+    """The checks themselves keep a machine busy. Until then the members give signs of life: the others may all have
+    nodes of their own."""
     ended: list[str] = []
+    stayed: list[PlayedPeer] = []
+
+    async def stay(peer: PlayedPeer) -> None:
+        stayed.append(peer)
 
     async def check(_: object, requirement: Requirement, judged: Finding) -> Finding:
         name = "S" if requirement.id == "DISTRO-SYNC-001" else "L"
         await asyncio.sleep(0.05 if name == "S" else 0.5)
         is_open = name == "S" and not ended
         ended.append(name)
+        if is_open:
+            stayed.clear()
         return replace(judged, seconds=seconds, judgement=Judgement.NOT_JUDGED if is_open else Judgement.CONFORMS)
 
     monkeypatch.setattr(conformance_run, "_check", check)
+    monkeypatch.setattr(conformance_run, "_SIGN_OF_LIFE_S", 0.1)
+    monkeypatch.setattr(PlayedPeer, "stay", stay)
     monkeypatch.setattr(EmbeddedClock, "is_real", True)
     report = run_node_conformance("embedded", None, ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert [each.judgement for each in report.findings] == [Judgement.CONFORMS] * 2
     assert " ".join(ended) == order
+    assert bool(stayed) == (order == "S L S")
 
 
 @pytest.mark.slow
