@@ -255,8 +255,8 @@ class Kit(Observer):
         """Whether the node has `announced` these services of the client, and still sends VERIFYs of it, `verified`.
         Empty if no member of the kit receives anything.
 
-        By default the announcement may also be a repetition: on a busy machine a CHANGE may reach no member before its
-        time-out.
+        By default the announcement may also be a repetition, and the VERIFY one of three rounds: on a busy machine a
+        request may reach no member before its time-out.
         """
         if not self.target.limits.counts_members:
             return NOTHING
@@ -264,7 +264,8 @@ class Kit(Observer):
         change = (await self._waited(announced, within_ms or self.timings.sync_ms + 2 * self.timings.retry_ms)).found
         so_far = self.arrivals(client)
         verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
-        verify = (await self._waited(verified, self.timings.verify_ms)).found
+        rounds = 3 if within_ms is None else 1
+        verify = (await self._waited(verified, rounds * self.timings.verify_ms)).found
         return {"announced": change is not None, "verified": verify is not None}
 
     async def held_as_copy(self, client: str, revision: int, content: Sequence[str]) -> Observed:
