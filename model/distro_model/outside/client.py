@@ -77,6 +77,10 @@ class ClientOutside:
         """Why the client is no longer judged."""
 
     @property
+    def is_undecided(self) -> bool:
+        return self.undecided is not None
+
+    @property
     def nodes(self) -> frozenset[NodeState]:
         return frozenset(each.node for each in self._states)
 
@@ -89,7 +93,7 @@ class ClientOutside:
 
     def begin(self, key: str, event: Event, now_ms: int) -> None:
         """From now on this may happen at any time; `finish` reports that it has."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         self._open.add(key)
         self._due.touched_ms = now_ms
@@ -97,11 +101,11 @@ class ClientOutside:
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         self._open.discard(key)
         before = self._now(now_ms)
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         if self._slack.skew_ms:
             self._before.append((now_ms, before))
@@ -118,18 +122,18 @@ class ClientOutside:
 
     def notice(self, key: str, now_ms: int) -> None:
         """From now on it happens automatically, within the time that the node may be late."""
-        if self.undecided is not None or not self._slack.skew_ms:
+        if self.is_undecided or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return
         self._open.discard(key)
         states, until_ms = self._now(now_ms), now_ms + self._slack.late_ms
-        if self.undecided is None:
+        if not self.is_undecided:
             self._due.touched_ms = now_ms
             self._states = merged(each.happening_by(key, until_ms) for each in states)
 
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
         """It happens now, or a skew later at most; in real time perhaps another event in its place."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         if not _leaves_tasks(event):
             self._due.touched_ms = now_ms
@@ -153,7 +157,7 @@ class ClientOutside:
     def believe(self, alive: Alive, now_ms: int) -> None:
         """The members that the node may believe from now on. They determine the owner of a client of the HTTP API
         only."""
-        if self.undecided is not None or not self._is_ip_client or alive == self._due.alive:
+        if self.is_undecided or not self._is_ip_client or alive == self._due.alive:
             return
         states = self._now(now_ms) if self._due.alive else self._states
         self._due.alive, self._due.believed_ms, self._owned_ms = alive, now_ms, None
@@ -161,17 +165,17 @@ class ClientOutside:
 
     def settle(self, now_ms: int) -> None:
         """All events that must have happened by now have happened."""
-        if self.undecided is None:
+        if not self.is_undecided:
             self._now(now_ms)
 
     # Observations of messages and views
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
         """The node has sent this; a VERIFY has its state at `gathered_ms` or later. Raises Unexplained."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         states = self._now(now_ms)
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         if isinstance(request, Verify):
             self._sent_verify(target, request, states, now_ms, gathered_ms)
@@ -188,10 +192,10 @@ class ClientOutside:
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
         """The node has shown the client in this form, at some time since the query. Raises Unexplained."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         states = self._now(now_ms)
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         if any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return  # with any content, it may be of that time
@@ -207,10 +211,10 @@ class ClientOutside:
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
         """All messages due by now have been sent. Raises Unexplained."""
-        if self.undecided is not None:
+        if self.is_undecided:
             return
         states = self._now(now_ms)
-        owned = self.undecided is None and all(self._is_verified(each.node, now_ms) for each in states)
+        owned = not self.is_undecided and all(self._is_verified(each.node, now_ms) for each in states)
         if not owned:
             self._owned_ms = None
             return
