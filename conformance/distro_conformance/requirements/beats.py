@@ -90,8 +90,7 @@ async def beats_keep_an_instance(kit: Kit) -> None:
     other = kit.service()
     await client.register(other)
     kit.note(f"it registers {other} too, and does not beat there")
-    beaten_ms = kit.target.clock.now_ms()
-    end_ms = beaten_ms + kit.timings.unhealthy_ms + kit.timings.beat_check_ms
+    began_ms = beaten_ms = kit.target.clock.now_ms()
 
     async def beats() -> Mapping[str, bool]:
         """The healthy instances after half a minute of beats."""
@@ -108,11 +107,7 @@ async def beats_keep_an_instance(kit: Kit) -> None:
     async def other_ends() -> bool:
         return not (await beats()).get(other)
 
-    while kit.target.clock.now_ms() < end_ms:
-        await beats()
-    await kit.eventually(
-        other_ends, within_ms=kit.timings.beat_check_ms, what=f"no healthy {other}, which gets no beats"
-    )
+    await _ends_without_beats(kit, began_ms, other_ends, f"no healthy {other}, which gets no beats")
 
 
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
@@ -249,8 +244,7 @@ async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
     client, named = await registered_here(kit)
     in_body = kit.service()
     await client.register(in_body)
-    beaten_ms = kit.target.clock.now_ms()
-    end_ms = beaten_ms + kit.timings.unhealthy_ms + kit.timings.beat_check_ms
+    began_ms = beaten_ms = kit.target.clock.now_ms()
     kit.note(f"it registers {in_body} too; its beats name {in_body} in the body and {named} as the parameter")
 
     async def health() -> Mapping[str, bool]:
@@ -268,11 +262,7 @@ async def whole_beat_is_for_the_service_of_its_body(kit: Kit) -> None:
         kit.require(found.get(in_body) is True, f"a healthy {in_body} of {client.id}, for which it beats", found)
         return not found.get(named)
 
-    while kit.target.clock.now_ms() < end_ms:
-        await other_ends()
-    await kit.eventually(
-        other_ends, within_ms=kit.timings.beat_check_ms, what=f"no healthy {named}, which no body names"
-    )
+    await _ends_without_beats(kit, began_ms, other_ends, f"no healthy {named}, which no body names")
 
 
 @requirement("DISTRO-IPPORT-018", MUST, "#http-beat")
@@ -313,3 +303,11 @@ def _assume_checks(kit: Kit, since_ms: int) -> None:
     time-out."""
     taken_ms = kit.target.clock.slack_since(since_ms)
     kit.assume(taken_ms < kit.timings.beat_check_ms, "checks of beats in time", f"this machine took {taken_ms} ms")
+
+
+async def _ends_without_beats(kit: Kit, since_ms: int, ends: Look[bool], what: str) -> None:
+    """Looks, each time with a beat of another instance, until this one has certainly had none for too long; by then, or
+    at the next check, it has ended."""
+    while kit.target.clock.now_ms() < since_ms + kit.timings.unhealthy_ms + kit.timings.beat_check_ms:
+        await ends()
+    await kit.eventually(ends, within_ms=kit.timings.beat_check_ms, what=what)

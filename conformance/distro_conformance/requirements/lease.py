@@ -131,11 +131,12 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     held = [await kit.peer.query(client) for client, _ in copies]
     kit.assume_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a look")
     for (client, service), copy in zip(copies, held, strict=True):
-        if copy is None or services(copy) != [service]:
+        is_held = services(copy) == [service]
+        if not is_held:
             again = (await kit.peer.sync(client, 2, (service, "10.0.0.1", 80))).succeeded
-            again = again and services(await kit.peer.query(client)) == [service]
-            observed = {"known": copy is not None, "again": again}
-            kit.require(False, f"{client} with {service}, as before", copy, observed=observed)
+            is_applied = again and services(await kit.peer.query(client)) == [service]
+            observed = {"known": copy is not None, "again": is_applied}
+            kit.require(is_held, f"{client} with {service}, as before", copy, observed=observed)
 
 
 async def _end_with_their_lease(kit: Kit, since_ms: int, client: str, *others: str) -> None:
