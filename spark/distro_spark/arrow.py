@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import TypeVar
 
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from distro_spark.engine import Columns
+
+T = TypeVar("T")
 
 _DDL = {pl.Int64(): "long", pl.String(): "string", pl.Boolean(): "boolean", pl.Binary(): "binary"}
 _ARROW = {pl.Int64(): pa.int64(), pl.String(): pa.string(), pl.Boolean(): pa.bool_(), pl.Binary(): pa.binary()}
@@ -30,11 +34,19 @@ def frame(rows: DataFrame) -> pl.DataFrame:
 
 def frames_of(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pl.DataFrame]:
     """Some batches at a time, of so many rows."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= rows:
-            yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(waiting)))
-            waiting = []
+    for some in gathered(batches, attrgetter("num_rows"), rows):
+        yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(some)))
+
+
+def gathered(items: Iterable[T], size_of: Callable[[T], int], size: int) -> Iterator[list[T]]:
+    """Some items at a time, which have that size together; the last ones may have less."""
+    waiting: list[T] = []
+    waiting_size = 0
+    for item in items:
+        waiting.append(item)
+        waiting_size += size_of(item)
+        if waiting_size >= size:
+            yield waiting
+            waiting, waiting_size = [], 0
     if waiting:
-        yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(waiting)))
+        yield waiting

@@ -19,20 +19,19 @@ from functools import cached_property
 import polars as pl
 
 from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
-from distro_spark.history import CALLS, Row
+from distro_spark.history import CALLS, NEVER, Row
 from distro_spark.loads import loads_of
 from distro_spark.needs import Needs
 from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.header import Header
 
-NEVER = 2**62
 SEQ_MAX = 2**40
 """Sequence numbers are below: a node's number and a sequence number make one sortable number."""
 
 EXCUSED_MS = 45_000
 """A member may count as unreachable for this time after its start or the end of a fault."""
 
-ROUNDS_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
+VERIFIED_WITHIN_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
 """A round of verification and some margin. The threads of real servers run late: two rounds more."""
 
 MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
@@ -119,7 +118,7 @@ class Cluster:
                 "run": pl.Series(runs, dtype=pl.String),
                 "has_revisions": pl.Series([header.has_revisions for header in headers], dtype=pl.Boolean),
                 "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
-                "rounds_ms": pl.Series([ROUNDS_MS[header.clock] for header in headers], dtype=pl.Int64),
+                "rounds_ms": pl.Series([VERIFIED_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
                 "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
             }
         )

@@ -13,8 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from distro_spark.cluster import NEVER
-from distro_spark.history import OWN_CONNECTION
+from distro_spark.history import NEVER, OWN_CONNECTION
 from distro_spark.result import ChangeTime, Convergence, event_reference
 from distro_spark.timeline import Timeline, c
 from distro_traces.event import Kind

@@ -18,7 +18,7 @@ OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
 SYNCS = ("ADD", "CHANGE", "DELETE")
 CALLS = (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED, Kind.REPLY_SENT, Kind.REPLY_RECEIVED)
 
-END = 2**62
+NEVER = 2**62
 """Later than every sequence number and every time."""
 
 LEASE = "lease"

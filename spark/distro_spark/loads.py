@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from distro_spark.history import END, Row
+from distro_spark.history import NEVER, Row
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 
 
@@ -28,7 +28,7 @@ def loads_of(marks: Sequence[Row], profile: str) -> list[Load]:
         elif len(found) == 1 or row.operation != "SNAPSHOT":
             continue
         elif row.kind == Kind.REQUEST_SENT and found[-1] == Load():
-            found[-1] = Load(END, END)
+            found[-1] = Load(NEVER, NEVER)
         elif row.kind == Kind.REPLY_RECEIVED:
             refused = refused and row.outcome == Outcome.FAIL
             seq, by_ms = found[-1]

@@ -19,9 +19,9 @@ from operator import itemgetter
 import polars as pl
 
 from distro_model.rules.owners import MODULUS, java_hash, tag_of
-from distro_spark.cluster import NEVER, Cluster
+from distro_spark.cluster import Cluster
 from distro_spark.faults import MENDS
-from distro_spark.history import Row
+from distro_spark.history import NEVER, Row
 from distro_traces.event import RESET_KINDS, Kind
 
 SETTLED_MS = 60_000

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.arrow import ddl, frames_of, table_of
+from distro_spark.arrow import ddl, frames_of, gathered, table_of
 from distro_spark.files import name_of
 from distro_spark.frames import EVENT_TYPES, fits, parquet_rows
 from distro_spark.load import Loaded
@@ -76,14 +76,8 @@ def packed(loaded: Loaded, number: int) -> DataFrame:
 
 
 def _packs(read: Read, buckets: Buckets, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    waiting: list[Part] = []
-    for part in read(batches):
-        waiting.append(part)
-        if sum(each.events.height for each in waiting) >= PACKED_ROWS:
-            yield from _of(waiting, buckets)
-            waiting = []
-    if waiting:
-        yield from _of(waiting, buckets)
+    for parts in gathered(read(batches), lambda part: part.events.height, PACKED_ROWS):
+        yield from _of(parts, buckets)
 
 
 def _of(read: Sequence[Part], buckets: Buckets) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from distro_spark.cluster import NEVER
+from distro_spark.history import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.cluster import NEVER
-from distro_spark.history import LEASE_CHECK_MS, LEASE_MS
+from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import swallowed
 from distro_spark.needs import Needs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from distro_model.defects import Symptom
 from distro_model.release import Span
-from distro_spark.history import END, LEASE, ClientHistory, Finding, Row, succeeded
+from distro_spark.history import LEASE, NEVER, ClientHistory, Finding, Row, succeeded
 from distro_spark.symptoms.look import (
     ASKS_AGAIN_MS,
     CHANGES,
@@ -28,7 +28,7 @@ _LOAD_AGAIN_MS = 25_000
 @remembered
 def _changes_answered(history: ClientHistory, node: str) -> Sequence[Handled]:
     handled = handled_requests(history, node)
-    return [each for each in handled if each.request.operation in CHANGES and each.end != END]
+    return [each for each in handled if each.request.operation in CHANGES and each.end != NEVER]
 
 
 # One is left out
@@ -101,7 +101,7 @@ class _Load:
 
     def __init__(self, found: Finding) -> None:
         end, owner = _end(found), str(found.evidence.get("owner"))
-        self.end_ms = END if end is None else end.at_ms
+        self.end_ms = NEVER if end is None else end.at_ms
         resets = (row.at_ms for row in found.history.resets.get(owner, ()) if row.at_ms <= self.end_ms)
         since_ms = max(resets, default=0)
         self.rows = [row for row in found.history.by_node.get(owner, ()) if since_ms <= row.at_ms <= self.end_ms]

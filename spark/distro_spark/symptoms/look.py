@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_model.defects import Clause
-from distro_spark.history import END, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
+from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind
 
 CHANGES = ("ADD", "CHANGE")
@@ -211,7 +211,9 @@ def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
     resets = [row.seq for row in history.resets.get(node, ())]
     return [
         Handled(
-            row, row.seq, min((seq for seq in (answered.get(row.message, END), *resets) if seq > row.seq), default=END)
+            row,
+            row.seq,
+            min((seq for seq in (answered.get(row.message, NEVER), *resets) if seq > row.seq), default=NEVER),
         )
         for row in rows
         if row.kind == Kind.REQUEST_RECEIVED
