@@ -86,9 +86,7 @@ class _Writer:
                 return self._of_client(event, node)
             case Kind.LINK_FAULT:
                 return self._fault(event, node)
-            case Kind.MEMBERS_CHANGED if (
-                self._header.observed.lossless
-            ):  # logs show which members are UP, not the lists
+            case Kind.MEMBERS_CHANGED if self._header.observed.lossless:  # logs show who is UP, not the lists
                 listed = [self._nodes[each] for each in (event.detail or "").split(",") if each in self._nodes]
                 return f"members {node}: {' '.join(listed)}"
             case Kind.NODE_STOPPED:
