@@ -91,7 +91,9 @@ def read_json(text: bytes) -> Any:
     check_nesting(text)
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):  # it may be half of a surrogate pair, or a number beyond all bounds
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # It may be half of a surrogate pair, or a number beyond all bounds. Where it is no UTF-8, versions of msgspec
+        # raise one error or the other, and count bytes from different places; here it is the place in the message.
         return _DECODER.decode(str(text, "utf-8"))
 
 
