@@ -24,7 +24,6 @@ from pages.faults import faults_page
 from pages.fidelity import fidelity_page
 from pages.markdown import Block, page, table
 from pages.track_record import track_record_page
-from pages.variations import variations_page
 
 _HEADS = {
     "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",
@@ -50,7 +49,6 @@ def pages() -> dict[str, str]:
         "settings": _settings_page,
         "trace": _trace_page,
         "track-record": track_record_page,
-        "variations": variations_page,
     }
     return {**written, **{f"{name}.md": page() for name, page in more.items()}}
 
