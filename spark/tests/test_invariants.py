@@ -1378,6 +1378,50 @@ def a_change_of_a_client_that_leaves_before_it_is_due(run: RunRecorder) -> list[
 
 
 @complete_case()
+def the_end_of_a_client_that_is_sent_late(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    run.wait(3_000)
+    late = [deleted(run, peer).sent for peer in "bc"]
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", left, sent) for sent in late]
+
+
+@complete_case()
+def the_end_of_a_client_that_is_sent_late_after_a_failed_try(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    run.disconnect("a")
+    deleted(run, "b")
+    call(run, "a", "c", "DELETE", Outcome.TIMEOUT)
+    run.wait(5_000)
+    deleted(run, "c")
+    run.checkpoint()
+    return []
+
+
+@complete_case()
+def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    run.change("a", 2, "Y")
+    synced(run, "b", 2, "Y")
+    lost = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
+    run.row("a", Kind.REQUEST_SENT, peer="c", **lost, revision=2, digest="Y")
+    run.disconnect("a")
+    deleted(run, "b")
+    run.row("a", Kind.REPLY_RECEIVED, after_ms=1_500, peer="c", **lost, outcome=Outcome.TIMEOUT)
+    run.wait(2_000)
+    deleted(run, "c")
+    run.checkpoint()
+    return []
+
+
+@complete_case()
 def a_change_that_waits_for_the_call_to_another_member(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
@@ -1797,7 +1841,7 @@ NOT_DECIDED = {
     "digest": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
     "CHANGE": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-AIM", "INV-ROUND"}
     | {"INV-ISOLATE", "INV-ASKS", "INV-REV"},
-    "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-GONE", "INV-ROUND", "INV-ISOLATE"},
+    "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-GONE", "INV-ROUND", "INV-ISOLATE"},
     "VERIFY": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-INIT", "INV-VERIFY", "INV-DELAY", "INV-AIM", "INV-ROUND"}
     | {"INV-ASKS"},
     "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND", "INV-ASKS"},

@@ -1,11 +1,11 @@
 """INV-ROUND and INV-DELAY: verifies and changes are sent when they are due, whatever happens to calls to other members.
 
-An owner verifies each of its clients with every member in every round of 5 s, and sends a change to every member when
+An owner verifies each of its clients with every member in every round of 5 s, and sends a change, and the end of a client, to every member when
 the sync delay is over, even if a retry is queued. Judged only against members without an excuse: such a member did
 not start or stop, and its link had no fault, within the time of a round of member reports; it was not stopped or cut
 off all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin is given,
 and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port until a
-member list changes, since their owner may change then.
+member list changes, since their owner may change then. A DELETE that was never sent is left to INV-DELETE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from distro_spark.timeline import (
     c,
     ended,
     is_change,
+    is_delete,
     is_gone,
+    is_left,
     is_verify,
     succeeded,
     where,
@@ -114,18 +116,28 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    """Changes that a member was not sent in time: by then no CHANGE left, and no call failed whose retry would have
-    replaced the queued task and has its own delay."""
-    closes = t.calls.filter((c("is_sent") & is_change) | (ended & ~succeeded))
-    ends = closes.select("begin", "to", "row", close="row", close_ms="at_ms")
-    marks = pl.concat([_news(t), ends], how="diagonal").sort("begin", "to", "row")
-    marks = marks.with_columns(c("close", "close_ms").backward_fill().over("begin", "to"))
+    """Changes, and ends of clients, that a member was not sent in time: by then no CHANGE or DELETE left, and no call
+    failed whose retry would have replaced the queued task and has its own delay."""
+    changes = _late(t, _news(t), is_change)
+    ends = _late(t, _ends(t), is_delete).filter((c("close_op") == "DELETE") & c("close_is_sent"))
+    late = pl.concat([changes, ends], how="diagonal")
+    late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
+    return NOTHING if late.is_empty() else _delayed(t, late)
+
+
+def _late(t: Timeline, news: pl.DataFrame, is_operation: pl.Expr) -> pl.DataFrame:
+    """The first ones of `news` since the last call that closed any, for which the next such call came too late."""
+    closes = t.calls.filter((c("is_sent") & is_operation) | (ended & ~succeeded))
+    closes = closes.select(
+        *("begin", "to", "row"), close="row", close_ms="at_ms", close_op="op", close_is_sent="is_sent"
+    )
+    found = ("close", "close_ms", "close_op", "close_is_sent")
+    marks = pl.concat([news, closes], how="diagonal").sort("begin", "to", "row")
+    marks = marks.with_columns(c(found).backward_fill().over("begin", "to"))
     is_first = c("news_ms").shift(1).over("begin", "to").is_null()
     late = marks.filter(c("news_ms").is_not_null() & is_first)
     late = late.with_columns(until_ms=pl.min_horizontal("close_ms", "end_ms"))
-    late = late.filter(c("until_ms") > c("due_ms"))
-    late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
-    return NOTHING if late.is_empty() else _delayed(t, late)
+    return late.filter(c("until_ms") > c("due_ms"))
 
 
 def _news(t: Timeline) -> pl.DataFrame:
@@ -133,12 +145,22 @@ def _news(t: Timeline) -> pl.DataFrame:
     end_row and end_ms, with which the node holds the client no more or its life ends."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
     is_judged = is_news & (c("is_connection") | (c("at_ms") < c("moved_ms")))
+    return _for_members(t, is_judged, after(is_gone), "change")
+
+
+def _ends(t: Timeline) -> pl.DataFrame:
+    """The same for each client that leaves its node; it lasts until the node's life ends."""
+    return _for_members(t, is_left & c("is_connection"), pl.lit(None, pl.Int64), "end")
+
+
+def _for_members(t: Timeline, is_judged: pl.Expr, end: pl.Expr, what: str) -> pl.DataFrame:
     columns = ("begin", "g", "run", "row", "delay_ms", "life_end_ms", "next_begin")
-    news = t.having(is_judged, *columns, news_ms="at_ms", end=after(is_gone))
+    news = t.having(is_judged, *columns, news_ms="at_ms", end=end)
     news = t.of(news, "end", gone_ms="at_ms")
     news = news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
     return news.select(
         *("begin", "g", "to", "row", "news_ms"),
+        what=pl.lit(what),
         due_ms=c("news_ms") + c("delay_ms") + MARGIN_MS,
         end_row=pl.coalesce("end", c("next_begin") - 1),
         end_ms=pl.coalesce("gone_ms", "life_end_ms"),
@@ -157,6 +179,7 @@ def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
         after="message",
         peer=t.name("to"),
         ms=c("until_ms") - c("news_ms"),
+        _what="what",
         _does=pl.when(is_sent).then(pl.lit("sent")).otherwise(pl.lit("had not sent")),
         _when=pl.when(is_sent).then(pl.lit("only in")).otherwise(pl.lit("by")),
     )
@@ -173,9 +196,9 @@ ROUND = Invariant(
 )
 DELAY = Invariant(
     "INV-DELAY",
-    "A change is sent to every member when the sync delay is over, even if a retry is queued for it.",
+    "A change or the end of a client is sent to every member when the sync delay is over, even if a retry is queued.",
     delayed,
-    "{node} {_does} the change of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
-    "{node} sends a change when the sync delay is over, even if a retry is queued",
-    needs=Needs(state=True, reported=True, sent=("CHANGE", "VERIFY"), lossless=True),
+    "{node} {_does} the {_what} of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
+    "{node} sends a change or the end of a client when the sync delay is over, even if a retry is queued",
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
 )
