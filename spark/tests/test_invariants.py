@@ -1377,6 +1377,42 @@ def a_change_of_a_client_that_leaves_before_it_is_due(run: RunRecorder) -> list[
     return []
 
 
+@complete_case("strict")
+def content_that_a_failed_verify_asks_for_and_that_is_sent_late(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    verified(run, 5)
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
+    run.wait(3_000)
+    late = synced(run, "c", 1, "X").sent
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", failed, late)]
+
+
+@complete_case("strict")
+def content_that_a_failed_verify_asks_for(run: RunRecorder) -> list[Expected]:
+    """In time; and not at all, as the answer is none, or as the client ends."""
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
+    call(run, "a", "b", "VERIFY", revision=1)
+    run.wait(500)
+    synced(run, "c", 1, "X")
+    run.wait(4_000)
+    call(run, "a", "b", "VERIFY", Outcome.TIMEOUT, revision=1)
+    call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+    run.wait(3_000)
+    run.checkpoint()
+    return []
+
+
 @complete_case()
 def the_end_of_a_client_that_is_sent_late(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)

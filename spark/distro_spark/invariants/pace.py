@@ -1,7 +1,7 @@
 """INV-ROUND and INV-DELAY: verifies and changes are sent when they are due, whatever happens to calls to other members.
 
 An owner verifies each of its clients with every member in every round of 5 s, and sends a change, and the end of a client, to every member when
-the sync delay is over, even if a retry is queued. Judged only against members without an excuse: such a member did
+the sync delay is over, even if a retry is queued; so it sends its content to a member whose VERIFY failed. Judged only against members without an excuse: such a member did
 not start or stop, and its link had no fault, within the time of a round of member reports; it was not stopped or cut
 off all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin is given,
 and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port until a
@@ -24,6 +24,7 @@ from distro_spark.timeline import (
     is_delete,
     is_gone,
     is_left,
+    is_sync,
     is_verify,
     succeeded,
     where,
@@ -31,6 +32,7 @@ from distro_spark.timeline import (
 
 MARGIN_MS = 1_000
 BY_PEER = ("native_from", "to")
+_COLUMNS = ("begin", "g", "run", "row", "delay_ms", "life_end_ms", "next_begin")
 
 
 def skipped(t: Timeline) -> pl.DataFrame:
@@ -116,19 +118,21 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    """Changes, and ends of clients, that a member was not sent in time: by then no CHANGE or DELETE left, and no call
-    failed whose retry would have replaced the queued task and has its own delay."""
-    changes = _late(t, _news(t), is_change)
-    ends = _late(t, _ends(t), is_delete).filter((c("close_op") == "DELETE") & c("close_is_sent"))
-    late = pl.concat([changes, ends], how="diagonal")
+    """Changes, ends of clients and repairs that a member was not sent in time: by then no CHANGE or DELETE left, and
+    no call failed whose retry would have replaced the queued task and has its own delay."""
+    failed = ended & ~succeeded
+    changes = _late(t, _news(t), (c("is_sent") & is_change) | failed)
+    ends = _late(t, _ends(t), (c("is_sent") & is_delete) | failed)
+    ends = ends.filter((c("close_op") == "DELETE") & c("close_is_sent"))
+    repairs = _late(t, _repairs(t), (c("is_sent") & is_change) | (failed & is_sync))
+    late = pl.concat([changes, ends, repairs], how="diagonal")
     late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
     return NOTHING if late.is_empty() else _delayed(t, late)
 
 
-def _late(t: Timeline, news: pl.DataFrame, is_operation: pl.Expr) -> pl.DataFrame:
-    """The first ones of `news` since the last call that closed any, for which the next such call came too late."""
-    closes = t.calls.filter((c("is_sent") & is_operation) | (ended & ~succeeded))
-    closes = closes.select(
+def _late(t: Timeline, news: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
+    """Of `news` the first ones since the last call that closes any, where the next such call came too late."""
+    closes = t.calls.filter(is_close).select(
         *("begin", "to", "row"), close="row", close_ms="at_ms", close_op="op", close_is_sent="is_sent"
     )
     found = ("close", "close_ms", "close_op", "close_is_sent")
@@ -153,12 +157,21 @@ def _ends(t: Timeline) -> pl.DataFrame:
     return _for_members(t, is_left & c("is_connection"), pl.lit(None, pl.Int64), "end")
 
 
+def _repairs(t: Timeline) -> pl.DataFrame:
+    """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL."""
+    is_fail = ended & is_verify & (c("outcome") == "fail") & c("to").is_not_null() & c("is_native")
+    is_judged = is_fail & (c("is_connection") | (c("at_ms") < c("moved_ms")))
+    return _due(t, t.having(is_judged, *_COLUMNS, "to", news_ms="at_ms", end=after(is_gone)), "content")
+
+
 def _for_members(t: Timeline, is_judged: pl.Expr, end: pl.Expr, what: str) -> pl.DataFrame:
-    columns = ("begin", "g", "run", "row", "delay_ms", "life_end_ms", "next_begin")
-    news = t.having(is_judged, *columns, news_ms="at_ms", end=end)
-    news = t.of(news, "end", gone_ms="at_ms")
+    news = t.having(is_judged, *_COLUMNS, news_ms="at_ms", end=end)
     news = news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
-    return news.select(
+    return _due(t, news, what)
+
+
+def _due(t: Timeline, news: pl.DataFrame, what: str) -> pl.DataFrame:
+    return t.of(news, "end", gone_ms="at_ms").select(
         *("begin", "g", "to", "row", "news_ms"),
         what=pl.lit(what),
         due_ms=c("news_ms") + c("delay_ms") + MARGIN_MS,
@@ -196,9 +209,10 @@ ROUND = Invariant(
 )
 DELAY = Invariant(
     "INV-DELAY",
-    "A change or the end of a client is sent to every member when the sync delay is over, even if a retry is queued.",
+    "A change, the end of a client, and content whose VERIFY failed are sent when the sync delay is over, even if a "
+    "retry is queued.",
     delayed,
     "{node} {_does} the {_what} of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
-    "{node} sends a change or the end of a client when the sync delay is over, even if a retry is queued",
+    "{node} sends the {_what} of {client} to {peer} when the sync delay is over, even if a retry is queued",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
 )
