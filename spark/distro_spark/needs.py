@@ -74,7 +74,7 @@ class Needs:
 
 _WORDS: Mapping[str, str] = {
     "state": "state",
-    "reported": "reported state",
+    "reported": "reports of the nodes themselves",
     "owned": "whose each client is",
     "sent": "{} as sent",
     "received": "{} as received",

@@ -263,11 +263,14 @@ def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> 
 
 
 def _lines(result: CheckResult) -> Iterator[ResultLine]:
-    """A line for each invariant, and one for all that are not judged."""
+    """A line for each invariant, and one for all that are not judged, with what each needs."""
+    from distro_spark.invariants import NEEDS
+
     open_ones = [each.name for each in result.invariants if each.verdict == "not-judged" and not each.violations]
     yield from (_line(each, result) for each in result.invariants if each.name not in open_ones)
     if open_ones:
-        yield ResultLine("not-judged", f"{len(open_ones)} of {len(result.invariants)}: {', '.join(open_ones)}")
+        count = f"{len(open_ones)} of {len(result.invariants)}, for which not enough was recorded"
+        yield ResultLine("not-judged", count, [f"{name:<10} needs {NEEDS[name]}" for name in open_ones])
 
 
 def _line(judged: InvariantResult, result: CheckResult) -> ResultLine:

@@ -63,8 +63,14 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
         message = f"{judged.unexplained} violations are too many to be compared with the known failures"
         yield replace(found, judgement=Judgement.NOT_JUDGED, message=message, times=judged.unexplained)
     elif judged.verdict not in ("violates", "known"):
-        why = "; ".join(result.reasons) if judged.verdict == "not-judged" else ""
+        why = "; ".join(result.reasons) or _lacking(judged.name) if judged.verdict == "not-judged" else ""
         yield replace(found, judgement=Judgement(judged.verdict), message=why, seconds=judged.seconds)
+
+
+def _lacking(invariant: str) -> str:
+    from distro_spark.invariants import NEEDS  # noqa: PLC0415 - loads Polars
+
+    return f"not enough was recorded: it needs {NEEDS[invariant]}"
 
 
 def _of_violation(violation: Violation, found: Finding) -> Finding:

@@ -1,11 +1,12 @@
 """INV-ROUND and INV-DELAY: verifies and changes are sent when they are due, whatever happens to calls to other members.
 
-An owner verifies each of its clients with every member in every round of 5 s, and sends a change, and the end of a client, to every member when
-the sync delay is over, even if a retry is queued; so it sends its content to a member whose VERIFY failed. Judged only against members without an excuse: such a member did
-not start or stop, and its link had no fault, within the time of a round of member reports; it was not stopped or cut
-off all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin is given,
-and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port until a
-member list changes, since their owner may change then. A DELETE that was never sent is left to INV-DELETE.
+An owner verifies each of its clients with every member in every round of 5 s. When the sync delay is over, it sends a
+change and the end of a client to every member, even if a retry is queued, and its content to a member whose VERIFY
+failed. Judged only against members without an excuse: such a member did not start or stop, and its link had no fault,
+within the time of a round of member reports; it was not stopped or cut off all that time; and no call to it was
+unreachable. A dropped or refused call is no excuse. Some margin is given, and real servers, whose machine may be busy,
+may be two rounds late. INV-DELAY judges clients by ip:port until a member list changes, since their owner may change
+then. A DELETE that was never sent is left to INV-DELETE.
 """
 
 from __future__ import annotations
