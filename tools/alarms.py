@@ -2,8 +2,8 @@
 
 `strict` must violate nothing, and a release only what its known defects explain. So each violation that is not known is
 either a false alarm of an invariant or a known failure whose symptom is not listed. The model must also accept each row
-of its own runs (`check --replay`). Runs are checked in batches; a finished batch is one line in
-`distrocheck-out/nightly/alarms.ndjson` and is not run again until the model or the invariants change. Exit codes: 1 for
+of its own runs (`check --replay`). Runs are checked in batches; a finished batch is a row of
+`distrocheck-out/nightly/alarms.json` and is not run again until the model or the invariants change. Exit codes: 1 for
 a violation that is not known, 3 if batches are left, 0 otherwise.
 """
 
@@ -15,13 +15,14 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ledger import Line, digest_of, gone_on, lines_of
+import results
+from results import Row
 
 import distro_model
 import distro_spark
@@ -35,7 +36,6 @@ from distro_spark.result import CheckResult
 Batch = tuple[str, int]
 """A profile and its first seed."""
 
-LEDGER = Path("distrocheck-out/nightly/alarms.ndjson")
 RUNS = 1_000
 """Of each profile."""
 
@@ -48,7 +48,7 @@ SEEDS = 100_000
 
 CLIENTS, LASTS_S = 6, 300
 JOBS = 2
-"""Batches that are simulated and checked side by side."""
+"""Runs that are simulated side by side."""
 
 
 def batches(runs: int, profiles: Sequence[str], first_seed: int) -> Iterator[Batch]:
@@ -71,17 +71,16 @@ def run_of(seed: int, *, directory: str, profile: str) -> None:
     )
 
 
-def line_of(source: str, profile: str, first_seed: int) -> Line:
+def row_of(pool: Executor, profile: str, first_seed: int) -> Row:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
-        for seed in range(first_seed, first_seed + BATCH_RUNS):
-            run_of(seed, directory=directory, profile=profile)
+        seeds = range(first_seed, first_seed + BATCH_RUNS)
+        list(pool.map(partial(run_of, directory=directory, profile=profile), seeds))
         simulated_s = time.monotonic() - began
         found = check(Local(directory), replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
     news, not_reported = news_of(found)
     return {
-        "source": source,
         "profile": profile,
         "seed": first_seed,
         "runs": found.runs,
@@ -94,19 +93,6 @@ def line_of(source: str, profile: str, first_seed: int) -> Line:
         "seconds": round(time.monotonic() - began, 1),
         "simulated_s": round(simulated_s, 1),
     }
-
-
-def side_by_side(
-    pool: ProcessPoolExecutor, wanted: Iterable[Batch], known: Collection[Batch], source: str
-) -> Iterator[tuple[Batch, Callable[[], Line]]]:
-    """Each batch with its line, which is waited for; those that are not known are begun `JOBS` ahead."""
-    begun = deque[tuple[Batch, Callable[[], Line]]]()
-    for batch in wanted:
-        find = partial(line_of, source, *batch) if batch in known else pool.submit(line_of, source, *batch).result
-        begun.append((batch, find))
-        if len(begun) > JOBS:
-            yield begun.popleft()
-    yield from begun
 
 
 def news_of(found: CheckResult) -> tuple[list[str], int]:
@@ -125,37 +111,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--profile", action="append", choices=list(PROFILES), help="may be given several times")
     parser.add_argument("--seconds", type=float, help="begin no further batch after so long; the next run goes on")
-    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--table", type=Path, default=results.NIGHTLY / "alarms.json", help="of batches that are over")
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    source = digest_of(distro_model, distro_spark)
-    known = {(line["profile"], line["seed"]): line for line in lines_of(options.ledger, "source", source)}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(JOBS, context) as pool:
+    source = results.digest_of(distro_model, distro_spark)
+    with ProcessPoolExecutor(JOBS, multiprocessing.get_context("spawn")) as pool:
         wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
-        work = side_by_side(pool, wanted, known, source)
-        lines, left = gone_on(options.ledger, known, work, options.seconds, said)
-    return report(lines, left, as_json=options.json)
+        work = ((f"{profile} from seed {seed}", partial(row_of, pool, profile, seed)) for profile, seed in wanted)
+        rows, left = results.carried_out(options.table, work, source, text_of, seconds=options.seconds)
+    return report(rows, left, as_json=options.json)
 
 
-def said(line: Line) -> str:
-    news = "".join(f"\n  {each}" for each in line["news"])
-    return f"{line['profile']}: {line['runs']} runs from seed {line['seed']}, {line['events']} events in " + (
-        f"{line['seconds']} s ({line['simulated_s']} s simulated), {len(line['news'])} news, "
-        f"{line['not_reported']} not reported, {sum(line['known'].values())} known{news}"
+def text_of(row: Row) -> str:
+    news = "".join(f"\n  {each}" for each in row["news"])
+    return f"{row['profile']}: {row['runs']} runs from seed {row['seed']}, {row['events']} events in " + (
+        f"{row['seconds']} s ({row['simulated_s']} s simulated), {len(row['news'])} news, "
+        f"{row['not_reported']} not reported, {sum(row['known'].values())} known{news}"
     )
 
 
-def report(lines: Sequence[Line], left: int, *, as_json: bool) -> int:
+def report(rows: Sequence[Row], left: int, *, as_json: bool) -> int:
     runs: Counter[str] = Counter()
-    for line in lines:
-        runs[line["profile"]] += line["runs"]
-    news = [each for line in lines for each in line["news"]]
+    for row in rows:
+        runs[row["profile"]] += row["runs"]
+    news = [each for row in rows for each in row["news"]]
     least = min(runs.values(), default=0)
-    not_reported = sum(line["not_reported"] for line in lines)
+    not_reported = sum(row["not_reported"] for row in rows)
     headline = f"at least {least} runs of each of {len(runs)} profiles: {len(news)} news, {not_reported} not reported; "
     headline += f"{left} batches left"
-    document = {"headline": headline, "runs": dict(runs), "events": sum(line["events"] for line in lines), "news": news}
+    document = {"headline": headline, "runs": dict(runs), "events": sum(row["events"] for row in rows), "news": news}
     print(json.dumps(document) if as_json else "\n".join([headline, *news]))
     return 1 if news else 3 if left or not_reported else 0
 

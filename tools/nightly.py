@@ -13,8 +13,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import results
 from pages.markdown import table
@@ -117,11 +118,15 @@ JOBS: tuple[Job, ...] = (
 )
 
 
+TABLE = results.NIGHTLY / "results.json"
+
+
 def verdict(found: Row) -> str:
     return _VERDICTS.get(found["code"], f"exit code {found['code']}")
 
 
-def run(job: Job, commit: str) -> Row:
+def run(job: Job) -> Row:
+    print(f"{job.name}: {job.text}, at most {job.minutes:.0f} min", file=sys.stderr, flush=True)
     began = time.monotonic()
     try:
         ran = subprocess.run(
@@ -131,7 +136,7 @@ def run(job: Job, commit: str) -> Row:
     except subprocess.TimeoutExpired:
         code, text = _OVER, f"not done after {job.minutes:.0f} min"
     seconds = round(time.monotonic() - began, 1)
-    return {"commit": commit, "date": results.today(), "code": code, "seconds": seconds, "headline": text}
+    return {"date": results.today(), "code": code, "seconds": seconds, "headline": text}
 
 
 def headline_of(output: str) -> str:
@@ -160,12 +165,8 @@ def _cells(job: Job, found: Row | None) -> tuple[str, ...]:
     if found is None:
         return job.name, job.text, "not run", "", "", "", ""
     headline = found["headline"].replace("|", "/")
-    return job.name, job.text, verdict(found), headline, f"{found['seconds']:.0f} s", found["date"], found["commit"]
-
-
-def due(jobs: Sequence[Job], found: Mapping[str, Row], commit: str, again: Sequence[str]) -> list[Job]:
-    """Jobs that have not ended on this commit, and those named by `--again`."""
-    return [job for job in jobs if job.name in again or found.get(job.name, {}).get("commit") != commit]
+    when = found["date"], found.get("source", "")
+    return job.name, job.text, verdict(found), headline, f"{found['seconds']:.0f} s", *when
 
 
 def main() -> int:
@@ -174,15 +175,16 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=names, help="may be given several times")
     parser.add_argument("--again", action="append", default=[], choices=names)
     options = parser.parse_args()
-    commit, found = results.commit(), results.kept(results.NIGHTLY)
     jobs = [job for job in JOBS if options.only is None or job.name in options.only]
-    for job in due(jobs, found, commit, options.again):
-        print(f"{job.name}: {job.text}, at most {job.minutes:.0f} min", file=sys.stderr, flush=True)
-        ended = found[job.name] = dict(run(job, commit))
-        results.keep(results.NIGHTLY, job.name, ended)
-        print(f"  {verdict(ended)}: {ended['headline']}", file=sys.stderr, flush=True)
-    print(report(found))
-    return int(any(found[job.name]["code"] for job in jobs if job.name in found))
+    rows, _ = results.carried_out(
+        TABLE,
+        ((job.name, partial(run, job)) for job in jobs),
+        results.commit(),
+        lambda row: f"  {verdict(row)}: {row['headline']}",
+        again=options.again,
+    )
+    print(report(results.kept(TABLE)))
+    return int(any(row["code"] for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,25 @@
-"""Results of long jobs: one JSON file per table, one row for each name.
+"""Results of long work: one JSON file per table, one row for each name.
 
-A job writes each row as soon as it has it and skips rows that it already has, so an interrupted run continues where it
-ended. `make nightly` keeps its rows below `distrocheck-out/nightly`, which is not committed; the track record is a page
-of the documentation, so its rows are committed beside it.
+A program writes each row as soon as it has it and skips rows that it already has, so an interrupted run continues where
+it ended. `make nightly` and its searches keep their rows below `distrocheck-out/nightly`, which is not committed; the
+track record is a page of the documentation, so its rows are committed beside it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-NIGHTLY = ROOT / "distrocheck-out" / "nightly" / "results.json"
+NIGHTLY = ROOT / "distrocheck-out" / "nightly"
 TRACK_RECORD = ROOT / "docs" / "reference" / "track-record.json"
 DISTROCHECK = str(Path(sys.executable).with_name("distrocheck"))
 Row = Mapping[str, Any]
@@ -44,6 +47,43 @@ def keep(table: Path, name: str, row: Row) -> None:
     part = table.with_suffix(".part")
     part.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     part.replace(table)
+
+
+def carried_out(
+    table: Path,
+    work: Iterable[tuple[str, Callable[[], Row]]],
+    source: str,
+    text_of: Callable[[Row], str],
+    *,
+    seconds: float | None = None,
+    again: Collection[str] = (),
+) -> tuple[list[Row], int]:
+    """The row of each piece of work, and how many pieces are left: none is begun after `seconds`.
+
+    A kept row counts while its source, a commit or a digest, is the same, unless its work is to be done `again`.
+    """
+    began, rows, left = time.monotonic(), list[Row](), 0
+    known = {name: row for name, row in kept(table).items() if row.get("source") == source and name not in again}
+    for name, find in work:
+        row: Row | None = known.get(name)
+        if row is None:
+            if seconds is not None and time.monotonic() - began > seconds:
+                left += 1
+                continue
+            row = {**find(), "source": source}
+            keep(table, name, row)
+            print(text_of(row), file=sys.stderr, flush=True)
+        rows.append(row)
+    return rows, left
+
+
+def digest_of(*packages: ModuleType) -> str:
+    """Of every file of them: after a change of any, nothing that was found before counts."""
+    digest = hashlib.sha256()
+    for package in packages:
+        for path in sorted(Path(package.__file__ or "").parent.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def commit() -> str:

@@ -2,7 +2,7 @@
 
 Both are jobs of `make nightly`. In a release a violation is broken only where the table of defects does not explain it:
 no defect of the release is listed for the property, or it is violated also with all of them repaired. Each search that
-is over is one line in `distrocheck-out/nightly/searches.ndjson`, and is not searched again until the model changes.
+is over is a row of `distrocheck-out/nightly/searches.json`, and is not searched again until the model changes.
 A search that reached its limit, or in which a property was not decided, is named at the end. Exit codes as everywhere:
 1 something is broken, 3 something was not decided, 0 neither.
 """
@@ -18,8 +18,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ledger import Line, digest_of, gone_on, lines_of
+import results
 from pairs import Job, pairs
+from results import Row
 
 import distro_model
 from distro_model import PROFILES, PROPERTIES, Bounds, explore
@@ -27,7 +28,6 @@ from distro_model.defects import breaking, repaired
 from distro_model.profile import Profile
 from distro_model.profiles import STRICT
 
-LEDGER = Path("distrocheck-out/nightly/searches.ndjson")
 FAULTS = {"crashes": 1, "drops": 1, "swallows": 1}
 WHOLE = {
     "2 nodes, 1 client, 3 changes": Bounds(nodes=2, clients=1, changes=3, **FAULTS),
@@ -60,23 +60,22 @@ def of_releases() -> Iterator[tuple[Job, Profile]]:
                 yield Job(f"{release}: {name}", bounds), profile
 
 
-def line_of(job: Job, profile: Profile, model: str, max_memory_bytes: int) -> Line:
+def row_of(job: Job, profile: Profile, max_memory_bytes: int) -> Row:
     began = time.monotonic()
-    line: Line = {"model": model, "name": job.name, "bounds": str(job.bounds), "contradiction": job.contradiction}
+    row = {"name": job.name, "bounds": str(job.bounds), "contradiction": job.contradiction}
     if job.bounds is None:
-        return line
-    line["max_states"] = job.bounds.max_states
+        return row
     explored = explore(job.bounds, profile, max_memory_bytes=max_memory_bytes)
     asked = [each for each in explored.results if each.applies]
     violated = [each for each in asked if each.holds is False]
     listed = [each.name for each in violated if breaking(each.name, profile.name, job.bounds)]
-    results = [each for each in violated if each.name not in listed]
+    found = [each for each in violated if each.name not in listed]
     if listed:
         of_listed = [PROPERTIES[name] for name in listed]
-        results += explore(job.bounds, repaired(profile), of_listed, max_memory_bytes=max_memory_bytes).results
-    broken = [each for each in results if each.holds is False]
+        found += explore(job.bounds, repaired(profile), of_listed, max_memory_bytes=max_memory_bytes).results
+    broken = [each for each in found if each.holds is False]
     return {
-        **line,
+        **row,
         "states": explored.distinct_states,
         "transitions": explored.transitions,
         "stopped": explored.search.stopped,
@@ -84,7 +83,7 @@ def line_of(job: Job, profile: Profile, model: str, max_memory_bytes: int) -> Li
         "listed": listed,
         "broken": [each.name for each in broken],
         "shown": [str(each.counterexample or "never reached") for each in broken],
-        "undecided": [each.name for each in (*asked, *results) if each.holds is None],
+        "undecided": [each.name for each in (*asked, *found) if each.holds is None],
         "seconds": round(time.monotonic() - began, 1),
     }
 
@@ -96,43 +95,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-memory-gib", type=float, default=12.0, help="the limit of each search")
     parser.add_argument("--only", default="", help="searches whose name has this in it")
     parser.add_argument("--seconds", type=float, help="begin no further search after so long; the next run goes on")
-    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument(
+        "--table", type=Path, default=results.NIGHTLY / "searches.json", help="of searches that are over"
+    )
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    model, max_memory_bytes = digest_of(distro_model), int(options.max_memory_gib * GIB)
-    searched = lines_of(options.ledger, "model", model)
-    known = {(line["name"], line["bounds"], line.get("max_states")): line for line in searched}
+    max_memory_bytes = int(options.max_memory_gib * GIB)
     work = (
         (
-            (job.name, str(job.bounds), job.bounds and job.bounds.max_states),
-            partial(line_of, job, profile, model, max_memory_bytes),
+            f"{job.name}: {job.bounds}, at most {job.bounds and job.bounds.max_states} states",
+            partial(row_of, job, profile, max_memory_bytes),
         )
         for job, profile in (of_releases() if options.releases else of_strict(options.pair_states))
         if options.only in job.name
     )
-    lines, left = gone_on(options.ledger, known, work, options.seconds, text_of)
-    return report(lines, left, as_json=options.json)
+    source = results.digest_of(distro_model)
+    rows, left = results.carried_out(options.table, work, source, text_of, seconds=options.seconds)
+    return report(rows, left, as_json=options.json)
 
 
-def text_of(line: Line) -> str:
-    if line["contradiction"]:
-        return f"{line['name']}: not searched, {line['contradiction']}"
-    end = f"stopped: {line['stopped']}" if line["stopped"] else "whole"
-    known = f"; known: {', '.join(line['listed'])}" if line.get("listed") else ""
-    broken = f"; BROKEN {', '.join(line['broken'])} ({line['bounds']})" if line["broken"] else ""
-    return f"{line['name']}: {line['states']:,} states in {line['seconds']} s, {end}{known}{broken}"
+def text_of(row: Row) -> str:
+    if row["contradiction"]:
+        return f"{row['name']}: not searched, {row['contradiction']}"
+    end = f"stopped: {row['stopped']}" if row["stopped"] else "whole"
+    known = f"; known: {', '.join(row['listed'])}" if row.get("listed") else ""
+    broken = f"; BROKEN {', '.join(row['broken'])} ({row['bounds']})" if row["broken"] else ""
+    return f"{row['name']}: {row['states']:,} states in {row['seconds']} s, {end}{known}{broken}"
 
 
-def report(lines: list[Line], left: int, *, as_json: bool) -> int:
-    searched = [line for line in lines if not line["contradiction"]]
-    broken = [line for line in searched if line["broken"]]
-    open_ends = [line for line in searched if line["holds"] is None or line["undecided"]]
-    whole = len(searched) - len([line for line in searched if line["stopped"]])
+def report(rows: list[Row], left: int, *, as_json: bool) -> int:
+    searched = [row for row in rows if not row["contradiction"]]
+    broken = [row for row in searched if row["broken"]]
+    open_ends = [row for row in searched if row["holds"] is None or row["undecided"]]
+    whole = len(searched) - len([row for row in searched if row["stopped"]])
     headline = (
         f"{len(searched)} searches, {whole} whole; {len(broken)} broken, {len(open_ends)} not decided, {left} left"
     )
-    named = [f"broken: {text_of(line)}" for line in broken]
-    named += [f"not decided: {text_of(line)}; {', '.join(line['undecided'])}" for line in open_ends]
+    named = [f"broken: {text_of(row)}" for row in broken]
+    named += [f"not decided: {text_of(row)}; {', '.join(row['undecided'])}" for row in open_ends]
     print(json.dumps({"headline": headline, "named": named}) if as_json else "\n".join([headline, *named]))
     return 1 if broken else 3 if open_ends or left else 0
 

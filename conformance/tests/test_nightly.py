@@ -20,22 +20,40 @@ import pytest
 import results
 import soak
 import track_record
-from ledger import gone_on, lines_of
 from programs import Call, executed
 
 from distro_conformance.cli import COMMAND
 from distro_conformance.verdict import UsageError
 from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 
-DATED = {"date": "2026-01-02", "commit": "abc1234"}
+DATED = {"date": "2026-01-02", "source": "abc1234"}
 DONE = {**DATED, "code": 1, "seconds": 61.2, "headline": "embedded: 7 met | 1 violated"}
 
 
-def test_a_job_that_has_ended_on_this_commit_is_not_run_again() -> None:
-    jobs = [job for job in nightly.JOBS if job.name in ("sdks", "tours")]
-    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "abc1234", [])] == ["tours"]
-    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "def5678", [])] == ["tours", "sdks"]
-    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "abc1234", ["sdks"])] == ["tours", "sdks"]
+def test_a_job_that_has_ended_on_this_commit_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "results.json"
+    ran: list[str] = []
+    monkeypatch.setattr(nightly, "TABLE", table)
+
+    def run(job: nightly.Job) -> results.Row:
+        ran.append(job.name)
+        return {**DONE, "code": 0}
+
+    monkeypatch.setattr(nightly, "run", run)
+    monkeypatch.setattr(results, "commit", lambda: "abc1234")
+    results.keep(table, "sdks", DONE)
+
+    def called(*options: str) -> int:
+        monkeypatch.setattr("sys.argv", ["nightly", "--only", "sdks", "--only", "tours", *options])
+        return nightly.main()
+
+    assert (called(), ran) == (1, ["tours"])
+    assert (called("--again", "sdks"), ran) == (0, ["tours", "sdks"])
+    monkeypatch.setattr(results, "commit", lambda: "def5678")
+    assert (called(), ran) == (0, ["tours", "sdks", "tours", "sdks"])
+    assert "| sdks | the official SDKs on reference nodes | conforms |" in capsys.readouterr().out
 
 
 def test_the_report_has_a_row_for_every_job_also_for_those_that_never_ran() -> None:
@@ -71,14 +89,14 @@ def test_a_job_can_be_run_as_it_stands(job: nightly.Job, call: Call) -> None:
 def test_a_job_that_exceeds_its_budget_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     monkeypatch.setattr(results, "ROOT", tmp_path)
-    found = nightly.run(nightly.Job("slow", "", ("slow.py",), 0.01), "abc1234")
+    found = nightly.run(nightly.Job("slow", "", ("slow.py",), 0.01))
     assert (nightly.verdict(found), found["headline"]) == ("over its budget", "not done after 0 min")
 
 
 def test_a_job_without_a_document_is_reported_by_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "breaks.py").write_text("raise SystemExit('no such thing')")
     monkeypatch.setattr(results, "ROOT", tmp_path)
-    found = nightly.run(nightly.Job("breaks", "", ("breaks.py",), 1), "abc1234")
+    found = nightly.run(nightly.Job("breaks", "", ("breaks.py",), 1))
     assert (nightly.verdict(found), found["headline"]) == ("violates", "no such thing")
 
 
@@ -154,15 +172,6 @@ def test_a_soak_notices_what_each_round_leaves_behind(
         assert set(soak.growing(seen)) == {what}
 
 
-def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_its_line_is_whole(
-    tmp_path: Path,
-) -> None:
-    ledger = tmp_path / "alarms.ndjson"
-    lines = [{"source": source, "profile": "strict", "seed": seed} for source, seed in (("old", 0), ("new", 50))]
-    ledger.write_text("\n".join(map(json.dumps, lines)) + '\n{"source": "new", "prof')
-    assert [(line["profile"], line["seed"]) for line in lines_of(ledger, "source", "new")] == [("strict", 50)]
-
-
 def test_profiles_take_turns_with_seeds_of_their_own() -> None:
     """Those of equal rules would have the same runs."""
     of_profiles, seeds = zip(*alarms.batches(100, ["strict", "nacos-2.2.4"], 7), strict=True)
@@ -172,13 +181,16 @@ def test_profiles_take_turns_with_seeds_of_their_own() -> None:
     assert next(alarms.batches(100, ["strict"], 7)) == ("strict", seeds[0])
 
 
-def test_entries_of_the_ledger_are_not_found_again_and_nothing_starts_after_the_time(tmp_path: Path) -> None:
-    ledger = tmp_path / "kept" / "ledger.ndjson"
-    work = [(name, lambda name=name: {"source": "new", "name": name}) for name in "ab"]
+def test_kept_rows_of_the_same_source_are_not_found_again_and_nothing_starts_after_the_time(tmp_path: Path) -> None:
+    table = tmp_path / "kept" / "table.json"
+    work = [(name, lambda name=name: {"name": name}) for name in "ab"]
     one, other = ({"source": "new", "name": name} for name in "ab")
-    assert gone_on(ledger, {"a": one}, work, -1, str) == ([one], 1)
-    assert gone_on(ledger, {"a": one}, work, None, str) == ([one, other], 0)
-    assert list(lines_of(ledger, "source", "new")) == [other]
+    results.keep(table, "a", {"source": "old", "name": "before"})
+    assert results.carried_out(table, work, "new", str, seconds=-1) == ([], 2)
+    results.keep(table, "a", one)
+    assert results.carried_out(table, work, "new", str, seconds=-1) == ([one], 1)
+    assert results.carried_out(table, work, "new", str) == ([one, other], 0)
+    assert results.kept(table) == {"a": one, "b": other}
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def test_a_pair_that_contradicts_itself_says_why():
 
 @pytest.fixture
 def searches(tmp_path, capsys):
-    """The program: options -> exit code, what it prints, its progress. One ledger for all calls."""
+    """The program: options -> exit code, what it prints, its progress. One table for all calls."""
 
     def run(*options):
-        code = program.main(["--ledger", str(tmp_path / "searches.ndjson"), *options])
+        code = program.main(["--table", str(tmp_path / "searches.json"), *options])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
@@ -62,12 +62,9 @@ def test_a_search_that_is_over_is_not_searched_again(searches, tmp_path):
     code, said, on_the_way = searches(*ONE)
     assert (code, said) == (0, "1 searches, 1 whole; 0 broken, 0 not decided, 0 left\n")
     assert "38 states" in on_the_way
-    ledger = tmp_path / "searches.ndjson"
-    with ledger.open("a") as cut_off:
-        cut_off.write('{"model": "cut of')
     assert searches(*ONE) == (0, said, "")
-    first = ledger.read_text().splitlines()[0]
-    ledger.write_text(first.replace(json.loads(first)["model"], "another") + "\n")
+    table = tmp_path / "searches.json"
+    table.write_text(table.read_text().replace('"source": "', '"source": "another'))
     assert "38 states" in searches(*ONE)[2]
 
 
