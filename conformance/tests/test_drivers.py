@@ -25,6 +25,7 @@ from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_conformance.walks.walked import Lockstep
 from distro_impl.naming.naming_handlers import NamingHandlers
@@ -293,7 +294,7 @@ def test_a_running_node_is_checked_by_external_observations(monkeypatch: pytest.
     with foreign_cluster() as cluster:
         address = cluster.servers["a"].address
         namespaces.clear()
-        report = run_node_conformance(f"attach:{address}", requirement_ids=list(asked))
+        report = run_node_conformance(resolve_target(f"attach:{address}"), list(asked))
         assert {finding.about: finding.judgement for finding in report.findings} == asked, report.findings
         assert namespaces == {"distrocheck"}
         messages = {finding.about: finding.message for finding in report.findings}
@@ -301,9 +302,8 @@ def test_a_running_node_is_checked_by_external_observations(monkeypatch: pytest.
             messages["DISTRO-HOLDER-002"] == f"the kit did not start {address}: no VERIFY is sent to it as by a member"
         )
         assert report.profile == "nacos-2.2.4", "as the server says itself"
-        disrupting = run_node_conformance(
-            f"attach:{address}", requirement_ids=["DISTRO-HOLDER-002"], allow_disruption=True
-        )
+        attached = resolve_target(f"attach:{address}", allow_disruption=True)
+        disrupting = run_node_conformance(attached, ["DISTRO-HOLDER-002"])
         assert disrupting.verdict is Verdict.CONFORMS
         assert disrupting.findings[0].again.startswith(f"distrocheck test node --target attach:{address} --allow-disr")
         with pytest.raises(UsageError, match="needs a node that the kit starts"):

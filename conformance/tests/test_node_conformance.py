@@ -18,6 +18,7 @@ from distro_conformance.node.run import both, members_beside, run_node_conforman
 from distro_conformance.requirements import all_requirements
 from distro_conformance.requirements.requirement import Requirement
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
 from distro_model.defects import link_of
@@ -30,7 +31,7 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else(*, whole: boo
     here = [each for each in SYMPTOMS if each.is_of("nacos-2.2.4") and each.on_reference_node]
     listed = [(name, each.bug) for each in here for name in each.about]
     some = [*(name for name, _ in listed), "DISTRO-SYNC-001", "DISTRO-VERIFY-002"]
-    report = run_node_conformance("embedded", "nacos-2.2.4", None if whole else some)
+    report = run_node_conformance(resolve_target("embedded", "nacos-2.2.4"), None if whole else some)
 
     asked = [finding for finding in report.findings if finding.judgement is not Judgement.NOT_APPLICABLE]
     failed = [finding for finding in asked if finding.judgement is not Judgement.CONFORMS]
@@ -56,7 +57,7 @@ def test_a_finding_lists_the_copies_of_its_client_at_node_and_members(
     requirement: str, mutant: str, contents: list[str], differing: list[bool]
 ) -> None:
     """Its owner is a played member in the one case, which alone sends its state, and the node in the other."""
-    (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
+    (found,) = run_node_conformance(resolve_target("embedded", mutant=mutant), [requirement]).findings
     assert found.client
     assert [each.differs for each in found.held] == differing
     assert found.link == link_of(mutant)
@@ -79,17 +80,17 @@ def test_a_starved_machine_leaves_only_checks_of_time_open(
     """The node sends no CHANGE, and takes every VERIFY for a success: the second can be judged at any time."""
     monkeypatch.setattr(EmbeddedClock, "slack_since", lambda *_: taken_ms)
     monkeypatch.setattr(EmbeddedClock, "is_starved_since", lambda *_: is_starved)
-    (found,) = run_node_conformance("embedded", None, ["DISTRO-SYNC-001"], mutant="m-no-change").findings
+    (found,) = run_node_conformance(resolve_target("embedded", mutant="m-no-change"), ["DISTRO-SYNC-001"]).findings
     assert found.judgement is timed, found.message
     assert "a CHANGE of " in found.message
-    (found,) = run_node_conformance("embedded", None, ["DISTRO-HOLDER-001"], mutant="B02").findings
+    (found,) = run_node_conformance(resolve_target("embedded", mutant="B02"), ["DISTRO-HOLDER-001"]).findings
     assert found.judgement is Judgement.VIOLATES
 
 
 def test_a_member_that_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the kit that gave no sign of life, and nothing that is missing says anything."""
     monkeypatch.setattr(Kit, "neglected", "c1 gave no sign of life for 21000 ms")
-    (found,) = run_node_conformance("embedded", None, ["DISTRO-HOLDER-001"], mutant="B02").findings
+    (found,) = run_node_conformance(resolve_target("embedded", mutant="B02"), ["DISTRO-HOLDER-001"]).findings
     assert found.judgement is Judgement.NOT_JUDGED
     assert found.message.startswith("c1 gave no sign of life for 21000 ms; expected ")
 
@@ -145,7 +146,7 @@ def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
     monkeypatch.setattr(conformance_run, "_SIGN_OF_LIFE_S", 0.1)
     monkeypatch.setattr(PlayedPeer, "stay", stay)
     monkeypatch.setattr(EmbeddedClock, "is_real", True)
-    report = run_node_conformance("embedded", None, ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
+    report = run_node_conformance(resolve_target("embedded"), ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert [each.judgement for each in report.findings] == [Judgement.CONFORMS] * 2
     assert " ".join(ended) == order
     assert bool(stayed) == (order == "S L S")
@@ -153,7 +154,7 @@ def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
 
 @pytest.mark.slow
 def test_requirements_that_a_release_did_not_promise_are_not_applicable() -> None:
-    report = run_node_conformance("embedded", "nacos-2.0.4")
+    report = run_node_conformance(resolve_target("embedded", "nacos-2.0.4"))
 
     others = [finding for finding in report.findings if finding.judgement is Judgement.NOT_APPLICABLE]
     messages = {finding.about: finding.message for finding in others}
@@ -164,7 +165,7 @@ def test_requirements_that_a_release_did_not_promise_are_not_applicable() -> Non
 
 def test_played_members_show_the_identity_that_a_release_asks_for() -> None:
     asked = ["DISTRO-HOLDER-001", "DISTRO-VERIFY-002", "DISTRO-MEMBER-002", "DISTRO-MEMBER-013"]
-    report = run_node_conformance("embedded", "nacos-3.0.3", asked)
+    report = run_node_conformance(resolve_target("embedded", "nacos-3.0.3"), asked)
     judged = {finding.about: finding.judgement for finding in report.findings}
     assert set(judged.values()) == {Judgement.CONFORMS}, judged
 
@@ -173,7 +174,7 @@ def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPa
     stale = RequirementSymptom(bug="B01", about=("DISTRO-SYNC-001",), sentence="it was repaired", clauses=())
     monkeypatch.setattr("distro_conformance.findings.known.SYMPTOMS", (stale,))
 
-    report = run_node_conformance("embedded", "nacos-3.0.3", ["DISTRO-SYNC-001"])
+    report = run_node_conformance(resolve_target("embedded", "nacos-3.0.3"), ["DISTRO-SYNC-001"])
 
     (finding,) = report.findings
     assert finding.judgement is Judgement.VIOLATES
@@ -184,7 +185,7 @@ def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPa
 def test_a_result_lists_the_observed_messages_with_sender_and_time() -> None:
     findings: list[Finding] = []
 
-    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_finding=findings.append)
+    report = run_node_conformance(resolve_target("embedded"), ["DISTRO-SYNC-001"], on_finding=findings.append)
 
     (finding,) = findings
     assert (finding,) == report.findings
@@ -234,5 +235,5 @@ async def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize(("profile", "judgement"), [("nacos-3.0.3", Judgement.KNOWN), ("strict", Judgement.CONFORMS)])
 def test_a_release_is_asked_by_the_later_version_of_the_api_that_it_has(profile: str, judgement: Judgement) -> None:
     """3.x answers 410 to version 2."""
-    (found,) = run_node_conformance("embedded", profile, ["DISTRO-IPPORT-012"]).findings
+    (found,) = run_node_conformance(resolve_target("embedded", profile), ["DISTRO-IPPORT-012"]).findings
     assert found.judgement is judgement, found.message

@@ -86,7 +86,7 @@ def test_the_text_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
 )
 def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> None:
     with pytest.raises(TargetError, match=complaint):
-        run_node_conformance(f"process:{command}", requirement_ids=["DISTRO-SYNC-001"])
+        run_node_conformance(resolve_target(f"process:{command}"), ["DISTRO-SYNC-001"])
 
 
 @pytest.mark.wire
@@ -105,7 +105,7 @@ def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_mi
     sleeps = "command = ['sh', '-c', 'echo on the way; exec sleep 60', '{port}']\nprofile = 'strict'"
     described.write_text(f"{sleeps}\n[ready]\nseconds = 1\n{ready}")
     with pytest.raises(TargetError, match=complaint):
-        run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-SYNC-001"])
+        run_node_conformance(resolve_target(f"process:{described}"), ["DISTRO-SYNC-001"])
 
 
 @pytest.mark.wire
@@ -140,7 +140,7 @@ def test_a_server_of_a_release_that_is_not_known_here_is_judged_as_the_last_one(
 @pytest.mark.usefixtures("_installed")
 def test_our_own_node_conforms_as_a_process_too() -> None:
     ids = ["DISTRO-SYNC-001", "DISTRO-SYNC-002"]
-    report = run_node_conformance(f"process:{SERVE}", requirement_ids=ids)
+    report = run_node_conformance(resolve_target(f"process:{SERVE}"), ids)
     assert report.verdict is Verdict.CONFORMS
     assert report.profile == "nacos-2.2.4"
 
@@ -152,7 +152,7 @@ def test_members_of_a_described_server_show_the_identity_of_the_description(tmp_
     """A node of 3.x asks for it once all members have reported themselves, so the last of several checks decides."""
     described = tmp_path / "server.toml"
     described.write_text(f'{_of_3x("secret-value")}\n[identity]\nkey = "cluster"\nvalue = "secret-value"\n')
-    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-MEMBER-001", "DISTRO-MEMBER-002"])
+    report = run_node_conformance(resolve_target(f"process:{described}"), ["DISTRO-MEMBER-001", "DISTRO-MEMBER-002"])
     assert report.verdict is Verdict.CONFORMS, report.findings
     assert "secret-value" not in repr(report)
     assert "secret-value" not in repr(description_of(str(described)).identity)
@@ -221,7 +221,7 @@ def _of_3x(value: str) -> str:
 def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> None:
     """A real server took a registration of one that it did not know yet, and said that it succeeded."""
     described = _served_with(NAMING_CONNECTS_LATE, tmp_path)
-    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
+    report = run_node_conformance(resolve_target(f"process:{described}"), ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert [finding.message for finding in report.findings] == ["", ""]
     listed = "expect within 3s: query web everywhere shows 10.0.0.1:80"
     scenario = parse(f"nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\n{listed}")
@@ -233,9 +233,8 @@ def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.slow
 def test_a_check_that_could_not_be_judged_is_run_once_more(tmp_path: Path) -> None:
-    report = run_node_conformance(
-        f"process:{_served_with(FORGETS_THE_FIRST_REGISTRATION, tmp_path)}", requirement_ids=["DISTRO-SYNC-002"]
-    )
+    target = resolve_target(f"process:{_served_with(FORGETS_THE_FIRST_REGISTRATION, tmp_path)}")
+    report = run_node_conformance(target, ["DISTRO-SYNC-002"])
     (finding,) = report.findings
     assert finding.judgement is Judgement.CONFORMS
     (again,) = (line for line in finding.evidence if line.endswith("asked once more"))
@@ -252,7 +251,7 @@ def test_the_port_may_be_in_the_environment(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_installed")
 def test_a_server_is_ready_when_members_can_connect_too(tmp_path: Path) -> None:
     described = _served_with(CLUSTER_PORT_LISTENS_LATE, tmp_path)
-    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-REGISTER-001"])
+    report = run_node_conformance(resolve_target(f"process:{described}"), ["DISTRO-REGISTER-001"])
     assert [finding.judgement for finding in report.findings] == [Judgement.CONFORMS]
 
 

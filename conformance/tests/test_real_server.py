@@ -22,6 +22,7 @@ from distro_conformance.targets import leash, nacos
 from distro_conformance.targets.jars import class_path, jars_of
 from distro_conformance.targets.nacos import NacosServer, reason_in
 from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import TargetError, Verdict
 
@@ -174,7 +175,7 @@ def test_a_server_laid_out_as_it_is_distributed_is_a_node_under_test(
             archive.write(jar, f"BOOT-INF/lib/{jar.name}")
     monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
 
-    judged = run_node_conformance(f"nacos:{tmp_path / 'nacos'}", requirement_ids=["DISTRO-SYNC-001"])
+    judged = run_node_conformance(resolve_target(f"nacos:{tmp_path / 'nacos'}"), ["DISTRO-SYNC-001"])
 
     assert judged.verdict is Verdict.CONFORMS, judged.findings
     assert judged.profile == "nacos-2.2.4"

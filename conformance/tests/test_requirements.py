@@ -15,6 +15,7 @@ from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span, release_of
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.requirements.requirement import requirement
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 
 
@@ -82,7 +83,7 @@ def test_b10_is_known_where_it_lives_and_nowhere_else() -> None:
 
 def test_an_unknown_requirement_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no requirement 'DISTRO-X-001'; most like it: DISTRO-"):
-        run_node_conformance("embedded", requirement_ids=["DISTRO-X-001"])
+        run_node_conformance(resolve_target("embedded"), ["DISTRO-X-001"])
 
 
 M, S = MUST, SHOULD

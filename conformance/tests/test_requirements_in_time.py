@@ -14,13 +14,14 @@ from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.requirements import sync
 from distro_conformance.targets.embedded import EmbeddedClock
+from distro_conformance.targets.registry import resolve_target
 from distro_impl.naming.client_manager import ClientManager
 
 MODULES = sorted(Path(requirements.__file__).parent.glob("*.py"))
 
 
 def judged(requirement: str, mutant: str | None = None) -> Finding:
-    (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
+    (found,) = run_node_conformance(resolve_target("embedded", mutant=mutant), [requirement]).findings
     return found
 
 
@@ -131,7 +132,7 @@ def test_a_delete_before_the_change_failed_does_not_show_that_it_survives_a_fail
     server that notices the time-out late: its DELETE is sent before."""
     monkeypatch.setattr("distro_conformance.requirements.retry._BEFORE_THE_TIME_OUT_MS", before_ms)
     the_machine_takes(monkeypatch, taken_ms)
-    (found,) = run_node_conformance("embedded", "nacos-2.2.4", ["DISTRO-RETRY-006"]).findings
+    (found,) = run_node_conformance(resolve_target("embedded", "nacos-2.2.4"), ["DISTRO-RETRY-006"]).findings
     assert found.judgement is judgement, found.message
 
 
@@ -146,5 +147,5 @@ def test_a_change_that_the_kit_received_late_may_have_failed_before_the_client_l
 
     monkeypatch.setattr("distro_conformance.requirements.retry._BEFORE_THE_TIME_OUT_MS", 1_600)
     monkeypatch.setattr(EmbeddedClock, "slack_since", slack_since)
-    (found,) = run_node_conformance("embedded", "nacos-2.2.4", ["DISTRO-RETRY-006"]).findings
+    (found,) = run_node_conformance(resolve_target("embedded", "nacos-2.2.4"), ["DISTRO-RETRY-006"]).findings
     assert found.judgement is Judgement.NOT_JUDGED, found.message

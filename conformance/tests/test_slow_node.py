@@ -12,6 +12,7 @@ from distro_conformance import waiting
 from distro_conformance.findings.finding import Judgement
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.slack import Slack
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import Verdict
 
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
@@ -66,7 +67,7 @@ def test_a_slow_answer_excuses_nothing(
     monkeypatch.setattr(Slack, "since", lambda *_: 0)
     monkeypatch.setattr(Slack, "is_starved_since", lambda *_: False)
     monkeypatch.setattr(waiting, "TOLERANCE_MS", 5_000)
-    report = run_node_conformance(_described(tmp_path, program, *settings), requirement_ids=requirements)
+    report = run_node_conformance(resolve_target(_described(tmp_path, program, *settings)), requirements)
     assert [finding.judgement for finding in report.findings] == [Judgement.VIOLATES, Judgement.VIOLATES], [
         finding.message for finding in report.findings
     ]

@@ -36,13 +36,13 @@ from distro_conformance.cli.options import (
     writable_places,
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import EMBEDDED, Wishes, resolve_cluster
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding, Judged
 from distro_conformance.node_mutants import with_mutant
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.release import STRICT
-from distro_conformance.targets.credentials import Credentials, credentials_of
+from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks import STEPS_PER_RUN
@@ -50,7 +50,6 @@ from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
 from distro_conformance.walks.walked import Check
-from distro_conformance.wire.transports import Carrier
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -89,56 +88,7 @@ def cluster(
     and sent. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run. If
     real servers do not agree and the recording shows known defects of the release as the cause, these are reported and
     the search goes on with a new cluster (if Spark is installed; without it every such run ends the search)."""
-    search(
-        "test cluster",
-        target=target,
-        profile=profile,
-        mutant=mutant,
-        seconds=seconds,
-        examples=examples,
-        steps=steps,
-        seed=seed,
-        database=database,
-        transport=transport,
-        credentials=credentials_of(identity, username, password),
-        tours=tours,
-        played=played,
-        http=http,
-        jobs=jobs,
-        out=out,
-        html=html,
-        json=json,
-    )
-
-
-def search(
-    verb: str,
-    *,
-    target: str,
-    profile: str | None,
-    mutant: str | None,
-    seconds: float,
-    examples: int | None,
-    steps: int,
-    seed: int | None,
-    database: Path | None,
-    transport: Carrier | None,
-    credentials: Credentials,
-    out: Path,
-    html: Path | None,
-    json: bool,
-    tours: bool = False,
-    played: bool = False,
-    http: bool | None = None,
-    jobs: int | None = None,
-) -> NoReturn:
-    """Search, print the result, exit. `played`: by `test cluster --played` and by `test node --machine`. Raises
-    UsageError and the look-up errors before anything is started."""
-    if target != "embedded" and (profile or mutant or tours or transport or http is not None):
-        raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
-    if target != "embedded" and played and database:
-        raise UsageError(f"{target}: --database is for walks of three nodes, and for --target embedded")
-    if jobs is not None and (tours or played or target != "embedded"):
+    if jobs is not None and (tours or played or target != EMBEDDED):
         raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
     if tours and (played or http is not None):
         raise UsageError("--tours, --played and --http are kinds of walks; --tours goes with none of the others")
@@ -150,7 +100,7 @@ def search(
         tours=tours,
         profile=profile or STRICT,
         mutant=mutant,
-        credentials=credentials,
+        credentials=credentials_of(identity, username, password),
         seconds=seconds,
         runs_max=examples,
         steps_per_run=steps,
@@ -159,10 +109,30 @@ def search(
         transport=transport,
         http=http,
     )
-    processes = chosen_jobs(jobs, seed) if target == "embedded" and not (played or tours) else 1
+    processes = chosen_jobs(jobs, seed) if target == EMBEDDED and not (played or tours) else 1
+    search("test cluster", options, profile, out, html, json=json, processes=processes)
+
+
+def search(
+    verb: str,
+    options: HuntOptions,
+    profile: str | None,
+    out: Path,
+    html: Path | None,
+    *,
+    json: bool,
+    processes: int = 1,
+) -> NoReturn:
+    """Search, print the result, exit. `profile`: as the user named it. Raises UsageError and the look-up errors before
+    anything is started."""
+    target, is_elsewhere, played = options.target, options.is_elsewhere, options.among_played
+    if is_elsewhere and (profile or options.mutant or options.tours or options.transport or options.http is not None):
+        raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
+    if is_elsewhere and played and options.database:
+        raise UsageError(f"{target}: --database is for walks of three nodes, and for --target embedded")
     writable_places(out, options.database, html)
     _require_usable(options)
-    if options.is_elsewhere and not options.among_played:
+    if is_elsewhere and not played:
         options = replace(options, record_into=out / "failures")
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -27,14 +26,17 @@ from distro_conformance.cli.options import (
     TransportOption,
     UsernameOption,
     WriteExpectedOption,
+    chosen_seed,
     measure,
     require_time_for,
     say_judged_as,
     writable_file,
 )
 from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, summary
+from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
+from distro_conformance.release import STRICT
 from distro_conformance.requirements import all_requirements
 from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.credentials import credentials_of
@@ -42,9 +44,6 @@ from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import STEPS_PER_RUN
-
-if TYPE_CHECKING:
-    from distro_conformance.findings.expected import Expectations
 
 
 @test.command()
@@ -84,42 +83,38 @@ def node(
                 "--machine is a search: it takes no --requirement, --skip, --expect-failures or --write-expected"
             )
         from distro_conformance.cli.searching import search
+        from distro_conformance.walks.result import HuntOptions
 
-        search(
-            "test node",
-            played=True,
+        options = HuntOptions(
             target=target,
-            profile=profile,
+            among_played=True,
+            profile=profile or STRICT,
             mutant=mutant,
+            credentials=credentials,
             seconds=seconds,
-            examples=examples,
-            steps=steps,
-            seed=seed,
+            runs_max=examples,
+            steps_per_run=steps,
+            seed=chosen_seed(seed),
             database=database,
             transport=transport,
-            credentials=credentials,
-            out=out,
-            html=html,
-            json=json,
         )
-    expected = _expected(target, expect_failures, write_expected) if expect_failures or write_expected else None
-    require_time_for(target, lambda: resolve_target(target, profile, mutant, allow_disruption=allow_disruption))
-    parts = len(requirements_named(requirement, skip))
-    ended = count(1)
+        search("test node", options, profile, out, html, json=json)
+    expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
+    writable_file(write_expected, "--write-expected")
+    parts, ended = len(requirements_named(requirement, skip)), count(1)
+    found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
+    require_time_for(target)
+    if profile is None:
+        say_judged_as(found.profile)
     with progress() as on_progress:
         report = run_node_conformance(
-            target,
-            profile,
+            found,
             requirement,
             skip=skip,
-            mutant=mutant,
-            allow_disruption=allow_disruption,
-            on_profile=say_judged_as if profile is None else lambda _: None,
-            credentials=credentials,
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
-    report = report if expected is None else expected.judged(report)
+    report = expectations.judged(report)
     if html:
         from distro_conformance.report import write_page
         from distro_conformance.report.walks import report_of_requirements
@@ -145,11 +140,3 @@ def node(
             f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s{page_line(html)}",
         )
     raise typer.Exit(report.verdict.exit_code)
-
-
-def _expected(target: str, path: Path | None, write_to: Path | None) -> Expectations:
-    from distro_conformance.findings.expected import Expectations
-
-    found = Expectations.of(target, path, write_to, {each.id for each in all_requirements()})
-    writable_file(write_to, "--write-expected")
-    return found

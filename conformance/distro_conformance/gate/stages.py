@@ -21,6 +21,7 @@ from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage
 from distro_conformance.report.walks import failure_of
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario_path
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
 from distro_conformance.walks.kept import save_failure
@@ -103,12 +104,9 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
 def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
     """Check one node of the target against every requirement."""
     report = run_node_conformance(
-        options.target,
-        profile,
+        resolve_target(options.target, profile, options.mutant, credentials=options.credentials),
         options.requirements,
         skip=options.skip,
-        mutant=options.mutant,
-        credentials=options.credentials,
         on_progress=on_progress,
         on_finding=lambda finding: on_progress(f"node: {finding.about}"),
     )

@@ -17,6 +17,7 @@ from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.mutants import real_mutants
 from distro_conformance.targets.nacos import NacosTarget
 from distro_conformance.verdict import UsageError
@@ -71,7 +72,7 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     """Check one reference node with the mutant against the requirements; only if none of them fails, drive three nodes
     in lockstep with `strict`, for `seconds_max`."""
     began = time.monotonic()
-    report = run_node_conformance("embedded", "strict", mutant=mutant_id)
+    report = run_node_conformance(EmbeddedTarget("strict", mutant_id))
     if failed := report.those(Judgement.VIOLATES):
         return _kill_by(mutant_id, "node", failed, time.monotonic() - began)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))

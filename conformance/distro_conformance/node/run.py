@@ -26,9 +26,7 @@ from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.release import release_of
 from distro_conformance.requirements import Requirement
 from distro_conformance.requirements.requirement import requirements_named
-from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError
 from distro_conformance.waiting import known
@@ -55,46 +53,33 @@ OnFinding = Callable[[Finding], None]
 
 
 def run_node_conformance(
-    target: str,
-    profile: str | None = None,
+    target: Target,
     requirement_ids: Sequence[str] | None = None,
     *,
     skip: Sequence[str] | None = None,
-    mutant: str | None = None,
-    allow_disruption: bool = False,
-    on_profile: Callable[[str], None] = lambda _: None,
-    credentials: Credentials = NO_CREDENTIALS,
     on_progress: OnProgress = lambda _: None,
     on_finding: OnFinding = lambda _: None,
 ) -> Judged:
-    """Start the target that the text names, run the requirements (default: all), stop it.
-
-    `on_profile` gets the profile of the target before it is started.
+    """Start the target, run the requirements (default: all), stop it.
 
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
-    chosen = requirements_named(requirement_ids, skip)
-    found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
-    on_profile(found.profile)
+    chosen, begun = requirements_named(requirement_ids, skip), time.monotonic()
+    figures: dict[str, float] = {}
 
-    async def run() -> Judged:
-        begun = time.monotonic()
-        async with members_beside(found, on_progress) as peers:
-            started = time.monotonic()
-            findings = await check_requirements(found, peers, chosen, on_finding, requirement_ids or ())
-        if mutant:
-            findings = [replace(each, again=f"{each.again} --mutant {mutant}") for each in findings]
-        figures = {"start_seconds": round(started - begun, 3)}
-        return Judged(found.spec, found.profile, tuple(findings), time.monotonic() - begun, figures)
+    async def run() -> list[Finding]:
+        async with members_beside(target, on_progress) as peers:
+            figures["start_seconds"] = round(time.monotonic() - begun, 3)
+            return await check_requirements(target, peers, chosen, on_finding, requirement_ids or ())
 
-    return asyncio.run(run())
+    findings = asyncio.run(run())
+    return Judged(target.spec, target.profile, tuple(findings), time.monotonic() - begun, figures)
 
 
 async def run_requirements(target: Target, ids: Sequence[str] | None = None) -> list[Finding]:
-    """The same for a target object, which is started here and stopped at the end."""
-    chosen = requirements_named(ids)
+    """The same within an event loop, without the distinction of requirements that were asked for by their ids."""
     async with members_beside(target, lambda _: None) as peers:
-        return await check_requirements(target, peers, chosen, lambda _: None)
+        return await check_requirements(target, peers, requirements_named(ids), lambda _: None)
 
 
 async def check_requirements(
@@ -193,7 +178,9 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         node=target.address,
         link=link_of(requirement.bug),
         details={"source": requirement.source, "releases": str(requirement.releases)},
-        again=command("test node", *_spec(target), "--requirement", requirement.id, profile=target.profile),
+        again=command(
+            "test node", *_spec(target), "--requirement", requirement.id, profile=target.profile, mutant=target.mutant
+        ),
     )
 
 

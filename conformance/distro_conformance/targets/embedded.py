@@ -170,6 +170,7 @@ class EmbeddedTarget(Target):
         if mutant is not None and mutant not in MUTANTS:
             raise no_mutant("node", mutant)
         super().__init__("embedded", clock=EmbeddedClock())
+        self.mutant = mutant
         sound = profile_named(profile) if isinstance(profile, str) else profile
         suited = sound.acquainted() if acquainted else sound
         self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant

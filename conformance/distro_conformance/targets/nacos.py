@@ -204,7 +204,7 @@ class NacosTarget(Target):
         if mutant is not None and mutant not in real_mutants():
             raise no_mutant("real", mutant)
         self.member_headers = self.release.member_headers
-        self._mutant = mutant
+        self.mutant = mutant
         self.fired = Fired()
         self.short_lease_ms = LEASE_MS if self.profile in _TAKES_A_LEASE else None
         self._has_short_lease = True  # a fresh one has the default: copies from a snapshot must outlive a busy start
@@ -217,7 +217,7 @@ class NacosTarget(Target):
             port=place.port,
             members=place.members,
             jvm_properties={key: str(value) for key, value in configured.items() if value is not None},
-            jvm_options=await agent_options(self._mutant, on_progress) if self._mutant else (),
+            jvm_options=await agent_options(self.mutant, on_progress) if self.mutant else (),
             on_progress=on_progress,
-            on_end=self.fired.add if self._mutant else lambda _: None,
+            on_end=self.fired.add if self.mutant else lambda _: None,
         )

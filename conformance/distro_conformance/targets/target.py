@@ -91,6 +91,8 @@ class Target:
     """Nodes of one kind in real time, and one of them at an address that is chosen when this object is made."""
 
     kind: str
+    mutant: str | None = None
+    """The deliberate bug of its nodes, if any."""
     limits: Limits = UNLIMITED
     member_headers: Mapping[str, str] = NO_HEADERS
     """Headers of a member's requests: the identity, if the node requires one."""
