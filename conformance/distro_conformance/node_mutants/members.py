@@ -12,12 +12,23 @@ from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
 from distro_impl.membership.member import Member, MemberState
 from distro_impl.membership.members import ServerMemberManager
+from distro_impl.membership.report import MemberReportTask
 
 
 @mutant("m-owner-includes-down", DistroMapper, "_read_places")
 def _listed(_: Any, self: Any) -> tuple[str, ...]:
     """Members that are DOWN keep their places among the owners."""
     return tuple(member.address for member in self._members.all_members())
+
+
+@mutant("m-reports-wait-for-who-is-not-up", MemberReportTask, "report_to_next")
+async def _reports_to_the_same(old: Any, self: Any) -> None:
+    """Reports go to a member that is not UP until it is."""
+    before = self._turn
+    members = tuple(self._members.others.values())
+    await old(self)
+    if members and members[before % len(members)].state is not MemberState.UP:
+        self._turn = before
 
 
 @mutant("m-nobody-leaves", ServerMemberManager, "change_list")

@@ -16,7 +16,7 @@ from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead,
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.verify_task import VerifyFailed
-from distro_impl.naming import beats, client, naming_handlers, push
+from distro_impl.naming import beats, client, naming_handlers, push, service_storage
 from distro_impl.naming.client import Client, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
@@ -48,6 +48,22 @@ def _leaves_one_service(old: Any, self: Any, client_id: str, *arguments: Any) ->
     old(self, client_id, *arguments)
     for service in list(leaving.publishers if leaving else ())[1:]:
         self._publishers.add(service, leaving)
+
+
+@mutant("m-batch-outlives-its-client", ClientManager, "_remove")
+def _keeps_batches(old: Any, self: Any, client_id: str, *arguments: Any) -> None:
+    """The index keeps a client that is gone under the services in which it had a batch."""
+    leaving = self._clients.get(client_id)
+    old(self, client_id, *arguments)
+    for service, published in (leaving.publishers if leaving else {}).items():
+        if isinstance(published, PublishedBatch):
+            self._publishers.add(service, leaving)
+
+
+@mutant("m-one-host-for-each-address", service_storage, "merged")
+def _one_for_each_address(old: Any, published: Any) -> Any:
+    """Of what several clients publish at one address, lists show the first."""
+    return tuple({(instance.ip, instance.port): instance for instance in reversed(old(published))}.values())[::-1]
 
 
 @mutant("m-unsubscription-is-of-all", ClientManager, "unsubscribe")

@@ -90,7 +90,8 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
 @requirement("DISTRO-BATCH-004", MUST, "#client-batch, #distro-content, #receive-change", since="2.1.1")
 async def batches_of_several_services(kit: Kit) -> None:
     """A client may publish several batches, each under its own service, and single instances beside them: CHANGE,
-    SNAPSHOT, lists and pushes show each of them, and removing one leaves the others."""
+    SNAPSHOT, lists and pushes show each of them, removing one leaves the others, and none is left in lists and pushes
+    when the client ends."""
     client, reader = await kit.client(), await kit.client()
     first, second, single = (kit.service() for _ in range(3))
     for service in (first, second):
@@ -109,6 +110,8 @@ async def batches_of_several_services(kit: Kit) -> None:
     left: dict[str, tuple[int, ...]] = {first: PORTS, single: (79,)}
     await _is_announced(kit, client.id, left)
     await _is_shown(kit, reader, {**left, second: ()}, first, second)
+    await kit.leave(client)
+    await _is_shown(kit, reader, {first: ()}, first)
 
 
 @requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")

@@ -82,7 +82,8 @@ async def selectors_select(kit: Kit) -> None:
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, the time-outs in
-    its metadata, and the service and group that it belongs to."""
+    its metadata, and the service and group that it belongs to. What two clients publish differently at one address is
+    shown twice."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
     await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
@@ -111,6 +112,8 @@ async def list_is_the_union(kit: Kit) -> None:
         kit.require(found == expected, f"{dict(zip(kept, expected, strict=True))}", host)
         found = [host.get(key) for key in _TIMES]
         kit.require(found == times, f"{dict(zip(_TIMES, times, strict=True))}", host)
+    await _register(await kit.client(), service, 81, metadata={"zone": "b"})
+    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 81, 82)))
 
 
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")

@@ -74,13 +74,13 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
-    """A member that refuses reports is sent nothing from the first refusal on while other members are, and it catches
-    up once it accepts reports again."""
+    """A member that refuses reports is sent no Distro request from the first refusal on, while other members are sent
+    requests and reports as before, and it catches up once it accepts reports again."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     refusal = await _goes_down(kit, kit.other, refused=1)
-    seen = len(kit.arrivals(client.id, kit.other))
+    seen, reports = len(kit.arrivals(client.id, kit.other)), len(_reports(kit.peer))
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
@@ -92,6 +92,7 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
 
     sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
+    await kit.eventually(_report(kit.peer, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {kit.peer.address}")
     kit.other.forget(refusal)
     kit.note(f"{kit.other.address} takes reports again")
     within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
