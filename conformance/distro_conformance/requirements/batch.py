@@ -96,9 +96,9 @@ async def batches_of_several_services(kit: Kit) -> None:
     first, second, single = (kit.service() for _ in range(3))
     for service in (first, second):
         await reader.subscribe(service)
+    await client.register_batch(second, _at(OTHER_PORTS))  # before the others: no CHANGE has those alone
     await client.register_batch(first, _at(PORTS))
     await client.register(single, "10.0.0.1", 79)
-    await client.register_batch(second, _at(OTHER_PORTS))
     kit.note(f"it registers the batches {first}, ports {PORTS}, and {second}, ports {OTHER_PORTS}, and {single} at 79")
     published = {first: PORTS, second: OTHER_PORTS, single: (79,)}
     await _is_announced(kit, client.id, published)
@@ -117,7 +117,7 @@ async def batches_of_several_services(kit: Kit) -> None:
 @requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")
 async def received_batches_are_each_applied(kit: Kit) -> None:
     """Each batch of a CHANGE with several batches is applied: a new or different batch replaces the previous content of
-    its service, an equal batch stays, and a missing batch is removed."""
+    its service, an equal batch stays, and a missing batch is removed; a VERIFY of its revision succeeds then."""
     reader, synced = await kit.client(), kit.foreign_client()
     first, second = services = [kit.service() for _ in range(2)]
     for service in services:
@@ -133,6 +133,8 @@ async def received_batches_are_each_applied(kit: Kit) -> None:
         kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
         copy = await kit.peer.query(synced)
         kit.require(_ports(copy) == batches, f"{synced} with {batches}", copy)
+        verified = await kit.peer.verify(synced, revision)
+        kit.require(verified.succeeded, f"success for VERIFY of {synced} revision {revision}", verified)
         await _is_shown(kit, reader, {first: (), **batches}, *services)
 
 

@@ -30,8 +30,9 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
         metadata = {"zone": "a"}
+        named = {"namespaceId": "elsewhere", "clusterName": "blue", "weight": "2.5", "enabled": "false"}
         requests: Mapping[str, Callable[[str], Awaitable[HttpReply]]] = {
-            "register": partial(client.register, metadata=metadata),
+            "register": partial(client.register, metadata=metadata, **named),
             "beat": partial(client.beat, metadata=metadata),
             "beat by its body": partial(client.beat, metadata=metadata, by_body=True),
             "deregister": client.deregister,
@@ -54,6 +55,8 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
                 kit.assume_turns(kit.target.clock.slack_since(asked_ms), _FORWARD_MS, "an answer of the owner")
             kit.require(answered, f"the answer of {owner.address}, {status} {ANSWER!r}", reply)
         registered, *beaten, _ = (each["query"] for each in _passed_on(client, owner))
+        kept = {key: registered.get(key) for key in named}
+        kit.require(kept == named, f"the parameters {named} in a registration", kept)
         held = [json.loads(registered.get("metadata", "{}"))]
         held += [json.loads(each.get("beat", "{}")).get("metadata") for each in beaten]
         kit.require(held == 3 * [metadata], f"the metadata {metadata} in a registration and in both beats", held)

@@ -38,23 +38,25 @@ async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-003", MUST, "#receive-late, #defect-d3", bug="B26")
 async def late_change_is_not_applied(kit: Kit) -> None:
-    """A CHANGE that arrives after the DELETE of its client does not restore the client."""
-    client, _ = await kit.synced()
-    reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
-    kit.assume(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
-    late = kit.service()
-    reply = await kit.peer.sync(client, 1, (late, "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
-    copy = await kit.peer.query(client)
-    observed = NOTHING if copy is None else await kit.held_as_copy(client, 1, [late])
-    kit.require(
-        copy is None,
-        f"{client} to stay deleted",
-        f"the node answers {reply} and holds {copy}",
-        observed={**observed, "acknowledged": reply.succeeded},
-    )
-    kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply)
+    """A CHANGE that arrives after the DELETE of its client, whatever its revision, and also if no CHANGE came before
+    the DELETE, does not restore the client."""
+    for is_known, revision in (True, 1), (True, 2), (False, 1):
+        client = (await kit.synced())[0] if is_known else kit.foreign_client()
+        reply = await kit.peer.delete(client)
+        kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
+        kit.assume(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
+        late = kit.service()
+        reply = await kit.peer.sync(client, revision, (late, "10.0.0.1", 80))
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply}")
+        copy = await kit.peer.query(client)
+        observed = NOTHING if copy is None else await kit.held_as_copy(client, revision, [late])
+        kit.require(
+            copy is None,
+            f"{client} to stay deleted",
+            f"the node answers {reply} and holds {copy}",
+            observed={**observed, "acknowledged": reply.succeeded},
+        )
+        kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply)
 
 
 @requirement("DISTRO-HOLDER-004", MUST, "#receive-delete")

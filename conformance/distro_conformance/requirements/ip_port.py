@@ -13,6 +13,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import answer_over_http, instance_request, read_host
+from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
@@ -137,7 +138,8 @@ async def list_over_http(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-011", MUST, "#owner-responsible, #verify-round")
 async def owner_verifies_ip_port_clients(kit: Kit) -> None:
-    """The owner verifies its clients of the HTTP API at every other member, with their revision."""
+    """The owner verifies its clients of the HTTP API at every other member, with their revision, and sends a member
+    that answers with failure a CHANGE at once."""
     client, _ = await registered_here(kit)
     for peer in kit.peers:
         change = await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
@@ -146,6 +148,9 @@ async def owner_verifies_ip_port_clients(kit: Kit) -> None:
         kit.assume_turns(verify.at_ms - change.at_ms, kit.timings.unhealthy_ms, "a VERIFY of what is still healthy")
         if kit.target.profile in _HAS_REVISIONS:
             kit.require(revisions[0] == revisions[1] != 0, "the revision of the CHANGE", revisions)
+    kit.answer("VERIFY", FAILURE, client=client.id, at=peer)
+    failed = await kit.arrange_sent("VERIFY", client.id, after=verify, at=peer)
+    await kit.eventually_sent("CHANGE", client.id, after=failed, at=peer, within_ms=kit.timings.resync_ms)
 
 
 @requirement("DISTRO-IPPORT-014", MUST, "#revision-ip-port", since="2.1.2")

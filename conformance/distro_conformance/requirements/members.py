@@ -75,28 +75,32 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     """A member that refuses reports is sent no Distro request from the first refusal on, while other members are sent
-    requests and reports as before, and it catches up once it accepts reports again."""
+    requests and reports as before, and it catches up once it accepts reports again: it is sent the changes and the ends
+    of clients."""
     await kit.start_node()
-    client, _ = await kit.publisher()
-    await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    clients = client, leaving = [(await kit.publisher())[0] for _ in range(2)]
+    for each in clients:
+        await kit.arrange_sent("CHANGE", each.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     refusal = await _goes_down(kit, kit.other, refused=1)
-    seen, reports = len(kit.arrivals(client.id, kit.other)), len(_reports(kit.peer))
+    seen, reports = {each.id: len(kit.arrivals(each.id, kit.other)) for each in clients}, len(_reports(kit.peer))
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
-    kit.note(f"it registers {service}")
+    kit.note(f"{client.id} registers {service}")
+    await kit.leave(leaving)
 
     def reached(peer: PlayedPeer) -> Look[Arrival]:
         return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
 
     await kit.eventually(reached(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
-    sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
+    sent = known(lambda: [each for client in seen for each in kit.arrivals(client, kit.other)[seen[client] :]] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
     await kit.eventually(_report(kit.peer, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {kit.peer.address}")
     kit.other.forget(refusal)
     kit.note(f"{kit.other.address} takes reports again")
     within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
     await kit.eventually(reached(kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}")
+    await kit.eventually_sent("DELETE", leaving.id, at=kit.other, within_ms=kit.timings.retry_ms)
 
 
 @requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)

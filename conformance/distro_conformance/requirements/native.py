@@ -15,10 +15,12 @@ from distro_conformance.requirements.requirement import MUST, requirement
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
     """A member's CHANGE does not change a client that is connected to the node."""
     client, service = await _registered(kit)
-    other = kit.service()
+    other, revision = kit.service(), await kit.revision_of(client.id)
     reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
     kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply}")
     await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]}, [other])
+    found = await kit.revision_of(client.id)
+    kit.require(found == revision, f"the revision {revision} of {client.id}, as before", found)
 
 
 @requirement("DISTRO-NATIVE-002", MUST, "#receive-native", bug="B41")

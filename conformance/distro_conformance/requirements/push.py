@@ -9,6 +9,7 @@ from distro_conformance.node.observer import assumed
 from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
+from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json, Message
 
 _ELSEWHERE = {"namespace": "elsewhere", "groupName": "OTHER_GROUP"}
@@ -41,14 +42,21 @@ async def changes_are_pushed(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-002", MUST, "#index-push, #receive-change")
 async def synced_changes_are_pushed(kit: Kit) -> None:
-    """A CHANGE, of metadata too, or a DELETE that a member sends changes lists, and their subscribers receive a
-    push."""
+    """A CHANGE, of the metadata or the health of an instance too, or a DELETE that a member sends changes lists, and
+    their subscribers receive a push."""
     subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     await subscriber.subscribe(service)
     await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
     await _pushed(kit, subscriber, service, 80)
     await kit.peer.sync(synced, 2, (service, "10.0.0.1", 80), zone="b")
     await _zone_is_pushed(kit, subscriber, service)
+    content = sync_data(synced, 3, [(service, "10.0.0.1", 80)], zone="b")
+    content["instancePublishInfos"][0]["healthy"] = False
+    await kit.peer.send(distro_request("CHANGE", synced, target=kit.target.address, content=content))
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced}, now unhealthy")
+    unhealthy = known(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [False])
+    what = f"a push of an unhealthy {service} to {subscriber.id}"
+    await kit.eventually(unhealthy, within_ms=kit.timings.push_ms, what=what)
     await kit.peer.delete(synced)
     await _pushed(kit, subscriber, service)
 

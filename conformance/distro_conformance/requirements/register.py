@@ -118,7 +118,7 @@ async def every_request_counts(kit: Kit) -> None:
 @requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
 async def services_of_one_name_stay_apart(kit: Kit) -> None:
     """A service is identified by namespace, group and name: services that only share the name are separate, and lists
-    and the client's content show each under its own."""
+    and the client's content show each under its own, and a deregistration of one leaves the others."""
     client, service = await kit.publisher()
     others = ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"})
     for port, more in enumerate(others, 90):
@@ -142,6 +142,11 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     query = {**query_request(service), "namespace": "nowhere"}
     reply = await client.ask("ServiceQueryRequest", query)
     kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)
+    await client.deregister(service, "10.0.0.1", 80)
+    kit.note(f"it deregisters {service} of the namespace {client.namespace} and the group {GROUP}")
+    copy = await kit.peer.query(client.id)
+    left = sorted(each.port for each in copy.published) if copy else None
+    kit.require(left == [90, 91], f"{service} in the other namespace and in the other group", copy)
 
 
 @requirement("DISTRO-REGISTER-009", SHOULD, "#naming-names", since="2.3.0")

@@ -112,6 +112,8 @@ async def changes_are_merged(kit: Kit) -> None:
     change = await kit.eventually_sent("CHANGE", client.id)
     replica = change.call.replica if change.call else None
     kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)
+    more = kit.arrival("CHANGE", client.id, after=change)
+    await kit.never(more, for_ms=kit.timings.sync_ms, what="one CHANGE has all three changes")
 
 
 @requirement("DISTRO-SYNC-006", MUST, "#sync-announce, #notify-queues", bug="B08")

@@ -1,0 +1,188 @@
+"""Rules with an exception: for the member that a message came from, for clients of one kind, after some failures, for
+what is later than expected. A check with one client, one member and one failure does not meet the exception."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from msgspec import structs
+from yarl import URL
+
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, mutant, swapped
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.distro.transport_agent import DistroReply
+from distro_impl.http import distro_filter
+from distro_impl.naming.changes import Cause
+from distro_impl.naming.client import PublishedBatch, Service, SyncData
+from distro_impl.naming.client_index import ClientIndex
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.deleted import DeletedClients
+from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.remote.payloads import DataOperation
+
+_FAILURES, _WORKERS = 5, 8
+
+
+def _sends_on() -> None:
+    """Flooding: each node sends what it receives to all but the sender."""
+    sender: dict[str, str | None] = {}
+
+    def noted(old: Any) -> Any:
+        def process_change(self: Any, data: Any, reason: str, source: str | None) -> bool:
+            if reason != DataOperation.SNAPSHOT:
+                sender[str(data.get("clientId"))] = source
+            return bool(old(self, data, reason, source))
+
+        return process_change
+
+    def sent_on(old: Any) -> Any:
+        def on_client_changed(self: Any, event: Any) -> None:
+            old(self, event)
+            client_id = event.client.id
+            if event.cause is Cause.RECEIVED and client_id in sender and not event.client.responsible:
+                for peer in self._members.other_addresses():
+                    if peer != sender[client_id]:
+                        delay_ms = self._profile.sync_delay_ms
+                        self._delayed.add(DistroKey(client_id, peer), DataOperation.CHANGE, delay_ms)
+
+        return on_client_changed
+
+    text = "A CHANGE that a member sends is sent on to all other members."
+    changes = (
+        Change(DistroClientDataProcessor, "process_change", noted),
+        Change(DistroProtocol, "_on_client_changed", sent_on),
+    )
+    add(Mutant("m-received-change-is-sent-on", text, changes=changes))
+
+
+_sends_on()
+
+
+@mutant("m-fifth-failure-is-the-last", DistroProtocol, "_handle")
+def _gives_up(
+    old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None
+) -> None:
+    """A sync that has failed five times is given up."""
+    failed = self.__dict__.setdefault("_failed", Counter())
+    failed[key, operation] += 1
+    if reply is DistroReply.SUCCESS or failed[key, operation] >= _FAILURES:
+        del failed[key, operation]
+        reply = DistroReply.SUCCESS
+    old(self, key, operation, reply, revision)
+
+
+@mutant("m-delete-for-the-down-is-forgotten", DistroProtocol, "_handle")
+def _forgets_delete(
+    old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None
+) -> None:
+    """A DELETE that could not be sent to a member that is not UP is forgotten."""
+    is_forgotten = reply is DistroReply.NOT_SENT and operation is DataOperation.DELETE
+    old(self, key, operation, DistroReply.SUCCESS if is_forgotten else reply, revision)
+
+
+@mutant("m-few-workers", DistroProtocol, "_send")
+async def _few_workers(old: Any, self: Any, *arguments: Any) -> Any:
+    """Syncs to all members share eight workers, each of which waits for its answer."""
+    pool = self.__dict__.setdefault("_pool", asyncio.Semaphore(_WORKERS))
+    with self._clock.parked():
+        await pool.acquire()
+    try:
+        return await old(self, *arguments)
+    finally:
+        pool.release()
+
+
+class _OwnTask(DistroKey):
+    """Equal to no other: its task is merged with none."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+@mutant("m-changes-are-not-merged", DistroProtocol, "_sync_to_all")
+def _each_change(old: Any, self: Any, client_id: str, operation: DataOperation) -> None:
+    """Each of several changes within the delay brings a CHANGE of its own, all with the last state."""
+    if operation is not DataOperation.CHANGE:
+        old(self, client_id, operation)
+        return
+    for peer in self._members.other_addresses():
+        self._delayed.add(_OwnTask(client_id, peer), operation, self._profile.sync_delay_ms)
+
+
+@mutant("m-failed-verify-of-http-clients-is-ignored", DistroProtocol, "_on_verify_failed")
+def _connected_only(old: Any, self: Any, event: Any) -> None:
+    """A failed VERIFY of a client of the HTTP API brings nothing."""
+    if not is_ip_port(event.client_id):
+        old(self, event)
+
+
+@mutant("m-later-change-of-the-deleted-is-applied", DistroClientDataProcessor, "process_change")
+def _later_is_applied(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
+    """A CHANGE after the DELETE of its client is applied if its revision is above that of the removed copy."""
+    sent = ((data.get("attributes") or {}).get("clientAttributes") or {}).get("revision") or 0
+    removed = self.__dict__.setdefault("_removed", {})
+    held = self._clients.get(data["clientId"])
+    if held is not None:
+        removed[held.id] = max(held.revision, sent)
+    elif sent > removed.get(data["clientId"], sent):
+        with swapped(self._clients, "_deleted", DeletedClients()):
+            return bool(old(self, data, reason, sender))
+    else:
+        removed[data["clientId"]] = sent
+    return bool(old(self, data, reason, sender))
+
+
+@mutant("m-delete-of-the-unknown-is-not-remembered", DistroClientDataProcessor, "process_delete")
+def _not_remembered(old: Any, self: Any, client_id: str, sender: str | None) -> bool:
+    """A CHANGE that its DELETE has overtaken, of a client that was not known yet, is applied."""
+    return self._clients.get(client_id) is None or bool(old(self, client_id, sender))
+
+
+@mutant("m-batches-leave-the-revision", ClientManager, "apply")
+def _leaves_the_revision(old: Any, self: Any, sync: SyncData, *, revision: int | None, reason: str) -> None:
+    """A CHANGE with batches leaves the revision of the copy."""
+    is_held = self.get(sync.client_id) is not None
+    has_batch = any(isinstance(each, PublishedBatch) for each in sync.publishers.values())
+    old(self, sync, revision=None if is_held and has_batch else revision, reason=reason)
+
+
+@mutant("m-connected-client-takes-the-revision", DistroClientDataProcessor, "process_change")
+def _takes_the_revision(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
+    """A CHANGE of a client that is connected here sets its revision, and nothing else."""
+    held = self._clients.get(str(data.get("clientId")))
+    if held is not None and held.native:
+        held.revision = data["attributes"]["clientAttributes"]["revision"]
+    return bool(old(self, data, reason, sender))
+
+
+@mutant("m-passed-on-without-the-namespace", distro_filter, "forwarded_url")
+def _without_the_namespace(old: Any, *arguments: Any) -> str:
+    """A request that is passed on lacks the namespace."""
+    url = URL(old(*arguments))
+    return str(url.with_query({key: value for key, value in url.query.items() if key != "namespaceId"}))
+
+
+@mutant("m-health-of-copies-is-not-pushed", ClientManager, "apply")
+def _health_is_not_pushed(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
+    """A CHANGE that changes nothing but the health of instances is not pushed."""
+    held = self.get(sync.client_id)
+    before = {} if held is None else {key: structs.replace(each, healthy=True) for key, each in held.singles.items()}
+    after = {
+        key: each if isinstance(each, PublishedBatch) else structs.replace(each, healthy=True)
+        for key, each in sync.publishers.items()
+    }
+    with swapped(self, "_subscribers", ClientIndex() if before == after else self._subscribers):
+        old(self, sync, **named)
+
+
+@mutant("m-deregistration-is-by-name", ClientManager, "deregister")
+def _by_name(old: Any, self: Any, client: Any, service: Service) -> None:
+    """A deregistration removes the services of that name in every namespace and group."""
+    alike = [each for each in client.publishers if each.name == service.name and each != service]
+    self._keep(client, dict.fromkeys(alike))
+    old(self, client, service)
