@@ -88,6 +88,15 @@ def alike(what: str, known: Collection[str], name: str) -> str:
     return f"{similar}'distrocheck list {what}s' shows all"
 
 
+def why_unreadable(error: OSError | ValueError) -> str:
+    """Why a text file could not be read, without its path, which the message has already."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 ({error.reason} at byte {error.start}); is it a text file?"
+    return str(error)
+
+
 def pair(text: str, option: str) -> tuple[str, str]:
     """Key and value of KEY=VALUE. Raises UsageError."""
     key, equals, value = text.partition("=")

@@ -186,10 +186,10 @@ def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Pat
     ("more", "complaint"),
     [
         (("--tls", "sdk"), "--tls names the ports with TLS, each with its own --tls: grpc, http"),
-        (("--ca", "/etc/hostname"), "--tls names the ports with TLS"),
+        (("--ca", "/etc/hostname"), "--ca, --cert and --key are for TLS; name the ports"),
         (("--tls", "http", "--ca", "/etc/hostname"), "--ca /etc/hostname: no certificates in PEM"),
         (("--tls", "http", "--ca", "/no/such.pem"), "--ca /no/such.pem: no certificates in PEM"),
-        (("--cert", "/etc/hostname", "--key", "/etc/hostname"), "--tls names the ports with TLS"),
+        (("--cert", "/etc/hostname", "--key", "/etc/hostname"), "--ca, --cert and --key are for TLS; name the ports"),
         (("--tls", "http", "--cert", "/etc/hostname"), "--cert and --key are a certificate and its key; give both"),
         (("--tls", "http", "--cert", "/etc/hostname", "--key", "/no/such.pem"), "--cert and --key: "),
     ],

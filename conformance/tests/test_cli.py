@@ -75,7 +75,7 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),
         (("replay", "/dev/null"), "/dev/null has no step: there is nothing to play"),
-        (("replay", "missing.scenario"), "cannot read the scenario missing.scenario"),
+        (("replay", "missing.scenario"), "cannot read the scenario missing.scenario: No such file or directory\n"),
         (("replay", str(B02), "--target", "moon"), "no cluster 'moon'; known: model, embedded"),
         (("simulate", "--faults", "rain"), "there is no fault 'rain'; faults are drop, swallow"),
         (("simulate", "--nodes", "27"), "a simulation has 1 to 26 nodes, not 27"),
@@ -106,7 +106,10 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
         (("serve", "--member", "localhost"), "--member: 'localhost' has no usable port; write HOST:PORT"),
         (("serve", "--member", "h:1", "--member", "h:1"), "--member names h:1 twice; name each once"),
         (("replay", str(B02), "--target", "attach:h:1,h:1"), "attach:h:1,h:1 names h:1 twice"),
-        (("serve", "--members-file", "/proc/nowhere"), "the member list /proc/nowhere cannot be read"),
+        (
+            ("serve", "--members-file", "/proc/nowhere"),
+            "the member list /proc/nowhere cannot be read: No such file or directory\n",
+        ),
         (("serve", "--members-file", str(B02)), f"{B02}, line 3: 'profile nacos-2.0.4' is no address"),
         (("serve", "--members-file", str(B02), "--member", "a:1"), "both name members; give one"),
         (("gate", "--out", "/proc/nowhere"), "--out /proc/nowhere: cannot be written to (No such file or directory)"),
@@ -130,6 +133,8 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
         ),
         (("list", "dragons"), "no list 'dragons'; known: requirements"),
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
+        (("explain", "distro-sync-001"), "nothing is called 'distro-sync-001'; most like it: DISTRO-SYNC-001"),
+        (("explore", "--engine", "spark"), "there is no engine 'spark'; there are local"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(

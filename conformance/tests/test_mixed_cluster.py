@@ -34,7 +34,7 @@ def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind(
 @pytest.mark.parametrize(
     ("target", "profile", "mutant", "complaint"),
     [
-        ("mixed:9.9.9", None, None, "no Nacos release '9.9.9'; known: 2.0.4"),
+        ("mixed:9.9.9", None, None, "Maven has no Nacos release '9.9.9'; known: 2.0.4"),
         ("mixed:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
         ("mixed:2.2.4", None, "B02", "has no mutants"),
         ("nacos:2.2.4", "nacos-2.0.4", None, "behaves as nacos-2.2.4, not as nacos-2.0.4"),

@@ -156,7 +156,7 @@ def test_a_target_that_there_is_not_is_one_mistake(options: tuple[str, ...], tmp
 @pytest.mark.parametrize(
     ("target", "profile", "expected", "complaint"),
     [
-        ("process:nope.toml", None, None, "cannot read the description nope.toml"),
+        ("process:nope.toml", None, None, "cannot read the description nope.toml: No such file or directory"),
         ("embedded", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),
         ("embedded", None, Path("x.toml"), "--expect-failures and --write-expected are for process:"),
         ("process:x {port}", "strict", Path("x.toml"), "--expect-failures x."),

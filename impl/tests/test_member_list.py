@@ -73,7 +73,10 @@ def test_a_file_is_read_again_only_when_it_says_something_else(
 def test_a_node_does_not_start_with_a_file_that_lacks_it_or_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "cluster.conf"
     config = NodeConfig(ip="10.0.0.1", port=8848, member_list_file=path, profile=PROFILES["strict"])
-    with pytest.raises(MemberListError, match=r"cluster\.conf cannot be read"):
+    with pytest.raises(MemberListError, match=r"cluster\.conf cannot be read: No such file or directory$"):
+        Node(config, clock=VirtualClock())
+    path.write_bytes(b"10.0.0.1\xff")
+    with pytest.raises(MemberListError, match=r"cluster\.conf is not UTF-8 \(byte 8\)"):
         Node(config, clock=VirtualClock())
     path.write_text(f"{B}\n{C}\n")
     with pytest.raises(MemberListError, match=rf"cluster\.conf lacks the node itself, {A}"):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 COLUMNS = {"id": pl.String(), **VIOLATION_COLUMNS}
 KEY = ("run", "invariant", "node", "client", "first_node", "first_seq")
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
+_ADVICE = "look at the place and your rights there"
+_DRIVER_ADVICE = "add the driver's jar: --conf spark.jars.packages=GROUP:NAME:VERSION"
 
 
 class Sink(Protocol):
@@ -71,9 +73,7 @@ class ParquetSink:
                 news.write_parquet(hidden)
                 hidden.replace(self.path / f"part-{len(parts):05}-{os.urandom(4).hex()}.parquet")
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise SinkError(
-                f"{self.path}: {str(error).splitlines()[0]}; look at the place and your rights there"
-            ) from error
+            raise SinkError(f"{self.path}: {str(error).splitlines()[0]}; {_ADVICE}") from error
         return news
 
 
@@ -120,7 +120,9 @@ def _errors(place: str) -> Iterator[None]:
     try:
         yield
     except spark_errors() as error:
-        raise SinkError(f"{place}: {first_line(error)}; look at the place and your rights there") from error
+        line = first_line(error)
+        advice = _DRIVER_ADVICE if "No suitable driver" in line else _ADVICE
+        raise SinkError(f"{place}: {line}; {advice}") from error
 
 
 def add_to_all(sinks: Iterable[Sink], violations: pl.DataFrame) -> pl.DataFrame:

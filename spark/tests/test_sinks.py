@@ -111,7 +111,10 @@ def test_a_sink_that_cannot_be_written_is_named_in_one_line(spark: SparkSession,
     (tmp_path / "file").touch()
     for sink, text in (
         (ParquetSink(tmp_path / "file" / "violations"), str(tmp_path)),
-        (JdbcSink(spark, "jdbc:nosuch://127.0.0.1/x?password=secret"), "No suitable driver"),
+        (
+            JdbcSink(spark, "jdbc:nosuch://127.0.0.1/x?password=secret"),
+            "No suitable driver; add the driver.s jar: --conf spark",
+        ),
     ):
         with pytest.raises(SinkError, match=text) as raised:
             in_process(path, sinks=[sink])

@@ -23,6 +23,7 @@ from distro_traces.ndjson import LINE_BYTES_MAX, SUFFIX, first_too_long
 from distro_traces.reading import headers_at
 
 VIEWS = "views: events, runs, violations"
+WITHOUT_VIOLATIONS = "views: events, runs; with --checked FILE also violations"
 
 
 class QueryError(TraceError):
@@ -45,11 +46,11 @@ def query(sql: str, path: Path, checked: Path | None = None) -> Table:
         try:
             answer = database.execute(sql)
             if answer is None:
-                raise QueryError(f"there is no statement in it; {VIEWS}")
+                raise QueryError(f"there is no statement in it; {_views(database)}")
             return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
         except duckdb.Error as error:
             _refuse_too_long(path)
-            raise QueryError(f"{str(error).splitlines()[0]}; {VIEWS}") from None
+            raise QueryError(f"{str(error).splitlines()[0]}; {_views(database)}") from None
 
 
 @contextmanager
@@ -74,6 +75,12 @@ def opened(path: Path, checked: Path | None = None) -> Iterator[duckdb.DuckDBPyC
         if violations:
             database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
         yield database
+
+
+def _views(database: duckdb.DuckDBPyConnection) -> str:
+    """The names that a statement may use. The violations are known only where they were given."""
+    found = database.execute("SELECT table_name FROM information_schema.tables").fetchall()
+    return VIEWS if ("violations",) in found else WITHOUT_VIOLATIONS
 
 
 def _refuse_too_long(path: Path) -> None:

@@ -22,7 +22,9 @@ def read_run(path: Path, run: str | None = None) -> TraceFile:
     found = {header.run: files for header, files in headers_at(path)}
     if run is None and len(found) > 1:
         shown = ", ".join(sorted(found)[:5])
-        raise SeveralRunsError(f"{path}: {len(found)} runs ({shown}{', …' if len(found) > 5 else ''}); name one")
+        raise SeveralRunsError(
+            f"{path}: {len(found)} runs ({shown}{', …' if len(found) > 5 else ''}); name one by --run"
+        )
     if run is not None and run not in found:
         raise SeveralRunsError(f"{path}: no run {run}; there are {', '.join(sorted(found)[:5])}")
     files = found[run] if run is not None else next(iter(found.values()))

@@ -129,7 +129,7 @@ def test_the_same_run_is_read_from_a_recording_and_from_rest(trace: TraceFile, t
     for place in (part, part.parent, rest):
         assert read_run(place).events == ordered
     Recorder(tmp_path, "r2", profile="strict", target="embedded").close()
-    with pytest.raises(SeveralRunsError, match=r"2 runs \(r1, r2\); name one"):
+    with pytest.raises(SeveralRunsError, match=r"2 runs \(r1, r2\); name one by --run"):
         read_run(tmp_path)
     assert read_run(tmp_path, "r1").events == trace.events
 
@@ -150,10 +150,13 @@ def test_sql_over_recordings_and_runs_at_rest_gives_the_same_answers(trace: Trac
 
 
 def test_wrong_sql_is_one_line(trace: TraceFile, tmp_path: Path) -> None:
+    recording = tmp_path / "r1.ndjson"
+    with pytest.raises(QueryError, match=r"no_such_view.*; views: events, runs; with --checked FILE also violations"):
+        query("SELECT * FROM no_such_view", recording)
     with pytest.raises(QueryError, match=r"no_such_view.*; views: events, runs, violations"):
-        query("SELECT * FROM no_such_view", tmp_path / "r1.ndjson")
-    with pytest.raises(QueryError, match="there is no statement in it; views: events, runs, violations"):
-        query("-- later", tmp_path / "r1.ndjson")
+        query("SELECT * FROM no_such_view", recording, checked(tmp_path / "check.json"))
+    with pytest.raises(QueryError, match="there is no statement in it; views: events, runs; with"):
+        query("-- later", recording)
 
 
 def checked(file: Path, schema: str = "distrocheck/check/1", *, violations: int = 1) -> Path:

@@ -22,7 +22,6 @@ from distro_model.explorer import VACUOUS, Counterexample, Engine
 from distro_model.search.results import Progress
 
 GIB = 1 << 30
-SPARK = "spark"
 
 
 @app.command()
@@ -88,11 +87,6 @@ def explore(
 
 
 def _engine(name: str) -> Engine:
-    if name == SPARK:
-        raise UsageError(
-            "--engine spark is gone: it kept the levels of the search as pickles in a directory that every executor "
-            f"could write to; one machine searches {', '.join(ENGINES)}"
-        )
     if name not in ENGINES:
         raise UsageError(f"there is no engine '{name}'; there are {', '.join(ENGINES)}")
     return ENGINES[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -31,9 +32,10 @@ def explain(
     """Explain one requirement, invariant, mutant, profile, rule or target."""
     found = _called(entry_id) or _called(_like(entry_id))
     if not found:
-        raise UsageError(
-            f"nothing is called '{entry_id}'; 'distrocheck list requirements' and the other lists show the names"
-        )
+        near = get_close_matches(entry_id.upper(), [entry.id for read in CATALOGUE.values() for entry in read()])
+        similar = f"most like it: {', '.join(near)}; " if near else ""
+        lists = "'distrocheck list requirements' and the other lists show the names"
+        raise UsageError(f"nothing is called '{entry_id}'; {similar}{lists}")
     if json:
         print_json("explain", {"id": entry_id, "entries": [{"kind": kind, **entry.to_json()} for kind, entry in found]})
         return

@@ -30,7 +30,7 @@ from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
 from distro_conformance.targets.credentials import credentials_of
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, why_unreadable
 from distro_conformance.walks.kept import pytest_file
 
 
@@ -105,4 +105,4 @@ def _standard_input() -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the scenario on standard input: {error}") from error
+        raise UsageError(f"cannot read the scenario on standard input: {why_unreadable(error)}") from error

@@ -21,7 +21,7 @@ from typing import Any
 
 from distro_conformance.findings.finding import MUST, Finding, Judged, Judgement
 from distro_conformance.findings.symptoms import SYMPTOMS
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, why_unreadable
 from distro_model.defects import link_of
 from distro_model.defects.symptom import of
 
@@ -97,7 +97,7 @@ def _read(path: Path, requirements: Collection[str]) -> dict[str, Entry]:
     try:
         entries = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{_OPTION} {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(f"{_OPTION} {path}: {why_unreadable(error)}") from error
     for name, entry in entries.items():
         if wrong := _complaint(name, entry, requirements):
             raise UsageError(f"{_OPTION} {path}: {wrong}")

@@ -25,7 +25,7 @@ from distro_conformance.language.running import Step
 from distro_conformance.language.steps import NodeRelease
 from distro_conformance.language.verbs import HEADER, VERBS, VERSION, expectation
 from distro_conformance.language.words import Words, duration_ms, render_duration
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, why_unreadable
 from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
 from distro_model.actions import Advance
 
@@ -106,7 +106,7 @@ def read(path: Path) -> Scenario:
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"cannot read the scenario {path}: {error}") from error
+        raise ScenarioError(f"cannot read the scenario {path}: {why_unreadable(error)}") from error
 
 
 def parse(text: str, name: str = "scenario") -> Scenario:

@@ -109,9 +109,12 @@ def tls_of(
     ports: Sequence[str], authority: Path | None, certificate: Path | None = None, key: Path | None = None
 ) -> ClientTls:
     """Raises UsageError for a port or a file that cannot be."""
-    unknown = [port for port in ports if port not in TLS_PORTS]
-    if unknown or (not ports and (authority or certificate or key)):
+    if any(port not in TLS_PORTS for port in ports):
         raise UsageError(f"--tls names the ports with TLS, each with its own --tls: {', '.join(TLS_PORTS)}")
+    if not ports and (authority or certificate or key):
+        raise UsageError(
+            f"--ca, --cert and --key are for TLS; name the ports that have it by --tls ({', '.join(TLS_PORTS)})"
+        )
     if (certificate is None) != (key is None):
         raise UsageError("--cert and --key are a certificate and its key; give both")
     if authority is not None:

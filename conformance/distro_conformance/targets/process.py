@@ -42,7 +42,7 @@ from distro_conformance.targets.direct import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import FEATURES, UNLIMITED, OnProgress, Place, Target
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError, UsageError, why_unreadable
 from distro_impl.options import ServerIdentity
 
 SUFFIX = ".toml"
@@ -95,7 +95,7 @@ def description_of(text: str) -> Description:
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"cannot read the description {path}: {error}") from error
+        raise UsageError(f"cannot read the description {path}: {why_unreadable(error)}") from error
     _refuse_unknown(found, _KEYS, path, "")
     ready = found.get("ready", {})
     _refuse_unknown(ready, _READY_KEYS, path, "ready.")

@@ -130,7 +130,9 @@ def nacos_release(version: str) -> NacosRelease:
     try:
         return named("Nacos release", RELEASES, version)
     except UsageError as error:
-        raise UsageError(f"{error}; of another one name the directory of a distribution ({HOW_TO_BUILD})") from error
+        raise UsageError(
+            f"Maven has {error}; of another one name the directory of a distribution ({HOW_TO_BUILD})"
+        ) from error
 
 
 def release_like(version: str) -> NacosRelease:

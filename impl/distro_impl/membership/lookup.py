@@ -48,8 +48,10 @@ class FileMemberLookup:
         """The list of now. Raises MemberListError."""
         try:
             self._seen = self._path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise MemberListError(f"the member list {self._path} cannot be read: {error}") from error
+        except OSError as error:
+            raise MemberListError(f"the member list {self._path} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise MemberListError(f"the member list {self._path} is not UTF-8 (byte {error.start})") from error
         return parse_member_list(self._seen, self._own_port, str(self._path))
 
     def read_if_changed(self) -> tuple[str, ...] | None:
