@@ -12,7 +12,6 @@ from typing import Any
 
 from distro_conformance.drivers.registry import FORMS
 from distro_conformance.findings.symptoms import SYMPTOMS
-from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
@@ -58,7 +57,6 @@ def _requirements() -> tuple[Entry, ...]:
                 "releases": str(each.releases),
                 "source": each.source,
                 "known": known.get(each.id),
-                "mutants that fail it": ", ".join(NOTICED.get(each.id, ())),
             },
         )
         for each in all_requirements()

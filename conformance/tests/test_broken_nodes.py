@@ -1,24 +1,28 @@
 """Every check is seen to fail: a node is broken by a mutant, and the requirement that it breaks is violated.
 
-Which mutants each requirement notices stands in `mutation/noticed.py`, from a run of all mutants against all
-requirements (`distrocheck mutants run --level node`); here each requirement is shown one of them, alone.
+A line of `noticed.txt` is a requirement and the mutants that violate it, the most specific first, from a run of every
+mutant against every requirement (`distrocheck mutants run --level node --json`). A new mutant or requirement is added
+with the result of such a run. Here each requirement is checked on a node with its first mutant.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from zlib import adler32
 
 import pytest
 
 from distro_conformance.findings import Judgement
-from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.node.run import run_requirements
 from distro_conformance.node_mutants import MUTANTS
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_impl import PROFILES
+
+_LINES = Path(__file__).with_name("noticed.txt").read_text("utf-8").splitlines()
+NOTICED = {name: mutants for name, *mutants in map(str.split, _LINES)}
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
 
