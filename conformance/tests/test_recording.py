@@ -146,7 +146,7 @@ def test_a_client_that_no_node_holds_any_more_is_not_missed(real: Recording) -> 
 
 def test_a_restarted_node_holds_nothing(real: Recording) -> None:
     real.journal.observed("b", [FIRST])
-    real.journal.node_stopped("b", "crash")
+    real.journal.node_crashed("b")
     before = real.states
     real.journal.observed("b", [])
     assert real.states == before, "that it holds nothing is no news"

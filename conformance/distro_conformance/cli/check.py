@@ -22,7 +22,7 @@ from distro_conformance.cli.options import (
     writable_directory,
     writable_file,
 )
-from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, say_page, summary
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java
@@ -140,8 +140,11 @@ def check(
         if on_spark:
             if not (master or "").startswith("sc://"):  # Spark Connect: Java runs on the server
                 require_java()
+            from distro_spark.session import local_session
+
             on_progress("starting Spark")
-            session = _session(master, settings, is_small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
+            is_small = is_here and _size_bytes(Path(path)) < SMALL_BYTES
+            session = local_session(master, small=is_small, settings=settings)
             opened.callback(session.stop)
         on_progress(f"checking {path}")
         result = run_check(
@@ -162,8 +165,7 @@ def check(
         print_json("check", {**result.to_json(), "findings": plain(findings), "unreached": plain(open_ends)})
     else:
         _print(result, open_ends)
-        if html:
-            say(f"Page: {html}")
+        say_page(html)
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
         lines = list(_lines(result))
         summary([*lines, *_lines_by_model(result.replay)], verdict, figures)
@@ -222,12 +224,6 @@ def _is_on_spark(engine: str | None, needs_spark: Sequence[str], path: Path) -> 
         say_aside(f"{path}: {size / 2**30:.1f} GB as NDJSON, more than {most / 2**30:.0f} GB: checked on Spark")
         return True
     return False
-
-
-def _session(master: str | None, settings: Mapping[str, str], *, is_small: bool) -> SparkSession:
-    from distro_spark.session import local_session
-
-    return local_session(master, small=is_small, settings=settings)
 
 
 def _engine(session: SparkSession | None, path: str, opened: ExitStack) -> Engine:

@@ -22,7 +22,7 @@ from distro_conformance.cli.options import (
     writable_directory,
     writable_file,
 )
-from distro_conformance.cli.output import Progress, print_json, progress, say
+from distro_conformance.cli.output import Progress, print_json, progress, say, say_page
 from distro_conformance.findings.finding import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
@@ -74,8 +74,7 @@ def nacos_logs(
 
     for line in story(imported):
         say(line)
-    if html:
-        say(f"Page: {html}")
+    say_page(html)
     say(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
     say(command("check", imported.path))
 

@@ -110,9 +110,10 @@ def _print(result: ResultLine) -> None:
         say(f"    {line}")
 
 
-def page_line(html: Path | None) -> str:
-    """The end of a closing line: the page that was written."""
-    return f"\n    page: {html}" if html else ""
+def say_page(html: Path | None) -> None:
+    """Prints where the page is, if one was written."""
+    if html is not None:
+        say(f"Page: {html}")
 
 
 def say_aside(text: str) -> None:

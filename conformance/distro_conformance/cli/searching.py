@@ -35,7 +35,7 @@ from distro_conformance.cli.options import (
     say_judged_as,
     writable_places,
 )
-from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, print_judged, progress, say, say_aside, say_page, summary
 from distro_conformance.drivers.registry import EMBEDDED, Wishes, resolve_cluster
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding, Judged
@@ -168,8 +168,7 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
     failure: dict[str, Any] | None = None
     shown: Failure | None = None
     if found := result.failure:
-        name = f"{options.name}-{options.mutant or options.profile}-{options.seed}"
-        scenario, pytest = save_failure(found, out / "failures", name)
+        scenario, pytest = save_failure(found, out / "failures", options.failure_name)
         failure = fields_of(
             found,
             *("scenario", "error", "is_flaky", "recording", "target"),
@@ -201,7 +200,8 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
             ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
             lines.append(ResultLine(result.verdict, found.message, ways))
         text = _tours_text(result.tours) if result.tours else f", seed {options.seed}{_covered(result)}"
-        summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{page_line(html)}")
+        say_page(html)
+        summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}")
     raise typer.Exit(result.verdict.exit_code)
 
 

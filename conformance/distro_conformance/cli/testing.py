@@ -32,7 +32,7 @@ from distro_conformance.cli.options import (
     say_judged_as,
     writable_file,
 )
-from distro_conformance.cli.output import ResultLine, page_line, print_judged, progress, summary
+from distro_conformance.cli.output import ResultLine, print_judged, progress, say_page, summary
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
@@ -129,6 +129,7 @@ def node(
             failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
         print_judged("test node", report, mutant=mutant, requirements=rows, failure=failure, steps=len(rows))
     else:
+        say_page(html)
         summary(
             (
                 ResultLine(
@@ -137,6 +138,6 @@ def node(
                 for each in report.findings
             ),
             report.verdict,
-            f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s{page_line(html)}",
+            f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s",
         )
     raise typer.Exit(report.verdict.exit_code)

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, readable, require_extras, writable_file
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_json, progress, row, say, say_page
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
 from distro_traces.event import Outcome
@@ -72,8 +72,7 @@ def validate(
         for reason, count in judged.undecided_by.items():
             say(f"  {count} not decided: {reason}")
         _print_unread(found)
-        if html:
-            say(f"Page: {html}")
+        say_page(html)
         row(
             verdict,
             f"{judged.events} rows of {found.header.run}, {judged.undecided} not decided, {judged.seconds:.1f} s",

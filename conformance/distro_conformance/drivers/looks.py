@@ -139,7 +139,7 @@ class Looks:
         self._services.update(dict.fromkeys(before.published))
         calm = self._calm(before, look)
         lists = await self._reader.lists(self.node, calm)
-        wrong = wrong_lists({self.node: look.held}, {self.node: lists}, "shows")
+        wrong = wrong_lists({self.node: look.held}, {self.node: lists})
         wrong = wrong or self._clients.wrong_push({self.node: calm}, self.deleted)
         if wrong is None:
             return

@@ -421,7 +421,7 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.peer_left(node, self.clock.now_ms())
         self.up = tuple(each for each in self.up if each != node)
         if self.journal is not None:
-            self.journal.node_stopped(node, "crash")
+            self.journal.node_crashed(node)
         await self.reader.leave(node)
         self.links[self.under_test, node].target_gone()
         await self.peers[node].stop()

@@ -59,13 +59,13 @@ def read_list(hosts: Iterable[Host]) -> tuple[str, ...]:
     )
 
 
-def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str | None:
+def wrong_lists(seen: Observation, shown: Mapping[str, Lists]) -> str | None:
     """The first list that differs from what its node holds, as a clause; None if there is none."""
     for node, lists in shown.items():
         expected = projection(seen[node])
         for service, instances in sorted(lists.items()):
             if instances != expected.get(service, ()):
-                return f"{node} {how} {service} as {as_text(instances)} and holds {as_text(expected.get(service, ()))}"
+                return f"{node} shows {service} as {as_text(instances)} and holds {as_text(expected.get(service, ()))}"
     return None
 
 

@@ -465,7 +465,7 @@ class WiredCluster(Cluster):
             elif target == name:
                 link.target_gone()
         if self.journal is not None:
-            self.journal.node_stopped(name, "crash")
+            self.journal.node_crashed(name)
         await self.reader.leave(name)
         self._paused.discard(name)
         self.up = tuple(each for each in self.up if each != name)

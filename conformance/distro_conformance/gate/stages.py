@@ -136,8 +136,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     summary += result.unjudged
     failures: tuple[Failure, ...] = ()
     if result.failure:
-        name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
-        scenario, pytest = save_failure(result.failure, options.out / "failures", name)
+        scenario, pytest = save_failure(result.failure, options.out / "failures", result.options.failure_name)
         summary += "; nodes and model differ"
         failures = (failure_of(result, result.failure, scenario, pytest),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}

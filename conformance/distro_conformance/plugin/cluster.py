@@ -17,12 +17,11 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.running import Running
 from distro_conformance.language.steps import Query
 from distro_conformance.language.text import read_line
-from distro_conformance.language.words import duration_ms
 from distro_conformance.plugin.background import do, do_now
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
-from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.verdict import TargetError, UsageError, Verdict, named
 from distro_conformance.wire.transports import OVER_GRPC
-from distro_model.actions import Action, Advance, Crash, Cut, Heal, Hold, Release, Restart
+from distro_model.actions import Action, Advance, Crash, Restart
 
 Done = Any
 """The result of a method: nothing or a value; in an `async` test an awaitable of it."""
@@ -79,7 +78,7 @@ class TestCluster:
 
     def address(self, node: str) -> str:
         """Raises UsageError for an unknown node."""
-        return self._cluster.servers[self._known(node)].address
+        return named("node", self._cluster.servers, node).address
 
     def sdk_address(self, node: str) -> str:
         """The port that speaks gRPC with SDKs."""
@@ -87,32 +86,29 @@ class TestCluster:
 
     def cut(self, source: str, target: str) -> Done:
         """From now on no message gets from source to target. The other direction is a link of its own."""
-        return self._perform(Cut(self._known(source), self._known(target)))
+        return self.do(f"cut {source}->{target}")
 
     def heal(self, source: str, target: str) -> Done:
-        return self._perform(Heal(self._known(source), self._known(target)))
+        return self.do(f"heal {source}->{target}")
 
     def hold(self, source: str, target: str) -> Done:
         """Messages from source to target wait until `release`, or until their sender stops waiting."""
-        return self._perform(Hold(self._known(source), self._known(target)))
+        return self.do(f"hold {source}->{target}")
 
     def release(self, source: str, target: str) -> Done:
-        return self._perform(Release(self._known(source), self._known(target)))
+        return self.do(f"release {source}->{target}")
 
     def crash(self, node: str) -> Done:
         """The node is gone with all its memory."""
-        return self._perform(Crash(self._known(node)))
+        return self.do(f"crash {node}")
 
     def restart(self, node: str) -> Done:
         """It comes back at its address, empty, and loads from the others."""
-        return self._perform(Restart(self._known(node)))
+        return self.do(f"restart {node}")
 
     def advance(self, duration: str) -> Done:
         """Let `300ms`, `5s` or `3m` pass: of virtual time at once, of real time by waiting."""
-        try:
-            return self._perform(Advance(duration_ms(duration)))
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        return self.do(f"advance {duration}")
 
     def do(self, line: str) -> Done:
         """One line of a scenario, `swallow a->b CHANGE` or `expect within 5s: all agree`; its outcome.
@@ -135,17 +131,14 @@ class TestCluster:
             case ExpectModel():
                 raise UsageError("a test cluster is not compared with the model; play a scenario for that")
             case step if isinstance(step, Action):
-                await self._perform_it(step)
+                await self._perform(step)
                 return "done"
             case step:
                 held = await self._running.run(step)
                 assert held.verdict is Verdict.CONFORMS, f"{line}: {held.outcome}"
                 return held.outcome
 
-    def _perform(self, action: Action) -> Done:
-        return do(self._perform_it(action))
-
-    async def _perform_it(self, action: Action) -> None:
+    async def _perform(self, action: Action) -> None:
         match action:
             case Crash(node) if self._cluster.servers[node].node is None:
                 raise UsageError(f"{node} is down: it cannot crash before it is restarted")
@@ -158,8 +151,3 @@ class TestCluster:
             await self._cluster.perform(action)
         finally:
             self._running.answers = self._cluster.answers
-
-    def _known(self, node: str) -> str:
-        if node not in self.names:
-            raise UsageError(f"there is no node '{node}'; the nodes are {' '.join(self.names)}")
-        return node

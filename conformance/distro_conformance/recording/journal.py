@@ -92,11 +92,11 @@ class TraceJournal:
         self._forget(node)
         self._row(node, Kind.NODE_STARTED, detail=",".join(members))
 
-    def node_stopped(self, node: str, reason: str) -> None:
+    def node_crashed(self, node: str) -> None:
         self._forget(node)
         for client, owner in self._owner.items():
             self._owner[client] = UNOWNED if owner == node else owner
-        self._row(node, Kind.NODE_STOPPED, detail=reason)
+        self._row(node, Kind.NODE_STOPPED, detail="crash")
 
     def members_changed(self, node: str, members: Iterable[str]) -> None:
         self._row(node, Kind.MEMBERS_CHANGED, detail=",".join(sorted(members)))

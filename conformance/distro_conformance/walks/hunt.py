@@ -118,8 +118,7 @@ class _Search:
         options, result = self.options, self.hunt
         result.failure = failure = self._failure()
         if failure and options.database:
-            name = f"{options.name}-{options.mutant or options.profile}-{options.seed}"
-            keep(options.database, failure.scenario, name)
+            keep(options.database, failure.scenario, options.failure_name)
         actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | self.actions}
         result.coverage = {**actions, **({} if options.is_elsewhere else beside_nodes(self.taken))}
         return result

@@ -80,6 +80,11 @@ class HuntOptions:
     def name(self) -> str:
         return "tours" if self.tours else "machine" if self.among_played else "lockstep"
 
+    @property
+    def failure_name(self) -> str:
+        """The name of the files of a failure."""
+        return f"{self.name}-{self.mutant or self.profile}-{self.seed}"
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFailure:
