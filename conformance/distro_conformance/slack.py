@@ -29,7 +29,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from distro_conformance.verdict import KitError
 
@@ -58,26 +57,8 @@ class Usage:
     idle_ms: float
 
 
-class Kernel(Protocol):
-    """The counters of an operating system. None, or empty: it does not count that."""
-
-    def usage(self) -> Usage | None: ...
-
-    def used_ms(self, pid: int) -> float | None:
-        """The processor time of that process, with its children; None: it has ended."""
-        ...
-
-    def run_delays_ms(self, pid: int) -> Mapping[int, float] | None:
-        """The run delay of each thread, in the same processes; None: it is not counted."""
-        ...
-
-    def pressure_ms(self) -> float | None:
-        """The time that some task of the machine waited for a processor."""
-        ...
-
-
-class Proc:
-    """Linux."""
+class Kernel:
+    """The counters of Linux. None, or empty: it does not count that, as on other systems."""
 
     def __init__(self, root: Path = Path("/proc")) -> None:
         self._root = root
@@ -89,11 +70,13 @@ class Proc:
         return Usage(sum(ticks) * _TICK_MS, sum(ticks[each] for each in _IDLE_FIELDS) * _TICK_MS)
 
     def used_ms(self, pid: int) -> float | None:
+        """The processor time of that process, with its children; None: it has ended."""
         texts = [self._read(f"{each}/stat") for each in self._tree(pid)]
         found = [text.rpartition(")")[2].split() for text in texts if text is not None]
         return sum(float(each[11]) + float(each[12]) for each in found) * _TICK_MS if found else None
 
     def run_delays_ms(self, pid: int) -> Mapping[int, float] | None:
+        """The run delay of each thread, in the same processes; None: it is not counted."""
         delays: dict[int, float] = {}
         for process in self._tree(pid):
             for thread in self._threads(process):
@@ -102,6 +85,7 @@ class Proc:
         return delays or None
 
     def pressure_ms(self) -> float | None:
+        """The time that some task of the machine waited for a processor."""
         if (text := self._read("pressure/cpu")) is None:
             return None
         return float(text.splitlines()[0].rpartition("total=")[2]) / 1000
@@ -136,7 +120,7 @@ class _Reading:
 class Slack:
     """Measured while `measured` is entered. Times are seconds of `now_s`."""
 
-    kernel: Kernel = field(default_factory=Proc)
+    kernel: Kernel = field(default_factory=Kernel)
     now_s: Callable[[], float] = field(default=lambda: time.monotonic())  # noqa: PLW0108 - looked up when it is called
 
     def __post_init__(self) -> None:

@@ -43,15 +43,12 @@ STEP_MS = 50
 
 
 class Clock(Protocol):
-    """Protocol time. On a real server it passes by itself, on an embedded node only when a caller advances it."""
+    """Protocol time. On a real server it passes by itself, on an embedded node only when a caller advances it. The
+    defaults are those of virtual time, in which nothing depends on the machine."""
 
-    @property
-    def is_real(self) -> bool: ...
-
-    @property
-    def tolerance_ms(self) -> int:
-        """Part of each bound. 0 where time is virtual."""
-        ...
+    is_real: bool = False
+    tolerance_ms: int = 0
+    """Part of each bound."""
 
     def now_ms(self) -> int: ...
 
@@ -59,68 +56,40 @@ class Clock(Protocol):
         """Returns when that much time has passed and, if the target can report it, the node has done all due work."""
         ...
 
-    def slack_since(self, at_ms: int) -> int:
+    def slack_since(self, at_ms: int) -> int:  # noqa: ARG002 - virtual time has none
         """The time that the machine took since then, in ms. 0 where time is virtual."""
-        ...
+        return 0
 
-    def peak_since(self, at_ms: int) -> int:
+    def peak_since(self, at_ms: int) -> int:  # noqa: ARG002
         """The most that it took in one reading."""
-        ...
+        return 0
 
-    def is_starved_since(self, at_ms: int) -> bool:
+    def is_starved_since(self, at_ms: int) -> bool:  # noqa: ARG002
         """Whether it took so much time that a node may have given up a request without an answer."""
-        ...
-
-    def measured(self) -> AbstractAsyncContextManager[None]:
-        """Measure slack while this is entered, if time is real."""
-        ...
-
-
-class SharedClock(Clock, Protocol):
-    """A clock on which many checks wait at once."""
-
-    def taking_part(self) -> AbstractContextManager[None]:
-        """While this is entered, virtual time passes only when this check waits too. Real time passes anyway."""
-        ...
-
-    def watch(self, pid: int | None) -> None:
-        """Measure this server of the kit too, if time is real."""
-        ...
-
-
-class WithoutSlack:
-    """The slack of a clock in virtual time: nothing in it depends on the machine."""
-
-    is_real = False
-    tolerance_ms = 0
-
-    def slack_since(self, at_ms: int) -> int:  # noqa: ARG002 - of the contract
-        return 0
-
-    def peak_since(self, at_ms: int) -> int:  # noqa: ARG002 - of the contract
-        return 0
-
-    def is_starved_since(self, at_ms: int) -> bool:  # noqa: ARG002 - of the contract
         return False
 
     def measured(self) -> AbstractAsyncContextManager[None]:
+        """Measure slack while this is entered, if time is real."""
         return nullcontext()
 
-    def watch(self, pid: int | None) -> None: ...
+    def watch(self, pid: int | None) -> None:  # noqa: ARG002
+        """Measure this server of the kit too, if time is real."""
+        return
+
+    def taking_part(self) -> AbstractContextManager[None]:
+        """While this is entered, virtual time passes only when this check waits too. Real time passes anyway."""
+        return nullcontext()
 
 
-class RealClock:
+class RealClock(Clock):
     """Milliseconds since its creation."""
 
     is_real = True
+    tolerance_ms = TOLERANCE_MS
 
     def __init__(self, slack: Slack | None = None) -> None:
         self.slack = slack or Slack()
         self._start_s = time.monotonic()
-
-    @property
-    def tolerance_ms(self) -> int:
-        return TOLERANCE_MS
 
     def now_ms(self) -> int:
         return round((time.monotonic() - self._start_s) * 1000)
@@ -136,9 +105,6 @@ class RealClock:
 
     def is_starved_since(self, at_ms: int) -> bool:
         return self.slack.is_starved_since(self._start_s + at_ms / 1000)
-
-    def taking_part(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def measured(self) -> AbstractAsyncContextManager[None]:
         return self.slack.measured()

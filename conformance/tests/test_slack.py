@@ -19,7 +19,7 @@ from distro_conformance.slack import (
     LOOKS,
     PROGRAMS_PER_CORE,
     BusyMachineError,
-    Proc,
+    Kernel,
     Slack,
     Usage,
     require_free_machine,
@@ -31,7 +31,7 @@ SERVER = 77
 
 
 @dataclass
-class Counted:
+class Counted(Kernel):
     """The counters of a kernel so far, for two processors and one server."""
 
     now_s: float = 0.0
@@ -176,7 +176,7 @@ def test_threads_of_a_server_and_of_what_it_has_started_are_counted() -> None:
         assert server.stdout is not None
         server.stdout.readline()
         try:
-            delays, used_ms = Proc().run_delays_ms(server.pid), Proc().used_ms(server.pid)
+            delays, used_ms = Kernel().run_delays_ms(server.pid), Kernel().used_ms(server.pid)
         finally:
             os.killpg(server.pid, 9)
     assert delays is not None

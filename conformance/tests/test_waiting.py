@@ -16,7 +16,7 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.waiting import (
     MAX_SLACK_MS,
     Came,
-    WithoutSlack,
+    Clock,
     eventually,
     in_order,
     known,
@@ -27,7 +27,7 @@ from distro_conformance.waiting import (
 
 
 @dataclass
-class Hand(WithoutSlack):
+class Hand(Clock):
     """A clock that the test moves."""
 
     at_ms: int = 0

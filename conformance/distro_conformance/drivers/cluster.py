@@ -13,7 +13,7 @@ from typing import Protocol
 
 from distro_conformance.node.player import ClientAnswer
 from distro_conformance.verdict import KitError
-from distro_conformance.waiting import Clock, WithoutSlack
+from distro_conformance.waiting import Clock
 from distro_model.actions import Action, Advance
 from distro_model.possible import Observation
 
@@ -28,7 +28,7 @@ class CannotError(KitError):
     exit_code = 3
 
 
-class VirtualTime(WithoutSlack):
+class VirtualTime(Clock):
     """Time from 0 that passes only by an action of its cluster, so that nothing happens between two actions."""
 
     def __init__(self, now_ms: Callable[[], int], perform: Callable[[Action], Awaitable[None]]) -> None:

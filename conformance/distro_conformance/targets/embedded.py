@@ -18,7 +18,7 @@ from distro_conformance.targets.credentials import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock, WithoutSlack, eventually, known
+from distro_conformance.waiting import Clock, RealClock, eventually, known
 from distro_impl import Node, NodeConfig, NodeEvent, SystemClock, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.options import NodeOptions
@@ -28,7 +28,7 @@ from distro_impl.transport.transport import PeerLink, Transport
 LOADED_WITHIN_MS = 60_000
 
 
-class EmbeddedClock(WithoutSlack):
+class EmbeddedClock(Clock):
     """The node's virtual clock."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.targets.direct import NO_HEADERS
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.server_process import HOST, signal_group
-from distro_conformance.waiting import RealClock, SharedClock
+from distro_conformance.waiting import Clock, RealClock
 from distro_protos.addresses import parse_address
 
 OnProgress = Callable[[str], None]
@@ -107,10 +107,10 @@ class Target:
     short_lease_ms: int | None = None
     """The lease of an unverified copy with which a node can be started instead of its default."""
 
-    def __init__(self, spec: str, address: str | None = None, clock: SharedClock | None = None) -> None:
+    def __init__(self, spec: str, address: str | None = None, clock: Clock | None = None) -> None:
         self.spec = spec
         self.address = address or _free_address()
-        self.clock = clock or RealClock()
+        self.clock: Clock = clock or RealClock()
         self._node: Node | None = None
         self._has_short_lease = False
 
