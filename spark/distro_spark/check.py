@@ -93,7 +93,7 @@ def check(
         claims = _with_verdict(responsibility_of(_measured(engine, good, intervals, INTERVALS)), results)
     listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
     quarantined = sum(misfit.rows for misfit in aside.misfits)
-    missing = max(0, _missing(good) - quarantined)
+    missing = max(0, good.missing - quarantined)
     reasons = tuple(_of_invalid(invalid)) if cluster.names else ("there is no event",)
     reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
     reasons += tuple(_unexplained(results))
@@ -114,8 +114,8 @@ def check(
         quarantined=quarantined,
         quarantine=aside.misfits,
         cuts=aside.cuts,
-        missing=max(0, _missing(cluster) - quarantined),
-        doubled=_doubled(cluster),
+        missing=max(0, cluster.missing - quarantined),
+        doubled=cluster.doubled,
         invariants=results,
         violations=listed,
         violations_left_out=sum(each["all"] for each in found.counts.values()) - len(listed),
@@ -200,14 +200,6 @@ def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: i
     return "known" if known else "conforms"
 
 
-def _missing(cluster: Cluster) -> int:
-    return int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item())
-
-
-def _doubled(cluster: Cluster) -> int:
-    return int(cluster.nodes.select((pl.col("rows") - pl.col("distinct")).sum()).item())
-
-
 def _without_checkpoint(cluster: Cluster) -> list[str]:
     there = set(cluster.checks["run"])
     return [run for run in cluster.of_run if run not in there]
@@ -227,8 +219,8 @@ def _doubts(
         yield f"{quarantined} rows do not fit the schema"
     if missing:
         yield missing_rows(missing)
-    if doubled := _doubled(cluster):
-        yield doubled_rows(doubled)
+    if cluster.doubled:
+        yield doubled_rows(cluster.doubled)
     nameless = [run for run in cluster.of_run if cluster.headers[run].profile == UNKNOWN_RELEASE]
     if nameless:
         yield (

@@ -79,6 +79,20 @@ class Cluster:
                     found[name] |= met
         return {name: frozenset(nodes) for name, nodes in found.items()}
 
+    def whole(self, name: str) -> list[str]:
+        """The runs of which enough was observed of every node for that entry of `needs`."""
+        return [run for run, nodes in self.of_run.items() if self.judged[name].issuperset(nodes)]
+
+    @property
+    def missing(self) -> int:
+        """How many rows are missing, by gaps in the sequence numbers."""
+        return int(self.nodes["last_seq"].sum() - self.nodes["distinct"].sum())
+
+    @property
+    def doubled(self) -> int:
+        """How many rows have the node and the sequence number of another one."""
+        return int(self.nodes["rows"].sum() - self.nodes["distinct"].sum())
+
     @cached_property
     def names(self) -> list[str]:
         return self.nodes["node"].to_list()

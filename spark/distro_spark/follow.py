@@ -96,8 +96,7 @@ def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
     engine = Local(files)
     cluster, invalid = surveyed(engine)
     quarantined = sum(misfit.rows for misfit in engine.set_aside().misfits)
-    missing = int(cluster.nodes.select((pl.col("last_seq") - pl.col("distinct")).sum()).item() or 0)
-    waiting = list(cluster.of_run) if missing > quarantined else []
+    waiting = list(cluster.of_run) if cluster.missing > quarantined else []
     good = settled(cluster.without([*waiting, *invalid]))
     return covered(pl.concat(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0))), good)[0]
 

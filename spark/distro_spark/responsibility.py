@@ -140,17 +140,12 @@ def _named(t: Timeline, found: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFra
     begins = pl.Series([begin for begin, _ in t.spans], dtype=pl.Int64)
     found = found.join(names, "part", how="left").with_columns(row=pl.lit(begins).gather(c("client_no")))
     found = t.of(found, "row", "run", "client", "is_connection")
-    judged = {kind: t.cluster.judged[kind] for kind in MEASURED}
-    blind = {
-        kind: [run for run, nodes in t.cluster.of_run.items() if not judged[kind].issuperset(nodes)]
-        for kind in MEASURED
-    }
-    unknown = pl.when("is_connection").then(c("run").is_in(blind[CONNECTION])).otherwise(c("run").is_in(blind[IP_PORT]))
-    undecided = found.filter(unknown).unique(["run", "client"])
-    undecided = undecided.with_columns(claimers=pl.lit(-1), from_ms=pl.lit(0), until_ms=pl.lit(0))
-    known = found.filter(~unknown)
-    columns = [c(name).cast(kind) for name, kind in COLUMNS.items()]
-    return pl.concat([known.with_columns(c("nodes").fill_null("")).select(columns), undecided.select(columns)])
+    known = [c("run").is_in(t.cluster.whole(kind)) for kind in (CONNECTION, IP_PORT)]
+    is_known = pl.when("is_connection").then(known[0]).otherwise(known[1])
+    of_unknown = {"run": "run", "client": "client", "nodes": pl.lit(""), "from_ms": 0, "until_ms": 0, "claimers": -1}
+    columns = {name: pl.when(is_known).then(name).otherwise(other) for name, other in of_unknown.items()}
+    found = found.with_columns(c("nodes").fill_null("")).select(**columns).unique()
+    return found.select(c(name).cast(kind) for name, kind in COLUMNS.items())
 
 
 def responsibility_of(parts: Iterable[pl.DataFrame]) -> Responsibility:

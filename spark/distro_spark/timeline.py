@@ -87,16 +87,10 @@ def after(condition: pl.Expr) -> pl.Expr:
     return pl.when(later < c("next_begin")).then(later)
 
 
-def call_before(condition: pl.Expr) -> pl.Expr:
-    """Of `Timeline.calls`: the place of the latest earlier one of this copy to this peer for which that holds."""
+def call_before(condition: pl.Expr, column: str = "row") -> pl.Expr:
+    """Of `Timeline.calls`: a column of the latest earlier one of this copy to this peer for which that holds."""
     place = pl.when(condition).then("place").forward_fill().shift(1)
-    return pl.when(place >= c("first")).then(place)
-
-
-def call_after(condition: pl.Expr) -> pl.Expr:
-    """The place of the next later one."""
-    place = pl.when(condition).then("place").backward_fill().shift(-1)
-    return pl.when(c("first").gather(place) == c("first")).then(place)
+    return c(column).gather(pl.when(place >= c("first")).then(place))
 
 
 def _latest(condition: pl.Expr) -> pl.Expr:

@@ -92,8 +92,9 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
     histories = _Histories(t)
     rows = _Rows(t, (*found["first"].drop_nulls(), *found["last"]))
     for line in found.iter_rows(named=True):
-        g, first_no, last_no, after = (line.pop(column) for column in ("g", "first", "last", "after"))
+        g, first_no, last_no = (line.pop(column) for column in ("g", "first", "last"))
         last = rows[last_no]
+        after = line.pop("after", last.message)
         first = last if first_no is None else rows[first_no]
         number = line.pop("client_no", None)
         place = first_no if last_no < 0 else last_no

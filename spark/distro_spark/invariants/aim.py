@@ -27,19 +27,22 @@ MOMENT_MS = 50
 
 def unprovoked(t: Timeline) -> pl.DataFrame:
     sends = c("is_sent") & is_change
-    calls = t.of(t.calls, "row", "state", "revision", "digest").with_columns(sent_before=call_before(sends))
+    calls = t.of(t.calls, "row", "state", "revision", "digest")
     calls = t.of(calls, "state", state_ms="at_ms")
-    row, message = (pl.lit(calls[name]) for name in ("row", "message"))
-    confirms = ended & succeeded & (message.gather(c("sent_before")) == c("message"))
-    confirmed = call_before(confirms)
-    calls = calls.with_columns(confirmed=pl.lit(calls["sent_before"]).gather(confirmed))
-    moment = (
-        (pl.lit(calls["at_ms"]) - pl.lit(calls["state_ms"]) < MOMENT_MS).fill_null(value=False).gather(c("sent_before"))
+    calls = calls.with_columns(is_of_moment=(c("at_ms") - c("state_ms") < MOMENT_MS).fill_null(value=False))
+    calls = calls.with_columns(
+        sent_before=call_before(sends),
+        sent_message=call_before(sends, "message"),
+        moment=call_before(sends, "is_of_moment"),
     )
-    changed = c("sent_before").is_null() | (c("state") > row.gather(c("sent_before"))).fill_null(value=True) | moment
-    calls = calls.with_columns(changed=changed)
-    same = [(c(name) == pl.lit(calls[name]).gather(c("confirmed"))) for name in ("revision", "digest")]
-    stray = calls.filter(sends & c("confirmed").is_not_null() & ~c("changed") & same[0] & same[1])
+    confirms = ended & succeeded & (c("sent_message") == c("message"))
+    changed = c("sent_before").is_null() | (c("state") > c("sent_before")).fill_null(value=True) | c("moment")
+    calls = calls.with_columns(before=call_before(confirms, "sent_before"), changed=changed)
+    stray = calls.filter(sends & c("before").is_not_null() & ~c("changed"))
+    stray = t.of(
+        stray, "before", before_ms="at_ms", before_revision="revision", before_digest="digest", before_message="message"
+    )
+    stray = stray.filter(c("revision") == c("before_revision"), c("digest") == c("before_digest"))
     if stray.is_empty():
         return NOTHING
     # A failure is a cause for one CHANGE: a counter that never falls below zero.
@@ -50,8 +53,6 @@ def unprovoked(t: Timeline) -> pl.DataFrame:
     least = pl.min_horizontal(c("sum").cum_min(), 0)
     left = (c("sum") - least).shift(1).fill_null(0).over("copy", "to", order_by="row")
     stray = stray.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
-    stray = stray.with_columns(before=row.gather(c("confirmed")))
-    stray = t.of(stray, "before", before_ms="at_ms", before_message="message")
     stray = t.of(stray, "row", "has_revisions", "moved_ms", "is_connection")
     stray = stray.filter("has_revisions", t.reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
     stray = stray.filter(c("is_connection") | (c("at_ms") < c("moved_ms"))).sort("row")

@@ -21,7 +21,6 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import (
     NOTHING,
     Timeline,
-    before,
     c,
     is_applied,
     is_delete,
@@ -39,15 +38,13 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     """The answers for which the condition holds, each with its request: `asked` (row), asked_revision, wanted (digest),
     and the content held at the request (`asked_held`)."""
     columns = ("copy", "message", "g", "client_no", "seq", "row", "op", "held", "held_revision", "is_connection")
-    answers = t.having(replied & condition, *columns, asked=before(received))
-    answers = t.of(answers, "asked", asked_message="message")
-    is_next = (c("message") == c("asked_message")).fill_null(value=False)
-    others = answers.filter(~is_next).drop("asked")
-    requests = t.having(received & c("copy").is_in(others["copy"].unique().to_list()), "copy", "message", asked="row")
-    others = others.join(requests, ["copy", "message"]).filter(c("asked") < c("row"))
-    others = others.sort("row", "asked").unique("row", keep="last", maintain_order=True)
-    both = pl.concat([answers.filter(is_next), others.select(answers.columns)]).sort("row")
-    return t.of(both, "asked", asked_revision="revision", wanted="digest", asked_held="held")
+    answers = t.having(replied & condition, *columns)
+    requests = t.having(received, "copy", "message", asked="row")
+    found = answers.join_asof(
+        requests, left_on="row", right_on="asked", by=["copy", "message"], check_sortedness=False, coalesce=False
+    )
+    found = found.filter(c("asked").is_not_null())
+    return t.of(found, "asked", asked_revision="revision", wanted="digest", asked_held="held")
 
 
 def unapplied(t: Timeline) -> pl.DataFrame:
@@ -71,7 +68,6 @@ def unapplied(t: Timeline) -> pl.DataFrame:
         "operation",
         first="asked",
         last="row",
-        after="message",
         expected="wanted",
         actual=c("actual").fill_null("nothing"),
         _wanted=pl.coalesce(
@@ -105,7 +101,6 @@ def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
         "asked_revision",
         first=pl.coalesce("state", "asked"),
         last="row",
-        after="message",
         held_revision=pl.when(held).then("state_revision"),
         _held=pl.when(held).then(holds).otherwise(pl.lit("nothing")),
         _peer="peer",
@@ -114,9 +109,7 @@ def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
 
 def refused(t: Timeline) -> pl.DataFrame:
     found = answered(t, (c("outcome") == "fail") & is_delete)
-    return found.filter(c("held").is_null() & c("asked_held").is_null()).select(
-        "g", first="asked", last="row", after="message"
-    )
+    return found.filter(c("held").is_null() & c("asked_held").is_null()).select("g", first="asked", last="row")
 
 
 ACK = Invariant(

@@ -140,10 +140,8 @@ def truths(t: Timeline, views: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFra
     clients = checks.select("client_no", "run", "ordinal").unique().join(owners, "client_no", how="left")
     moved = clients.join(_last_published(t, checks), ["client_no", "ordinal"], how="left", maintain_order="left")
     clients = moved.with_columns(owner=pl.coalesce("by", "owner")).drop("by")
-    judged = t.cluster.judged[NAME]
-    blind = [run for run, nodes in t.cluster.of_run.items() if not judged.issuperset(nodes)]
-    is_seen = c("owner").is_in(list(judged)).fill_null(value=False)
-    clients = clients.filter(~c("run").is_in(blind) | is_seen).drop("run")
+    is_seen = c("owner").is_in(list(t.cluster.judged[NAME])).fill_null(value=False)
+    clients = clients.filter(c("run").is_in(t.cluster.whole(NAME)) | is_seen).drop("run")
     native = views.filter("is_native").select(*VIEW, "seq", truth="seq", expected="view", expected_revision="revision")
     there = (
         checks.join(

@@ -22,17 +22,17 @@ from distro_traces.event import RESET_KINDS, Kind, Outcome
 ASKS_AGAIN_MS = 62_000
 """A failed load is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
 
-_FOUND = {"g": pl.Int64, "first": pl.Int64, "last": pl.Int64, "after": pl.String}
+_FOUND = {"g": pl.Int64, "first": pl.Int64, "last": pl.Int64}
 Marks = Sequence[tuple[int, Row]]
 """The rows of one node, each with its reference number."""
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:
     early = c("seq") < pl.lit(t.lives["loaded_seq"]).gather(c("life"))
-    found = t.having(sent & is_verify & early, "g", "peer", "client_no", "life", "row", "message")
+    found = t.having(sent & is_verify & early, "g", "peer", "client_no", "life", "row")
     found = found.join(t.lives.select("life", "begin_mark"), "life", maintain_order="left")
     found = found.unique(["client_no", "life"], keep="first", maintain_order=True)
-    return found.select("g", "peer", first="begin_mark", last="row", after="message")
+    return found.select("g", "peer", first="begin_mark", last="row")
 
 
 def gave_early(t: Timeline) -> pl.DataFrame:
@@ -52,7 +52,7 @@ def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
         elif is_answer(row):
             loaded = True
         elif row.kind == Kind.REPLY_SENT and row.outcome == Outcome.SUCCESS and started is not None and not loaded:
-            early = early or (g, started, number, row.message, row.peer)
+            early = early or (g, started, number, row.peer)
         asks = asks or row.kind == Kind.REQUEST_SENT
         if early is not None and asks:
             yield early
@@ -64,7 +64,8 @@ def never_loaded(t: Timeline) -> pl.DataFrame:
     checked = t.checks.filter(t.judged("INV-LOAD"))
     shared = set(checked.filter(pl.len().over("run", "ordinal") > 1)["mark"])
     found = [each for g in t.cluster.judged["INV-LOAD"] for each in _not_loaded(g, _marks(t, g), shared)]
-    return pl.DataFrame(found, {**_FOUND, "asked": pl.String, "_number": pl.String, "_asked": pl.String}, orient="row")
+    texts = dict.fromkeys(("after", "asked", "_number", "_asked"), pl.String)
+    return pl.DataFrame(found, {**_FOUND, **texts}, orient="row")
 
 
 def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, ...]]:

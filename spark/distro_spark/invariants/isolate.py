@@ -16,7 +16,6 @@ from distro_spark.timeline import (
     Timeline,
     before,
     c,
-    call_after,
     call_before,
     ended,
     is_left,
@@ -34,8 +33,9 @@ def held_up(t: Timeline) -> pl.DataFrame:
     calls = t.calls.with_columns(
         sent_before=call_before(c("is_sent") & is_sync),
         failed=call_before(ended & is_sync & ~succeeded),
-        next_ended=call_after(ended & is_sync),
+        ended_before=call_before(ended & is_sync),
     )
+    calls = calls.with_columns(recovered=call_before(ended & is_sync & (c("failed") == c("ended_before"))))
     sends = (
         calls.filter(c("is_sent") & is_sync)
         .join(rows, "row", maintain_order="left")
@@ -44,13 +44,9 @@ def held_up(t: Timeline) -> pl.DataFrame:
     lead = sends.group_by("copy", "cause").agg(lead=c("row").min())
     late = t.of(sends.join(lead, ["copy", "cause"]), "lead", lead_ms="at_ms")
     late = late.filter(c("at_ms") - c("lead_ms") > c("delay_ms") + MARGIN_MS)
-    row_of = {name: pl.lit(calls["row"]).gather(c(name)) for name in ("sent_before", "failed")}
-    recovered = pl.lit(calls["row"]).gather(pl.lit(calls["next_ended"]).gather(c("failed")))
-    is_news = (row_of["sent_before"] < c("cause")).fill_null(value=True)
-    had_failed = c("failed").is_not_null() & (
-        (row_of["failed"] > c("cause")) | (recovered > c("cause")).fill_null(value=True)
-    )
-    late = late.filter(is_news & ~had_failed)
+    is_news = (c("sent_before") < c("cause")).fill_null(value=True)
+    has_recovered = ((c("recovered") > c("failed")) & (c("recovered") < c("cause"))).fill_null(value=False)
+    late = late.filter(is_news & (c("failed").is_null() | has_recovered))
     late = where(late, t.cluster.is_excused, "g", "to", "lead_ms", "at_ms", but_not=True)
     return NOTHING if late.is_empty() else _violations(t, late)
 

@@ -18,7 +18,7 @@ def overwritten(t: Timeline) -> pl.DataFrame:
     replaced = is_applied & (moved | c("digest").ne_missing(c("held")))
     removed = is_removed & ~by_lease.fill_null(value=False)
     wrong = c("is_connection") & c("is_native") & (replaced | removed)
-    found = t.having(wrong, "g", "row", "message", "digest", "revision", "own")
+    found = t.having(wrong, "g", "row", "digest", "revision", "own")
     if found.is_empty():
         return NOTHING
     found = t.of(found, "own", own_digest="digest", own_revision="revision")
@@ -28,7 +28,6 @@ def overwritten(t: Timeline) -> pl.DataFrame:
         "own_revision",
         first="row",
         last="row",
-        after="message",
         own="own_digest",
         actual="digest",
         _own=t.words(found, "own"),

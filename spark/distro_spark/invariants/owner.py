@@ -23,7 +23,7 @@ from distro_spark.timeline import Timeline, c, first_of
 
 COLUMNS = {
     **{name: pl.Int64() for name in ("client_no", "g", "first", "last", "claims")},
-    **{name: pl.String() for name in ("after", "owner", "_does", "_expected")},
+    **{name: pl.String() for name in ("owner", "_does", "_expected")},
 }
 
 
@@ -39,7 +39,7 @@ def second_claimer(t: Timeline) -> pl.DataFrame:
     violations."""
     owners = t.owners.filter(rank=0).select("client_no", first="claim", owner="g")
     found = t.owners.filter(c("rank") > 0).join(owners, "client_no").rename({"claim": "last"})
-    found = t.of(found, "last", "is_connection", after="message").filter("is_connection")
+    found = t.of(found, "last", "is_connection").filter("is_connection")
     since, owner = t.words(found, "last"), t.name("owner")
     does = pl.format(
         "acts as the owner of {} since {}, but {} owns it since {}", t.client(), since, owner, t.words(found, "first")
@@ -50,16 +50,14 @@ def second_claimer(t: Timeline) -> pl.DataFrame:
 
 def unclaimed(t: Timeline) -> pl.DataFrame:
     """Clients of connections that a node holds and no member ever claimed; the first row with each."""
-    judged = {*t.cluster.judged[BY_CONNECTION]}
-    seen = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
-    held = t.having(c("is_connection") & c("content").is_not_null(), "run", "client_no", "g", "row", "at_ms", "message")
-    held = held.join(t.owners, "client_no", how="anti").filter(c("run").is_in(seen))
+    held = t.having(c("is_connection") & c("content").is_not_null(), "run", "client_no", "g", "row", "at_ms")
+    held = held.join(t.owners, "client_no", how="anti").filter(c("run").is_in(t.cluster.whole(BY_CONNECTION)))
     found = first_of(held, "client_no", "at_ms", "row")
     found = found.with_columns(first="row", last="row")
     does = pl.format("holds {} since {}, which no member ever claimed", t.client(), t.words(found, "row"))
     nothing = pl.lit(None, pl.String)
     expected = pl.format("holds only clients that a member owns, and not {}", t.client())
-    return found.with_columns(claims=0, after="message", owner=nothing, _does=does, _expected=expected)
+    return found.with_columns(claims=0, owner=nothing, _does=does, _expected=expected)
 
 
 def misclaimed(t: Timeline) -> pl.DataFrame:
@@ -69,7 +67,7 @@ def misclaimed(t: Timeline) -> pl.DataFrame:
     rightful = rightful.select("client_no", "from_ms", first="row", other="g")
     found = claims.join(rightful, ["client_no", "from_ms"], how="left")
     found = found.filter((c("owner") != c("g")) | (c("other") != c("g")))
-    found = t.of(first_of(found, ["client_no", "g"], "from_ms", "row").rename({"row": "last"}), "last", after="message")
+    found = first_of(found, ["client_no", "g"], "from_ms", "row").rename({"row": "last"})
     owner = pl.coalesce(t.name("other"), t.name("owner"))
     by_list = pl.format("by its member list ({}) {} is responsible", "members", t.name("owner"))
     too = pl.format("{} claims it since {}", t.name("other"), t.words(found, "first"))
@@ -84,7 +82,7 @@ def unverified(t: Timeline) -> pl.DataFrame:
     claims = claims_by_hash(t).select("client_no", "g", "from_ms")
     found = held.join(claims, ["client_no", "g", "from_ms"], how="anti")
     found = first_of(found.filter(c("until_ms") - c("since_ms") > ROUNDS_MS), ["client_no", "g"], "row", "from_ms")
-    found = t.of(found.with_columns(first="row", last="row", claims=0), "row", after="message")
+    found = found.with_columns(first="row", last="row", claims=0)
     does = pl.format(
         "is responsible for {} by its member list ({}) and holds it since {}, but never verified it from {} to {} ms",
         *(t.client(), "members", t.words(found, "row"), "since_ms", "until_ms"),

@@ -184,13 +184,12 @@ def _due(t: Timeline, news: pl.DataFrame, what: str) -> pl.DataFrame:
 def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
     is_closed = (c("close_ms") <= c("end_ms")).fill_null(value=False)
     late = late.with_columns(last=pl.when(is_closed).then("close").otherwise("end_row"))
-    late = t.of(late, "last", "message", "kind")
+    late = t.of(late, "last", "kind")
     is_sent = is_closed & (c("kind") == "request_sent")
     return late.select(
         "g",
         "last",
         first="row",
-        after="message",
         peer=t.name("to"),
         ms=c("until_ms") - c("news_ms"),
         _what="what",

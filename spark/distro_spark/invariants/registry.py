@@ -5,7 +5,7 @@ The function sees all rows of some whole clients (`timeline`) and gives one row 
     g, first, last     the node that violates; the row with which the violation begins, and the row that shows it
                        (`Timeline.rows`, or -1 - place in `Cluster.marks`); `first` may be null where the trace shows
                        no beginning
-    after              the message that preceded the violation, or null
+    after              the message that preceded the violation, or null; without this column that of `last`
     any other column   evidence, under that name; one that begins with `_` is used only in the
                        sentences
 

@@ -32,7 +32,7 @@ BY_REVISION = ("client_no", "revision")
 def broken_stamps(t: Timeline) -> pl.DataFrame:
     carried = c("has_revisions") & c("revision").is_not_null() & c("digest").is_not_null()
     columns = ("run", "client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state")
-    rows = t.having(carried, *columns, "revision", "digest", "message")
+    rows = t.having(carried, *columns, "revision", "digest")
     foreign = of_no_owner(t, rows)
     both = [two_contents(t, rows.join(foreign, "row", how="anti")), _each(foreign)]
     return pl.concat([found for found in both if not found.is_empty()] or [NOTHING], how="diagonal")
@@ -40,8 +40,7 @@ def broken_stamps(t: Timeline) -> pl.DataFrame:
 
 def of_no_owner(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with a revision that the owner of a client never had."""
-    judged = t.cluster.judged[BY_CONNECTION]
-    runs = [run for run, nodes in t.cluster.of_run.items() if judged.issuperset(nodes)]
+    runs = t.cluster.whole(BY_CONNECTION)
     begun = rows.filter(c("run").is_in(runs) & (c("kind") == "client_connected")).select("client_no").unique()
     had = rows.filter(c("owned") & c("is_state")).select(BY_REVISION).unique()
     return rows.join(begun, "client_no", how="semi").join(had, BY_REVISION, how="anti")
@@ -50,14 +49,13 @@ def of_no_owner(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
 def _each(rows: pl.DataFrame) -> pl.DataFrame:
     """One violation for each node, revision and content."""
     found = rows.sort("row").group_by(*BY_REVISION, "g", "digest", maintain_order=True)
-    first = found.agg(c("row", "message").first(), rows=pl.len())
+    first = found.agg(c("row").first(), rows=pl.len())
     return first.select(
         "g",
         "revision",
         "rows",
         first=pl.lit(None, pl.Int64),
         last="row",
-        after="message",
         signature=pl.lit("foreign revision"),
         expected=pl.lit("nothing"),
         actual="digest",
@@ -80,7 +78,7 @@ def two_contents(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     found = (
         found.sort("row")
         .group_by(*BY_REVISION, "g", "digest", maintain_order=True)
-        .agg(c("row", "message", "first", "right", "right_g").first(), rows=pl.len(), own=c("owned").drop_nulls().max())
+        .agg(c("row", "first", "right", "right_g").first(), rows=pl.len(), own=c("owned").drop_nulls().max())
     )
     found = found.join(held, ["client_no", "digest"], how="left", maintain_order="left")
     signature = (
@@ -98,7 +96,6 @@ def two_contents(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         "revision",
         "rows",
         last="row",
-        after="message",
         signature=signature,
         expected="right",
         actual="digest",

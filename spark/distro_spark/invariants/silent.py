@@ -24,7 +24,7 @@ def kept(t: Timeline) -> pl.DataFrame:
     silences = t.having(is_fault & (c("detail") == "silent"), "row", silent_ms="at_ms")
     if silences.is_empty():
         return NOTHING
-    columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "message", "copy")
+    columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "copy")
     rows = t.rows.lazy().select(*columns, fault=before(is_fault), last_fault=until(is_fault), is_gone=is_gone).collect()
     at_row = rows.filter(c("is_native") & (c("native_from") <= c("fault"))).select(*columns, "fault", now_ms="at_ms")
     at_end = rows.filter(c("is_native") & ~c("is_gone") & (c("row") + 1 == c("next_begin")))
@@ -33,7 +33,7 @@ def kept(t: Timeline) -> pl.DataFrame:
     found = pl.concat([at_row, ends]).join(silences, left_on="fault", right_on="row")
     found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS)
     found = first_of(found, "fault", "row", "now_ms")
-    return found.select("g", first="fault", last="row", after="message", silent_ms=c("at_ms") - c("silent_ms"))
+    return found.select("g", first="fault", last="row", silent_ms=c("at_ms") - c("silent_ms"))
 
 
 INVARIANT = Invariant(
