@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from distro_spark.engine import Columns
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 T = TypeVar("T")
 
-_DDL = {pl.Int64(): "long", pl.String(): "string", pl.Boolean(): "boolean", pl.Binary(): "binary"}
+_SPARK = {pl.Int64(): "bigint", pl.String(): "string", pl.Boolean(): "boolean", pl.Binary(): "binary"}
 _ARROW = {pl.Int64(): pa.int64(), pl.String(): pa.string(), pl.Boolean(): pa.bool_(), pl.Binary(): pa.binary()}
 
 
+def types(columns: Columns) -> dict[str, str]:
+    """What Spark calls the types of these columns."""
+    return {name: _SPARK[kind] for name, kind in columns.items()}
+
+
 def ddl(columns: Columns) -> str:
-    return ", ".join(f"{name} {_DDL[kind]}" for name, kind in columns.items())
+    return ", ".join(f"{name} {kind}" for name, kind in types(columns).items())
 
 
 def table_of(rows: pl.DataFrame, columns: Columns) -> pa.Table:

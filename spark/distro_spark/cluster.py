@@ -86,12 +86,12 @@ class Cluster:
     @property
     def missing(self) -> int:
         """How many rows are missing, by gaps in the sequence numbers."""
-        return int(self.nodes["last_seq"].sum() - self.nodes["distinct"].sum())
+        return int((self.nodes["last_seq"] - self.nodes["distinct"]).sum())
 
     @property
     def doubled(self) -> int:
         """How many rows have the node and the sequence number of another one."""
-        return int(self.nodes["rows"].sum() - self.nodes["distinct"].sum())
+        return int((self.nodes["rows"] - self.nodes["distinct"]).sum())
 
     @cached_property
     def names(self) -> list[str]:

@@ -41,7 +41,7 @@ def violations(events: DataFrame, runs: DataFrame, invariants: Sequence[str] | N
 
     Raises the TraceError family, UnknownInvariantError.
     """
-    return violations_of(OnSpark.of(loaded_of(events, headers_in(runs))), invariants)
+    return violations_of(OnSpark(events.sparkSession, loaded_of(events, headers_in(runs))), invariants)
 
 
 def violations_of(engine: OnSpark, invariants: Sequence[str] | None = None) -> DataFrame:

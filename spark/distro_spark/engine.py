@@ -6,16 +6,18 @@ nothing that judges.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
 
 import polars as pl
 
 from distro_spark.cluster import Cluster
 from distro_spark.result import CutFile, Misfit
+from distro_spark.survey import Survey
 from distro_traces.header import Header
-from distro_traces.invalid import InvalidRecording
+from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 
 PART_ROWS = 500_000
 """About so many rows of clients are judged at a time, since a part of few needs a tenth of a second too; more where
@@ -38,27 +40,64 @@ class Set:
     cuts: tuple[CutFile, ...]
 
 
-class Engine(Protocol):
+_CLOCKS = """SELECT run, node, seq, before_ms, at_ms, ROW_NUMBER() OVER (PARTITION BY run ORDER BY node, seq) AS place
+    FROM (SELECT *, LAG(at_ms) OVER (PARTITION BY run, node ORDER BY seq, at_ms) AS before_ms FROM {rows}) AS pairs
+    WHERE at_ms < before_ms"""
+"""Clocks that go back in the order of the sequence numbers."""
+
+_NAMES = """SELECT run, node, seq, ROW_NUMBER() OVER (PARTITION BY run ORDER BY seq, node) AS place
+    FROM (SELECT run, node, seq, COUNT(*) AS times FROM (SELECT DISTINCT * FROM {rows}) AS each GROUP BY run, node, seq)
+        AS numbers
+    WHERE times > 1"""
+"""Sequence numbers that stand for two rows that differ."""
+
+
+class Engine(ABC):
     """The rows and the computations over all of them. Frames that it gives are small: rows of nodes, and
     violations."""
 
     headers: Mapping[str, Header]
 
+    @cached_property
+    @abstractmethod
+    def survey(self) -> Survey: ...
+
+    @abstractmethod
     def set_aside(self) -> Set: ...
 
-    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
-        ...
+    @abstractmethod
+    def distinct(self, nodes: pl.DataFrame) -> pl.DataFrame:
+        """run, node, and how many sequence numbers of these nodes are different."""
 
-    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
-        """By run rows that contradict each other, and clocks that go back."""
-        ...
+    @abstractmethod
+    def first_of_runs(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
+        """The result of the SQL query over `{rows}`, which are the events of these nodes; of each run the row with the
+        `place` 1, without that column."""
 
+    @abstractmethod
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The results of `judge`, which has these columns, over all rows about clients: some whole clients at a time,
         of about so many rows, sorted (`timeline.SORTED`). They come in parts, each of whole clients."""
-        ...
 
+    @abstractmethod
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         """The rows about no client."""
-        ...
+
+    def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
+        return self.survey.measured(self.distinct(self.survey.unordered)), self.survey.marks
+
+    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
+        """By run rows that contradict each other, and clocks that go back."""
+        virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
+        clocks = self._found(_CLOCKS, self.survey.doubtful(virtual), clock_went_back)
+        doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct"))
+        return {**clocks, **self._found(_NAMES, doubled, two_rows)}
+
+    def _found(
+        self, query: str, nodes: pl.DataFrame, reason: Callable[..., InvalidRecording]
+    ) -> dict[str, InvalidRecording]:
+        if nodes.is_empty():
+            return {}
+        first = self.first_of_runs(query, nodes.select("run", "node"))
+        return {run: reason(*values) for run, *values in first.iter_rows()}

@@ -48,7 +48,7 @@ def judged(
         touched = {recording(name_of(row["path"])) for row in batch.collect()}
         segments = [name for name in traces_below(batch.sparkSession, place) if recording(name) in touched]
         loaded = load(batch.sparkSession, segments)
-        with OnSpark.of(loaded) as engine:
+        with OnSpark(batch.sparkSession, loaded) as engine:
             write(violations_of(engine, invariants), sorted({each.header.run for each in loaded.sources}))
 
     return new.writeStream.foreachBatch(judge)

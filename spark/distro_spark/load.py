@@ -22,12 +22,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
+from distro_spark.arrow import ddl
 from distro_spark.engine import PART_ROWS
 from distro_spark.files import beginnings, contents, is_local, literal, named, sizes, traces_below
-from distro_spark.frames import Source, distinct, headed
-from distro_spark.tables import EVENT_SCHEMA, as_events, fitting, headers_of, is_table, rows_of
+from distro_spark.frames import EVENT_TYPES, Source, distinct, headed
+from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.header import Header
 from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFFIX, TOO_LONG
@@ -41,7 +41,6 @@ ROW_BYTES, LINE_BYTES = 8, 150
 
 _AT_ONCE = 16
 _WITHOUT_NULLS = {"ignoreNullFields": "true"}
-_VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     """The rows of a DataFrame that has the columns of an event, of the runs with these headers. Raises
     NotATraceError."""
     sources = tuple(Source("", header) for header in headers)
-    rows = _at_rest(as_events(fitting(events, "events", EVENT_SCHEMA)).withColumn("file", F.lit("")))
+    rows = _at_rest(as_events(fitting(events, "events", EVENT)).withColumn("file", F.lit("")))
     of_runs = fitted(rows, sources)
     return Loaded(sources, of_runs, of_runs, None, _lines(events.sparkSession, []), (rows,), 0, frozenset())
 
@@ -173,7 +172,7 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
     """Lines with text, file, block, position: the columns of an event each, and the reason why it is none."""
     lines = (
         lines.where(F.col("text").rlike("[^ \\t\\r]"))
-        .withColumn("event", F.from_json("text", EVENT_SCHEMA))
+        .withColumn("event", F.from_json("text", ddl(EVENT_TYPES)))
         .withColumn("is_exact", F.coalesce(F.to_json("event", _WITHOUT_NULLS) == F.col("text"), F.lit(False)))
         # Within brackets, so that a second value on the line is seen and not dropped.
         .withColumn("json", F.try_parse_json(F.when(~F.col("is_exact"), F.concat(F.lit("["), "text", F.lit("]")))))
@@ -188,27 +187,24 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
             for name in REQUIRED_COLUMNS
         ),
         *(
-            F.when(
-                ~types[field.name].isin("VOID", _VARIANT_TYPES[type(field.dataType)]),
-                F.lit(f"wrong type for {field.name}"),
-            )
-            for field in EVENT_SCHEMA
+            F.when(~types[name].isin("VOID", kind.upper()), F.lit(f"wrong type for {name}"))
+            for name, kind in EVENT.items()
         ),
     )
     too_long = F.when(F.octet_length("text") > LINE_BYTES_MAX, F.lit(TOO_LONG))
     reason = F.coalesce(too_long, F.when(~F.col("is_exact"), misfit))
     values = [
-        F.when(F.col("is_exact"), F.col("event")[field.name])
-        .otherwise(F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()))
-        .alias(field.name)
-        for field in EVENT_SCHEMA
+        F.when(F.col("is_exact"), F.col("event")[name])
+        .otherwise(F.try_variant_get("json", f"$[0].{name}", kind))
+        .alias(name)
+        for name, kind in EVENT.items()
     ]
     return lines.select(*values, reason.alias("reason"), "text", "file", "block", "position")
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
     # `run` is a column of the file, not to be taken from its path
-    rows = session.read.schema(EVENT_SCHEMA).option("recursiveFileLookup", "true").parquet(*map(literal, files))
+    rows = session.read.schema(ddl(EVENT_TYPES)).option("recursiveFileLookup", "true").parquet(*map(literal, files))
     return _at_rest(rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file")))
 
 

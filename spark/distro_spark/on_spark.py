@@ -17,12 +17,12 @@ from typing import Any, Self
 import polars as pl
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.arrow import ddl, frame, table_of
 from distro_spark.cluster import Cluster
-from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Judge, Set
+from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set
 from distro_spark.errors import spark_errors
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.load import CUT, Loaded, load
@@ -30,33 +30,23 @@ from distro_spark.packs import of_no_client, packed, whole_buckets
 from distro_spark.result import CutFile, Misfit
 from distro_spark.survey import SPANS, Survey, surveyed
 from distro_spark.timeline import sorted_parts
-from distro_traces import event
 from distro_traces.errors import DamagedTraceError, TraceError
 from distro_traces.header import Header
-from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
 
 LARGE_ROWS = 2_000_000
 CLIENT_ROW_BYTES = 1_600
 """A client of more rows is announced; what a row of one client needs in a Python worker (measured, November 2026)."""
 
 
-class OnSpark:
+class OnSpark(Engine):
     """The traces at some paths, or in tables; a context, within which lines are parsed once. Raises the TraceError
     family."""
 
-    def __init__(self, session: SparkSession, paths: Path | str | Iterable[Path | str]) -> None:
-        self._take(load(session, [paths] if isinstance(paths, Path | str) else paths))
-
-    @classmethod
-    def of(cls, loaded: Loaded) -> Self:
-        """Over rows that come from elsewhere than a path."""
-        engine = cls.__new__(cls)
-        engine._take(loaded)
-        return engine
-
-    def _take(self, loaded: Loaded) -> None:
-        self.loaded = loaded
-        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in loaded.sources}
+    def __init__(self, session: SparkSession, traces: Path | str | Iterable[Path | str] | Loaded) -> None:
+        self._session = session
+        paths = [traces] if isinstance(traces, Path | str) else traces
+        self.loaded = paths if isinstance(paths, Loaded) else load(session, paths)
+        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in self.loaded.sources}
         self._open = ExitStack()
         self._is_open = False
 
@@ -77,23 +67,34 @@ class OnSpark:
         return packs
 
     @cached_property
-    def _survey(self) -> Survey:
+    def survey(self) -> Survey:
         return surveyed(frame(self.packs.where("pack is null").select(*SPANS)))
 
     def set_aside(self) -> Set:
-        return _set_aside(self.loaded, self._survey.aside > self.loaded.headers)
+        return _set_aside(self.loaded, self.survey.aside > self.loaded.headers)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        nodes = self._survey.nodes
-        runs = nodes.group_by("run").agg(pl.col("client_rows").sum()).filter(pl.col("client_rows") > LARGE_ROWS)
+        runs = self.survey.nodes.group_by("run").agg(pl.col("client_rows").sum())
+        runs = runs.filter(pl.col("client_rows") > LARGE_ROWS)
         if not runs.is_empty():
             announce_largest(self.loaded.events.where(F.col("run").isin(runs["run"].to_list())))
-        distinct = _distinct(self.loaded.events, self._survey.unordered)
-        return self._survey.measured(distinct), self._survey.marks
+        return super().measured()
 
-    def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
-        virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
-        return {**_clocks(self.loaded.events, self._survey.doubtful(virtual)), **_names(self.loaded.events, cluster)}
+    def distinct(self, nodes: pl.DataFrame) -> pl.DataFrame:
+        """Exactly: by a bitmap for each 32,768 numbers."""
+        if nodes.is_empty():
+            return nodes.with_columns(distinct=pl.lit(None, pl.Int64))
+        bits = F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq")))
+        by_bucket = self._rows_of(nodes).groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
+        return frame(by_bucket.agg(bits.alias("bits")).groupBy("run", "node").agg(F.sum("bits").alias("distinct")))
+
+    def first_of_runs(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
+        found = self._session.sql(query, rows=self._rows_of(nodes))
+        return frame(found.where("place = 1").drop("place"))
+
+    def _rows_of(self, nodes: pl.DataFrame) -> DataFrame:
+        sent = self._session.createDataFrame(table_of(nodes, {"run": pl.String(), "node": pl.String()}))
+        return self.loaded.events.join(F.broadcast(sent), ["run", "node"], "left_semi")
 
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The executors keep the results on their disks, from where they come here in parts."""
@@ -141,52 +142,6 @@ def announce_largest(events: DataFrame) -> None:
         need = largest["count"] * CLIENT_ROW_BYTES / 1e9
         text = "client %s of run %s has %d rows; the Python worker that judges it needs some %.1f GB"
         logging.getLogger("distro_spark").warning(text, largest["client"], largest["run"], largest["count"], need)
-
-
-def _distinct(events: DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Of these nodes how many sequence numbers are different, exactly: a bitmap for each 32,768 of them."""
-    if nodes.is_empty():
-        return nodes.with_columns(distinct=pl.lit(None, pl.Int64))
-    bits = F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq")))
-    found = (
-        events.join(F.broadcast(_sent(events.sparkSession, nodes)), ["run", "node"], "left_semi")
-        .groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
-        .agg(bits.alias("distinct"))
-        .groupBy("run", "node")
-        .agg(F.sum("distinct").alias("distinct"))
-    )
-    return frame(found)
-
-
-def _names(events: DataFrame, cluster: Cluster) -> dict[str, InvalidRecording]:
-    """Nodes of which one number stands for two rows that differ."""
-    doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct")).select("run", "node")
-    if doubled.is_empty():
-        return {}
-    row = F.struct(*event.COLUMNS)
-    different = (
-        events.join(F.broadcast(_sent(events.sparkSession, doubled)), ["run", "node"], "left_semi")
-        .groupBy("run", "node", "seq")
-        .agg(F.min(row).alias("least"), F.max(row).alias("most"))
-        .where("least != most")
-    )
-    first = different.groupBy("run").agg(F.min(F.struct("seq", "node")).alias("first")).collect()
-    return {row["run"]: two_rows(row["first"]["node"], row["first"]["seq"]) for row in first}
-
-
-def _clocks(events: DataFrame, doubt: pl.DataFrame) -> dict[str, InvalidRecording]:
-    """Of these nodes the clocks that go back in the order of the sequence numbers."""
-    if doubt.is_empty():
-        return {}
-    before = F.lag("at_ms").over(Window.partitionBy("run", "node").orderBy("seq", "at_ms"))
-    back = events.join(F.broadcast(_sent(events.sparkSession, doubt)), ["run", "node"], "left_semi")
-    back = back.withColumn("before_ms", before).where("at_ms < before_ms")
-    first = back.groupBy("run").agg(F.min(F.struct("node", "seq", "before_ms", "at_ms")).alias("first")).collect()
-    return {row["run"]: clock_went_back(*row["first"]) for row in first}
-
-
-def _sent(session: SparkSession, nodes: pl.DataFrame) -> DataFrame:
-    return session.createDataFrame(table_of(nodes, {"run": pl.String(), "node": pl.String()}))
 
 
 def _set_aside(loaded: Loaded, is_any: bool) -> Set:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -37,48 +36,36 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Runs:
-    """What a task needs besides the rows of its clients. Raises what `profile_named` does when a run is of a release
-    that is not known."""
-
-    headers: Mapping[str, Header]
-    ends_ms: Mapping[str, int]
-
-    def lines(self, run: str, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """The rejections of some clients of a run, from their rows and the rows about no client, in `COLUMNS`."""
-        slices = Slices(self.headers[run], profile_named(self.headers[run].profile))
-        once = {(event.node, event.seq): event for event in events}
-        rejected = list(slices.rejections(causal_order(once.values()), until_ms=self.ends_ms[run]))
-        lines = [_line(run, rejection) for rejection in rejected[:REJECTED_MAX]]
-        clients = sum(rejection.event.client is not None for rejection in rejected)
-        return [*lines, {"run": run, "rejected": clients, "undecided": slices.undecided}]
-
-
-def runs_of(cluster: Cluster) -> Runs:
+def replaying(
+    cluster: Cluster, of_nodes: pl.DataFrame
+) -> tuple[Callable[[pl.DataFrame], pl.DataFrame], Mapping[str, pl.DataType]]:
+    """The function over the rows of some whole clients that gives the lines of their runs, and its columns. Raises what
+    `profile_named` does when a run is of a release that is not known."""
     for header in cluster.headers.values():
         profile_named(header.profile)
     gaps = set(cluster.nodes.filter(pl.col("last_seq") > pl.col("distinct"))["run"])
     headers = {run: header.with_gaps() if run in gaps else header for run, header in cluster.headers.items()}
-    ends = cluster.nodes.group_by("run").agg(pl.col("last_ms").max())
-    return Runs(headers, dict(ends.iter_rows()))
-
-
-def replaying(
-    cluster: Cluster, of_nodes: pl.DataFrame
-) -> tuple[Callable[[pl.DataFrame], pl.DataFrame], Mapping[str, pl.DataType]]:
-    """The function over the rows of some whole clients that gives the lines of their runs, and its columns."""
-    runs = runs_of(cluster)
+    ends_ms = dict(cluster.nodes.group_by("run").agg(pl.col("last_ms").max()).iter_rows())
 
     def judge(part: pl.DataFrame) -> pl.DataFrame:
         lines: list[dict[str, Any]] = []
-        for rows in part.partition_by("run", maintain_order=True):
-            run = rows["run"][0]
+        for (run,), rows in part.group_by("run", maintain_order=True):
             both = pl.concat([of_nodes.filter(run=run).select(rows.columns), rows])
-            lines += runs.lines(run, map(event_of, both.iter_rows(named=True)))
+            events = map(event_of, both.iter_rows(named=True))
+            lines += _lines(headers[str(run)], events, until_ms=ends_ms[run])
         return pl.DataFrame(lines, COLUMNS)
 
     return judge, COLUMNS
+
+
+def _lines(header: Header, events: Iterable[Event], *, until_ms: int) -> list[dict[str, Any]]:
+    """The rejections of some clients of a run, from their rows and the rows about no client, in `COLUMNS`."""
+    slices = Slices(header, profile_named(header.profile))
+    once = {(event.node, event.seq): event for event in events}
+    rejected = list(slices.rejections(causal_order(once.values()), until_ms=until_ms))
+    clients = sum(rejection.event.client is not None for rejection in rejected)
+    lines = [_line(header.run, rejection) for rejection in rejected[:REJECTED_MAX]]
+    return [*lines, {"run": header.run, "rejected": clients, "undecided": slices.undecided}]
 
 
 def _line(run: str, rejection: Rejection) -> dict[str, object]:

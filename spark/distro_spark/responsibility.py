@@ -140,11 +140,13 @@ def _named(t: Timeline, found: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFra
     begins = pl.Series([begin for begin, _ in t.spans], dtype=pl.Int64)
     found = found.join(names, "part", how="left").with_columns(row=pl.lit(begins).gather(c("client_no")))
     found = t.of(found, "row", "run", "client", "is_connection")
-    known = [c("run").is_in(t.cluster.whole(kind)) for kind in (CONNECTION, IP_PORT)]
-    is_known = pl.when("is_connection").then(known[0]).otherwise(known[1])
-    of_unknown = {"run": "run", "client": "client", "nodes": pl.lit(""), "from_ms": 0, "until_ms": 0, "claimers": -1}
-    columns = {name: pl.when(is_known).then(name).otherwise(other) for name, other in of_unknown.items()}
-    found = found.with_columns(c("nodes").fill_null("")).select(**columns).unique()
+    of_kind = [c("run").is_in(t.cluster.whole(kind)) for kind in (CONNECTION, IP_PORT)]
+    is_known = pl.when("is_connection").then(of_kind[0]).otherwise(of_kind[1])
+    known = {name: pl.when(is_known).then(name) for name in ("nodes", "from_ms", "until_ms", "claimers")}
+    found = found.select("run", "client", **known).unique()
+    found = found.with_columns(
+        c("nodes").fill_null(""), c("claimers").fill_null(-1), c("from_ms", "until_ms").fill_null(0)
+    )
     return found.select(c(name).cast(kind) for name, kind in COLUMNS.items())
 
 

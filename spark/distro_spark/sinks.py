@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from distro_spark.errors import SinkError
+from distro_spark.arrow import table_of
+from distro_spark.errors import SinkError, first_line, spark_errors
 from distro_spark.invariants import INVARIANTS
 from distro_spark.violations import VIOLATION_COLUMNS
 
@@ -100,8 +101,6 @@ class JdbcSink:
         return self.session.read.jdbc(self.url, self.table, properties=self._properties)
 
     def _write(self, rows: pl.DataFrame, mode: str) -> None:
-        from distro_spark.arrow import table_of  # noqa: PLC0415 - loads Spark
-
         self.session.createDataFrame(table_of(rows, COLUMNS)).coalesce(1).write.jdbc(
             self.url, self.table, mode, self._properties
         )
@@ -115,8 +114,6 @@ class JdbcSink:
 
 @contextmanager
 def _errors(place: str) -> Iterator[None]:
-    from distro_spark.errors import first_line, spark_errors  # noqa: PLC0415 - loads Spark
-
     try:
         yield
     except spark_errors() as error:

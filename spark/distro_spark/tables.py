@@ -8,17 +8,18 @@ which comes with the session (`spark.jars.packages`, `spark.sql.catalog.…`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
+from distro_spark.arrow import types
 from distro_spark.errors import first_line, spark_errors
+from distro_spark.frames import EVENT_TYPES
 from distro_traces.errors import EmptyTraceError, NotATraceError
-from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
+from distro_traces.event import COLUMNS
 from distro_traces.header import Header, parse_header
 
 PREFIX = "table:"
@@ -27,13 +28,8 @@ PREFIX = "table:"
 HEADER = "header"
 
 
-def _column_type(name: str) -> DataType:
-    if name in INTEGER_COLUMNS:
-        return LongType()
-    return BooleanType() if name in BOOLEAN_COLUMNS else StringType()
-
-
-EVENT_SCHEMA = StructType([StructField(name, _column_type(name)) for name in COLUMNS])
+EVENT = types(EVENT_TYPES)
+"""The columns of an event, and the types that Spark has for them."""
 
 
 def is_table(path: Path | str) -> bool:
@@ -41,7 +37,7 @@ def is_table(path: Path | str) -> bool:
 
 
 def rows_of(session: SparkSession, path: str) -> DataFrame:
-    """The columns of `EVENT_SCHEMA`. Raises NotATraceError, EmptyTraceError."""
+    """The columns of `EVENT`. Raises NotATraceError, EmptyTraceError."""
     return as_events(_opened(session, path))
 
 
@@ -53,8 +49,8 @@ def headers_of(session: SparkSession, path: str) -> list[Header]:
 def headers_in(runs: DataFrame, name: str = "runs") -> list[Header]:
     """Of a table with the columns `run` and `header`; one row for each segment of a run. Raises NotATraceError,
     NewerTraceError, EmptyTraceError."""
-    names = ("run", HEADER)
-    rows = fitting(runs, name, [StructField(each, StringType()) for each in names], "runs").select(*names)
+    columns = dict.fromkeys(("run", HEADER), "string")
+    rows = fitting(runs, name, columns, "runs").select(*columns)
     found: dict[tuple[str, int], Header] = {}
     for run, line in rows.where(F.col(HEADER).isNotNull()).distinct().collect():
         header = parse_header(line, f"{name}: run {run}")
@@ -75,29 +71,25 @@ def add(session: SparkSession, path: str, events: DataFrame, headers: Iterable[H
     rows.write.saveAsTable(path.removeprefix(PREFIX), mode="append")
 
 
-def fitting(rows: DataFrame, name: str, fields: Iterable[StructField], of: str = "events") -> DataFrame:
+def fitting(rows: DataFrame, name: str, columns: Mapping[str, str], of: str = "events") -> DataFrame:
     """The rows, which have these columns. Raises NotATraceError."""
-    found = {field.name: field.dataType for field in rows.schema}
-    for field in fields:
-        fits = (field.dataType, IntegerType()) if field.dataType == LongType() else (field.dataType,)
-        if found.get(field.name) not in fits:
-            has = found[field.name].simpleString() if field.name in found else "missing"
-            raise NotATraceError(
-                f"{name}: not a table of {of}, its column {field.name} is {has} instead of "
-                f"{field.dataType.simpleString()}"
-            )
+    found = dict(rows.dtypes)
+    for column, kind in columns.items():
+        has = found.get(column, "missing")
+        if has != kind and (has, kind) != ("int", "bigint"):
+            raise NotATraceError(f"{name}: not a table of {of}, its column {column} is {has} instead of {kind}")
     return rows
 
 
 def as_events(rows: DataFrame) -> DataFrame:
-    """The columns of `EVENT_SCHEMA`, in its types."""
-    return rows.select(*(F.col(field.name).cast(field.dataType) for field in EVENT_SCHEMA))
+    """The columns of `EVENT`, in its types."""
+    return rows.select(*(F.col(name).cast(kind) for name, kind in EVENT.items()))
 
 
 def _opened(session: SparkSession, path: str) -> DataFrame:
     try:
         rows = session.table(path.removeprefix(PREFIX))
-        return fitting(rows, path, (*EVENT_SCHEMA, StructField(HEADER, StringType())))
+        return fitting(rows, path, {**EVENT, HEADER: "string"})
     except spark_errors() as error:
         raise EmptyTraceError(
             f"{path}: {first_line(error)}; name a table that a catalog of the session has, and give the session the "

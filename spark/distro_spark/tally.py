@@ -10,10 +10,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
+from distro_spark.arrow import gathered
 from distro_spark.cluster import Cluster
 from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Engine, Judge
 from distro_spark.invariants import NEEDS
@@ -31,14 +33,9 @@ def violations(
     tasks do not report seconds, all are equal."""
     began = time.perf_counter()
     judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
-    waiting = [violations_of_nodes(cluster, chosen)]
-    for part in engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS):
-        waiting.append(part)
-        if sum(each.height for each in waiting) >= RESULTS_AT_ONCE:
-            yield pl.concat(waiting)
-            waiting.clear()
-    if waiting:
-        yield pl.concat(waiting)
+    of_clients = engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS)
+    parts = chain([violations_of_nodes(cluster, chosen)], of_clients)
+    yield from map(pl.concat, gathered(parts, lambda part: part.height, RESULTS_AT_ONCE))
     if not any(seconds.values()):
         seconds.update(dict.fromkeys(chosen, (time.perf_counter() - began) / len(chosen)))
 

@@ -121,6 +121,30 @@ class Timeline:
         rows = self.rows.lazy().with_columns(**named).filter(condition).select(*columns, *named)
         return rows.collect().rechunk()  # Polars 2.1 fails to format columns of unequal chunks
 
+    def moments(self, *columns: str, **latest: pl.Expr) -> pl.LazyFrame:
+        """Each row, as the moment just before it, and the end of each life of a copy, as the moment after its last row:
+        these columns, now_ms, is_end, is_held and is_native then, and the latest earlier row for which each condition
+        holds."""
+        rows = self.rows.lazy()
+        each = rows.select(
+            *columns,
+            "is_native",
+            now_ms="at_ms",
+            is_end=pl.lit(value=False),
+            is_held=c("held").is_not_null(),
+            **{name: before(condition) for name, condition in latest.items()},
+        )
+        ends = rows.with_columns(**{name: until(condition) for name, condition in latest.items()})
+        ends = ends.filter(c("row") + 1 == c("next_begin")).select(
+            *columns,
+            is_native=(c("is_native") | is_own) & ~is_gone,
+            now_ms="life_end_ms",
+            is_end=pl.lit(value=True),
+            is_held=pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null()),
+            **{name: name for name in latest},
+        )
+        return pl.concat([each, ends])
+
     def judged(self, name: str) -> pl.Expr:
         """Was enough observed of the node `g` for this invariant?"""
         return self._is_one_of(self.cluster.judged[name])

@@ -14,7 +14,7 @@ from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.invariants.swallowed import SWALLOWED, swallowed
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, before, c, is_delete, is_gone, is_left, where
+from distro_spark.timeline import NOTHING, Timeline, c, is_delete, is_left, until, where
 
 NAME = "INV-DELETE"
 
@@ -49,14 +49,9 @@ def undelivered(t: Timeline) -> pl.DataFrame:
 def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
     """The members that hold the client at the checkpoint, with the row `since` which they hold it."""
     owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=t.begin_seq(owed))
-    states = t.having(c("is_state"), "row", "seq", "content", "begin", was_gone=before(is_gone))
-    owed = owed.join(states, left_on="state", right_on="row", suffix="_state")
-    owed = owed.filter(c("content").is_not_null() & (c("seq_state") > c("reset")))
-    begins = t.having(c("content").is_not_null(), "row")
-    from_row = pl.coalesce(c("was_gone") + 1, c("begin"))
-    owed = owed.with_columns(from_row=from_row).sort("from_row")
-    found = owed.join_asof(begins.rename({"row": "since"}), left_on="from_row", right_on="since", strategy="forward")
-    return found.drop("content", "begin", "was_gone", "from_row", "seq_state", "reset")
+    since = until(c("content").is_not_null() & c("held").is_null())
+    states = t.having(c("content").is_not_null(), state="row", state_seq="seq", since=since)
+    return owed.join(states, "state").filter(c("state_seq") > c("reset"))
 
 
 def _with_calls(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:

@@ -15,17 +15,13 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import (
     NOTHING,
     Timeline,
-    at,
-    before,
     c,
     first_of,
-    is_gone,
-    is_own,
+    is_change,
     is_verify,
     renews,
     replied,
     succeeded,
-    until,
     where,
 )
 
@@ -37,70 +33,53 @@ LATE = ("g", "due_ms", "now_ms")
 
 
 def overdue(t: Timeline) -> pl.DataFrame:
+    """Copies that are still held a lease and a check after their last renewal: at a row, or at the end of their node's
+    life. `refusal`: the last answer to a call about it that was not SUCCESS."""
     if "overdue" not in t.remembered:
         t.remembered["overdue"] = _overdue(t)
     return t.remembered["overdue"]
 
 
 def _overdue(t: Timeline) -> pl.DataFrame:
-    """Copies that are still held a lease and a check after their last renewal: at a row, or at the end of their node's
-    life."""
-    begins = (c("kind") == "observed") & c("held").is_null() & c("digest").is_not_null()
-    renewal = renews | begins
-    rows = t.rows.lazy().with_columns(renewed=before(renewal), now_ms="at_ms")
-    rows = rows.with_columns(renewed_ms=at("renewed", "at_ms"))
-    is_seen = t.reports | ((c("kind") == "observed") & c("digest").is_not_null())
-    rows = rows.filter(c("is_connection") & ~c("is_native") & is_seen)
-    each = rows.filter(c("held").is_not_null() & (c("renewed") > c("gone").fill_null(-1)))
-    each = each.filter(c("now_ms") - c("renewed_ms") > LASTS_MS)
-    still = pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null())
-    ends = rows.filter((c("row") + 1 == c("next_begin")) & still & ~is_own).with_columns(
-        renewed=pl.when(renewal).then("row").otherwise("renewed"),
-        now_ms=pl.when(t.reports).then("life_end_ms").otherwise("at_ms"),
+    is_seen = (c("kind") == "observed") & c("digest").is_not_null()
+    refuses = replied & (is_verify | is_change) & ~succeeded
+    columns = ("g", "row", "copy", "at_ms", "gone")
+    moments = t.moments(
+        *("kind", "digest", "is_connection", *columns),
+        renewed=renews | (is_seen & c("held").is_null()),
+        refusal=refuses,
     )
-    ends = ends.filter((c("renewed") > c("gone").fill_null(-1)) | is_gone.not_() & (c("renewed") == c("row")))
-    columns = ("g", "row", "renewed", "now_ms", "copy", "message")
-    both = [part.select(*columns, is_end=pl.lit(part is ends)) for part in (each, ends)]
-    found = t.of(pl.concat(both).collect().rechunk(), "renewed", renewed_ms="at_ms")
-    found = found.with_columns(due_ms=c("renewed_ms") + LASTS_MS)
-    found = first_of(found.filter(c("now_ms") > c("due_ms")), "renewed", "row", "now_ms")
+    held = moments.filter("is_connection", ~c("is_native"), "is_held", c("renewed") > c("gone").fill_null(-1))
+    seen_ms = pl.when(t.reports).then("now_ms").otherwise("at_ms")
+    held = held.filter(t.reports | is_seen).select(*columns, "renewed", "refusal", now_ms=seen_ms)
+    found = t.of(held.collect().rechunk(), "renewed", renewed_ms="at_ms")
+    found = found.with_columns(due_ms=c("renewed_ms") + LASTS_MS).filter(c("now_ms") > c("due_ms"))
+    found = first_of(found, "renewed", "row", "now_ms")
     found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
-    if found.is_empty():
-        return found.with_columns(is_refused=pl.lit(value=True))
-    refuses = replied & (is_verify | (c("op") == "CHANGE")) & ~succeeded
-    refused = t.having(c("row").is_in(found["row"].to_list()), "row", by_end=until(refuses), by_row=before(refuses))
-    found = found.join(refused, "row", maintain_order="left")
-    refused_at = pl.when("is_end").then("by_end").otherwise("by_row")
-    return found.with_columns(is_refused=(refused_at > c("renewed")).fill_null(value=False))
+    return t.of(found, "renewed", renewed_by="message").with_columns(
+        is_refused=(c("refusal") > c("renewed")).fill_null(value=False)
+    )
 
 
 def outlived(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter(~c("is_refused"))
-    if found.is_empty():
-        return NOTHING
-    return _violations(t, found.with_columns(refusals=pl.lit(0, pl.UInt32), by=pl.lit(None, pl.String)))
+    return _violations(found.with_columns(refusals=pl.lit(0, pl.UInt32), by="renewed_by"))
 
 
 def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter("is_refused")
     if found.is_empty():
         return NOTHING
-    calls = t.having(replied & ~succeeded, "copy", refusal="row", by="message")
-    calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("refusal").is_between("renewed", "row"))
-    calls = calls.sort("refusal").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())
-    return _violations(t, found.join(calls, "renewed", how="left", maintain_order="left"))
+    calls = t.having(replied & ~succeeded, "copy", call="row", by="message")
+    calls = found.select("copy", "renewed", "row").join(calls, "copy").filter(c("call").is_between("renewed", "row"))
+    calls = calls.sort("call").group_by("renewed").agg(refusals=pl.len(), by=c("by").first())
+    found = found.join(calls, "renewed", how="left", maintain_order="left")
+    return _violations(found.with_columns(by=pl.coalesce("by", "renewed_by")))
 
 
-def _violations(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
-    found = t.of(t.of(found, "renewed", renewed_by="message"), "row", held_at="at_ms")
+def _violations(found: pl.DataFrame) -> pl.DataFrame:
     return found.select(
-        "g",
-        "held_at",
-        "refusals",
-        first="renewed",
-        last="row",
-        after=pl.coalesce("by", "renewed_by"),
-        renewed="renewed_ms",
+        "g", c("at_ms").alias("held_at"), "refusals", first="renewed", last="row", after="by", renewed="renewed_ms"
     )
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, by_lease, c, is_applied, is_removed
+from distro_spark.timeline import Timeline, by_lease, c, is_applied, is_removed
 
 
 def overwritten(t: Timeline) -> pl.DataFrame:
@@ -19,8 +19,6 @@ def overwritten(t: Timeline) -> pl.DataFrame:
     removed = is_removed & ~by_lease.fill_null(value=False)
     wrong = c("is_connection") & c("is_native") & (replaced | removed)
     found = t.having(wrong, "g", "row", "digest", "revision", "own")
-    if found.is_empty():
-        return NOTHING
     found = t.of(found, "own", own_digest="digest", own_revision="revision")
     by = pl.format("replaced by {} (revision {})", "digest", c("revision").cast(pl.String).fill_null("None"))
     return found.select(

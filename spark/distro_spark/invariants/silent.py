@@ -11,7 +11,7 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, before, c, first_of, is_gone, until
+from distro_spark.timeline import NOTHING, Timeline, c, first_of
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 """The idle time, then two checks: one sends the probe, one reads the answer."""
@@ -24,13 +24,9 @@ def kept(t: Timeline) -> pl.DataFrame:
     silences = t.having(is_fault & (c("detail") == "silent"), "row", silent_ms="at_ms")
     if silences.is_empty():
         return NOTHING
-    columns = ("g", "row", "at_ms", "native_from", "next_begin", "is_native", "life_end_ms", "copy")
-    rows = t.rows.lazy().select(*columns, fault=before(is_fault), last_fault=until(is_fault), is_gone=is_gone).collect()
-    at_row = rows.filter(c("is_native") & (c("native_from") <= c("fault"))).select(*columns, "fault", now_ms="at_ms")
-    at_end = rows.filter(c("is_native") & ~c("is_gone") & (c("row") + 1 == c("next_begin")))
-    at_end = at_end.filter(c("native_from") <= c("last_fault"))
-    ends = at_end.select(*columns, fault="last_fault", now_ms="life_end_ms")
-    found = pl.concat([at_row, ends]).join(silences, left_on="fault", right_on="row")
+    moments = t.moments("g", "row", "at_ms", "native_from", fault=is_fault)
+    connected = moments.filter("is_native", c("native_from") <= c("fault")).collect()
+    found = connected.join(silences, left_on="fault", right_on="row")
     found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS)
     found = first_of(found, "fault", "row", "now_ms")
     return found.select("g", first="fault", last="row", silent_ms=c("at_ms") - c("silent_ms"))
