@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from distro_conformance.extras import EXTRAS, absent_extras
 from distro_conformance.targets.jars import cache_directory
 from distro_conformance.targets.ports import family, first_taken
-from distro_spark.java import JavaMissingError, require_java
+from distro_spark.errors import JavaMissingError
+from distro_spark.java import require_java
 
 SERVE_PORT = 8848
 PYTHON_MIN = (3, 11)

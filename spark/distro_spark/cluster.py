@@ -20,9 +20,8 @@ import polars as pl
 
 from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
 from distro_spark.history import CALLS, NEVER, Row
-from distro_spark.loads import loads_of
 from distro_spark.needs import Needs
-from distro_traces.event import RESET_KINDS, Kind
+from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
 SEQ_MAX = 2**40
@@ -54,8 +53,8 @@ def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
 
 @dataclass(frozen=True)
 class Cluster:
-    """`nodes`: run, node, g and `MEASURES`. `marks`: `MARK_COLUMNS` and g, by g and seq; a reference to one is
-    -1 - its place."""
+    """`nodes`: run, node, g and `MEASURES`. `marks`: `MARK_COLUMNS`, g, and the number `mark` of each (-1 - its
+    place), by g and seq."""
 
     nodes: pl.DataFrame
     marks: pl.DataFrame
@@ -138,39 +137,59 @@ class Cluster:
         )
 
     @cached_property
-    def lives(self) -> pl.DataFrame:
-        """life, g, begin_seq, begin_ms, begin_kind, begin_mark, end_ms, is_ended, loaded_seq, loaded_by_ms, of all
-        nodes in order. `loaded_seq`: from which row on the node may have been loaded, `loaded_by_ms`: from when on it
-        certainly was; 0 where nothing was asked, so that the trace does not say."""
+    def _lives(self) -> pl.DataFrame:
         begin = self.nodes.select("g", begin_seq=pl.lit(0, pl.Int64), begin_ms=pl.lit(0, pl.Int64))
-        resets = self.marks.with_row_index("place").filter(pl.col("kind").is_in(RESET_KINDS))
-        resets = resets.select(
-            "g",
-            begin_seq="seq",
-            begin_ms="at_ms",
-            begin_kind="kind",
-            begin_mark=-1 - pl.col("place").cast(pl.Int64),
-        )
+        resets = self.marks.filter(pl.col("kind").is_in(RESET_KINDS))
+        resets = resets.select("g", begin_seq="seq", begin_ms="at_ms", begin_kind="kind", begin_mark="mark")
         lives = pl.concat([begin, resets], how="diagonal").sort("g", "begin_seq")
         later = pl.col("begin_ms").shift(-1).over("g")
         last = pl.Series("last_ms", self.last_ms, dtype=pl.Int64).gather(lives["g"])
-        loads = [load for g in range(len(self.names)) for load in loads_of(self.rows_of_node[g], self._profile(g))]
         return lives.with_columns(
-            is_ended=later.is_not_null(),
-            end_ms=pl.coalesce(later, last),
-            loaded_seq=pl.Series([load.seq for load in loads], dtype=pl.Int64),
-            loaded_by_ms=pl.Series([load.by_ms for load in loads], dtype=pl.Int64),
-        ).with_row_index("life")
+            is_ended=later.is_not_null(), end_ms=pl.coalesce(later, last), life=pl.int_range(pl.len())
+        )
+
+    def in_lives(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of nodes (g, seq), each with the columns of the life that it is in, but for the loads."""
+        wanted = rows.with_row_index("place").sort("seq")
+        lives = self._lives.sort("begin_seq")
+        found = wanted.join_asof(
+            lives, left_on="seq", right_on="begin_seq", by="g", check_sortedness=False, coalesce=False
+        )
+        return found.sort("place").drop("place")
+
+    @cached_property
+    def lives(self) -> pl.DataFrame:
+        """life, g, begin_seq, begin_ms, begin_kind, begin_mark, end_ms, is_ended, loaded_seq, loaded_by_ms, of all
+        nodes in order. `loaded_seq`: from which row on the node may have been loaded, `loaded_by_ms`: from when on it
+        certainly was; 0 where nothing was asked, so that the trace does not say.
+
+        An answer to a load completes it. In `strict`, a refusal does so too if only refusals were received."""
+        kind, outcome = pl.col("kind"), pl.col("outcome")
+        strict = [run for run in self.of_run if self.headers[run].profile == "strict"]
+        calls = self.in_lives(self.marks.filter(operation="SNAPSHOT")).filter(pl.col("begin_mark").is_not_null())
+        calls = calls.filter((kind == Kind.REQUEST_SENT).cum_sum().over("life") > 0)
+        ended = kind == Kind.REPLY_RECEIVED
+        is_refused = pl.col("run").is_in(strict) & (outcome == Outcome.FAIL)
+        loads = calls.group_by("life").agg(
+            loaded_seq=pl.col("seq").filter(ended & outcome.is_in([Outcome.SUCCESS, Outcome.FAIL])).min(),
+            loaded_by_ms=pl.min_horizontal(
+                pl.col("at_ms").filter(ended & (outcome == Outcome.SUCCESS)).min(),
+                pl.when(is_refused.filter(ended).first()).then(pl.col("at_ms").filter(ended).first()),
+            ),
+        )
+        loads = loads.with_columns(pl.col("loaded_seq", "loaded_by_ms").fill_null(NEVER))
+        lives = self._lives.join(loads, "life", how="left", maintain_order="left")
+        return lives.with_columns(pl.col("loaded_seq", "loaded_by_ms").fill_null(0))
 
     @cached_property
     def checks(self) -> pl.DataFrame:
-        """g, run, seq, at_ms, number (detail), ordinal (of the run, in order of time), mark."""
-        checks = self.marks.with_row_index("place").filter(kind="checkpoint")
+        """check (its place here), g, run, seq, at_ms, number (detail), ordinal (of the run, in order of time), mark."""
+        checks = self.marks.filter(kind="checkpoint")
         by_run = checks.group_by("run", "detail").agg(pl.col("at_ms").min()).sort("run", "at_ms", "detail")
         by_run = by_run.with_columns(ordinal=pl.int_range(pl.len()).over("run")).drop("at_ms")
         found = checks.join(by_run, ["run", "detail"], nulls_equal=True, maintain_order="left")
-        number, mark = pl.col("detail").fill_null(""), -1 - pl.col("place").cast(pl.Int64)
-        return found.select("g", "run", "seq", "at_ms", "ordinal", number=number, mark=mark)
+        found = found.select("g", "run", "seq", "at_ms", "ordinal", "mark", number=pl.col("detail").fill_null(""))
+        return found.with_columns(check=pl.int_range(pl.len()))
 
     @cached_property
     def faults(self) -> Mapping[tuple[int, int], Sequence[Fault]]:
@@ -216,9 +235,6 @@ class Cluster:
         nodes = self.nodes.filter(~pl.col("run").is_in(list(runs)))
         marks = self.marks.filter(~pl.col("run").is_in(list(runs)))
         return cluster_of(nodes.drop("g"), marks.drop("g"), self.headers, self.needs)
-
-    def _profile(self, g: int) -> str:
-        return self.headers[self.runs[g]].profile
 
     # Questions about one link, for few candidates
 
@@ -275,7 +291,8 @@ def cluster_of(
     """`nodes`: run, node and `MEASURES`; `marks`: `MARK_COLUMNS`, each row once."""
     nodes = nodes.sort("run", "node").with_columns(g=pl.int_range(pl.len(), dtype=pl.Int64))
     marks = marks.select(MARK_COLUMNS).join(nodes.select("run", "node", "g"), ["run", "node"], maintain_order="left")
-    return Cluster(nodes, marks.sort("g", "seq"), headers, needs)
+    marks = marks.sort("g", "seq").with_columns(mark=-1 - pl.int_range(pl.len(), dtype=pl.Int64))
+    return Cluster(nodes, marks, headers, needs)
 
 
 def sync_delay_ms(profile: str) -> int:

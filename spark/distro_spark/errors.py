@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from distro_spark.java import JavaMissingError
-
 
 class UnknownInvariantError(ValueError):
     """A requested invariant is not in the registry."""
 
 
-__all__ = ["JavaMissingError", "UnknownInvariantError"]
+class JavaMissingError(RuntimeError):
+    """There is no Java that Spark 4 can run on. The message is one line that says what to do."""
 
 
 class SessionError(ValueError):

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.json as pj
 
-from distro_spark.result import CutFile
+from distro_spark.result import CutFile, Misfit
 from distro_traces import ndjson, parquet
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
@@ -51,22 +51,13 @@ class SameRunTwiceError(TraceError):
     """Two files contain one run: their rows would be read as one history."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """A row that is no event: its place (no line in Parquet), and the reason."""
-
-    reason: str
-    file: str
-    line: int | None
-
-
 @dataclass(frozen=True)
 class Recorded:
     """`events` has the columns of `Event`; `files` has the recording of each run."""
 
     headers: Mapping[str, Header]
     events: pl.DataFrame
-    set_aside: Sequence[SetAside]
+    set_aside: Sequence[Misfit]
     cuts: Sequence[CutFile]
 
 
@@ -75,7 +66,7 @@ class _File:
     """The content of one file."""
 
     events: pl.DataFrame
-    set_aside: list[SetAside]
+    set_aside: list[Misfit]
     cut: CutFile | None = None
 
 
@@ -167,7 +158,7 @@ def _add_last(file: _File, path: Path, number: int, line: bytes, run: str) -> No
         if str(reason) == NOT_JSON:
             file.cut = CutFile(str(path), number)
         else:
-            file.set_aside.append(SetAside(str(reason), str(path), number))
+            file.set_aside.append(Misfit(str(reason), 1, str(path), number))
 
 
 def _line_by_line(path: Path) -> _File:
@@ -178,7 +169,7 @@ def _line_by_line(path: Path) -> _File:
             case Event():
                 events.append(row)
             case Rejected(line, reason, _):
-                file.set_aside.append(SetAside(reason, str(path), line))
+                file.set_aside.append(Misfit(reason, 1, str(path), line))
             case Cut(line, _):
                 file.cut = CutFile(str(path), line)
     file.events = frame_of(events)
@@ -214,9 +205,9 @@ def parquet_rows(file: Path | BinaryIO, name: Path | str) -> pl.DataFrame:
         raise DamagedTraceError(name, error) from error
 
 
-def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[SetAside]:
+def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[Misfit]:
     for row in rows.iter_rows(named=True):
         try:
             ndjson.event_in(row, run)
         except ValueError as reason:
-            yield SetAside(str(reason), str(path), None)
+            yield Misfit(str(reason), 1, str(path), None)

@@ -11,12 +11,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from distro_spark.errors import JavaMissingError
+
 JAVA_MIN = 17
 _JAVA_TIMEOUT_S = 20
-
-
-class JavaMissingError(RuntimeError):
-    """There is no Java that Spark 4 can run on. The message is one line that says what to do."""
 
 
 def require_java() -> int:

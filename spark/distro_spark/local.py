@@ -5,8 +5,9 @@ A part of the clients is judged at a time, so that what is derived from rows is 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import polars as pl
 from distro_spark import frames
 from distro_spark.cluster import Cluster
 from distro_spark.engine import Columns, Engine, Judge, Set
-from distro_spark.result import Misfit
 from distro_spark.survey import Survey, spans, surveyed
 from distro_spark.timeline import sorted_parts
 from distro_traces.header import Header
@@ -31,10 +31,9 @@ class Local(Engine):
         self._events = self._recorded.events
 
     def set_aside(self) -> Set:
-        by_reason: defaultdict[str, list[frames.SetAside]] = defaultdict(list)
-        for each in self._recorded.set_aside:
-            by_reason[each.reason].append(each)
-        misfits = [Misfit(reason, len(rows), rows[0].file, rows[0].line) for reason, rows in by_reason.items()]
+        rows = Counter(each.reason for each in self._recorded.set_aside)
+        first = {each.reason: each for each in reversed(self._recorded.set_aside)}
+        misfits = [replace(first[reason], rows=count) for reason, count in rows.items()]
         ordered = sorted(misfits, key=lambda misfit: (-misfit.rows, misfit.reason))
         return Set(tuple(ordered), tuple(self._recorded.cuts))
 

@@ -73,7 +73,7 @@ def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     holds = ~c("is_connection") & c("content").is_not_null() & (c("content") != NOTHING_PUBLISHED)
     columns = ("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
     held = t.having(holds, *columns, stop=after(is_gone | (c("content") == NOTHING_PUBLISHED)))
-    held = t.of(held, "stop", stop_ms="at_ms").join(t.lives.select("life", "loaded_by_ms"), "life")
+    held = t.of(held, "stop", stop_ms="at_ms").join(t.cluster.lives.select("life", "loaded_by_ms"), "life")
     views = _with_owner(t, held.select("client_no", "run", "g").unique())
     held = held.join(views, ["client_no", "g"]).with_columns(
         since_ms=pl.max_horizontal("from_ms", "at_ms", c("loaded_by_ms") + ROUNDS_MS),

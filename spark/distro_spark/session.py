@@ -18,7 +18,7 @@ from threading import current_thread, main_thread
 from pyspark.sql import SparkSession
 
 from distro_spark.errors import SessionError, first_line, spark_errors
-from distro_spark.java import JavaMissingError, require_java
+from distro_spark.java import require_java
 
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit has started."""
@@ -44,8 +44,6 @@ _SMALL_SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _SMALL_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-
-__all__ = ["JavaMissingError", "local_session", "require_java"]
 
 
 def local_session(

@@ -71,6 +71,13 @@ renews = is_applied | (replied & is_verify & succeeded)
 """A copy was applied, or a verify of it confirmed."""
 
 
+words = pl.format(
+    *("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq"),
+    pl.format(", message {}", "message").fill_null(""),
+)
+"""A row as text, like `str(Row)`."""
+
+
 def before(condition: pl.Expr) -> pl.Expr:
     """The number of the latest earlier row of the copy for which the condition holds; null: none."""
     return _in_copy(_latest(condition).shift(1))
@@ -85,6 +92,12 @@ def after(condition: pl.Expr) -> pl.Expr:
     """The number of the next later row of the copy for which the condition holds; null: none."""
     later = pl.when(condition).then("row").backward_fill().shift(-1)
     return pl.when(later < c("next_begin")).then(later)
+
+
+def neighbour(column: str | pl.Expr, step: int, *same: str) -> pl.Expr:
+    """The value in the row that is so many rows before; null where one of the columns `same` differs there."""
+    is_same = pl.all_horizontal(c(name) == c(name).shift(step) for name in same)
+    return pl.when(is_same).then((c(column) if isinstance(column, str) else column).shift(step))
 
 
 def call_before(condition: pl.Expr, column: str = "row") -> pl.Expr:
@@ -157,21 +170,9 @@ class Timeline:
     def _is_one_of(self, nodes: Collection[int]) -> pl.Expr:
         return pl.lit(value=True) if len(nodes) == len(self.cluster.names) else c("g").is_in(list(nodes))
 
-    @cached_property
-    def lives(self) -> pl.DataFrame:
-        """`Cluster.lives`, to be joined with rows by `life`."""
-        return self.cluster.lives.with_columns(c("life").cast(pl.Int64)).drop("g")
-
-    @cached_property
-    def checks(self) -> pl.DataFrame:
-        """`Cluster.checks` with their places, as the column `check` of rows has them."""
-        return self.cluster.checks.with_row_index("check").with_columns(c("check").cast(pl.Int64))
-
     def begin_seq(self, asked: pl.DataFrame) -> pl.Series:
         """For each (g, seq) the number with which the node's life began."""
-        lives = self.cluster.lives.select("g", seq="begin_seq", begin_seq="begin_seq").sort("seq")
-        wanted = asked.select("g", "seq").with_row_index("place").sort("seq")
-        return wanted.join_asof(lives, on="seq", by="g", check_sortedness=False).sort("place")["begin_seq"]
+        return self.cluster.in_lives(asked.select("g", "seq"))["begin_seq"]
 
     @cached_property
     def calls(self) -> pl.DataFrame:
@@ -192,10 +193,7 @@ class Timeline:
         `check` until before `next_check`."""
         columns = ("client_no", "copy", "g", "life", "row", "seq", "at_ms", "revision", "begin", "check", "end_check")
         states = self.having(c("is_state"), *columns, view=pl.when(c("content") != NOTHING_PUBLISHED).then("content"))
-        same = (c("begin") == c("begin").shift()) & c("view").eq_missing(c("view").shift())
-        first = (c("begin") != c("begin").shift()).fill_null(value=True) & c("view").is_null()
-        states = states.filter(~(same.fill_null(value=False) | first))
-        following = c("begin") == c("begin").shift(-1)
+        states = states.filter(c("view").ne_missing(neighbour("view", 1, "begin")))
         return states.select(
             "client_no",
             "copy",
@@ -207,8 +205,8 @@ class Timeline:
             "at_ms",
             "revision",
             "check",
-            next_check=pl.when(following).then(c("check").shift(-1)).otherwise("end_check"),
-            next_row=pl.when(following).then(c("row").shift(-1)),
+            next_check=pl.coalesce(neighbour("check", -1, "begin"), "end_check"),
+            next_row=neighbour("row", -1, "begin"),
         )
 
     @cached_property
@@ -254,8 +252,6 @@ class Timeline:
     def words(self, frame: pl.DataFrame, row: str) -> pl.Series:
         """The rows of those numbers as text, like `str(Row)`."""
         found = self.of(frame.select(row), row, "kind", "node", "at_ms", "seq", "message")
-        message = pl.format(", message {}", "message").fill_null("")
-        words = pl.format("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq", message)
         return found.select(words).to_series()
 
     def client(self) -> pl.Expr:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import polars as pl
@@ -89,23 +90,20 @@ def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: s
     """The violations with messages, and the client's history where the release may have a known defect."""
     if found.is_empty():
         return
-    histories = _Histories(t)
-    rows = _Rows(t, (*found["first"].drop_nulls(), *found["last"]))
+    history = cache(partial(_history, t))
+    rows = _rows(t, {*found["first"].drop_nulls(), *found["last"]})
     for line in found.iter_rows(named=True):
         g, first_no, last_no = (line.pop(column) for column in ("g", "first", "last"))
-        last = rows[last_no]
+        last, number = rows[last_no]
+        first, of_first = rows[last_no if first_no is None else first_no]
+        number = line.pop("client_no", of_first if number is None else number)
         after = line.pop("after", last.message)
-        first = last if first_no is None else rows[first_no]
-        number = line.pop("client_no", None)
-        place = first_no if last_no < 0 else last_no
-        if number is None and place is not None and place >= 0:
-            number = rows.clients[place]
         run, node = t.cluster.runs[g], t.cluster.names[g]
         client, profile = "" if number is None else t.clients[number], t.cluster.headers[run].profile
         words = {**line, "node": node, "client": client, "first": first, "last": last, "after": after}
         may_be_known = symptoms_of(name, profile)
         yield Finding(
-            history=histories.of(run, number) if may_be_known else ClientHistory(run, profile, client),
+            history=history(run, number) if may_be_known else ClientHistory(run, profile, client),
             node=node,
             first=first,
             last=last,
@@ -141,47 +139,30 @@ def _reference(prefix: str, row: Row) -> dict[str, Any]:
     return {f"{prefix}_{name}": getattr(row, name) for name in REFERENCE}
 
 
-class _Rows:
-    """The rows of some numbers."""
-
-    def __init__(self, t: Timeline, numbers: Iterable[int]) -> None:
-        wanted = sorted({number for number in numbers if number >= 0})
-        frame = t.rows.select(*Row._fields, "client_no")[wanted] if wanted else t.rows.clear()
-        self._of = dict(zip(wanted, rows_in(frame), strict=True)) if wanted else {}
-        self.clients = dict(zip(wanted, frame["client_no"], strict=True)) if wanted else {}
-        self._marks = t.cluster.mark_rows
-
-    def __getitem__(self, number: int) -> Row:
-        return self._marks[-1 - number] if number < 0 else self._of[number]
+def _rows(t: Timeline, numbers: Iterable[int]) -> Mapping[int, tuple[Row, int | None]]:
+    """The rows of those numbers, each with the number of its client."""
+    marks = {number: (t.cluster.mark_rows[-1 - number], None) for number in numbers if number < 0}
+    wanted = [number for number in numbers if number >= 0]
+    frame = t.rows.select(*Row._fields, "client_no")[wanted] if wanted else t.rows.clear()
+    return {**marks, **dict(zip(wanted, zip(rows_in(frame), frame["client_no"], strict=True), strict=True))}
 
 
 def rows_in(frame: pl.DataFrame) -> list[Row]:
     return [Row(*values) for values in frame.select(Row._fields).iter_rows()]
 
 
-class _Histories:
-    """Of the clients with violations, each made once; that of the nodes themselves has no client."""
-
-    def __init__(self, t: Timeline) -> None:
-        self._t = t
-        self._of: dict[tuple[str, int | None], ClientHistory] = {}
-
-    def of(self, run: str, client_no: int | None) -> ClientHistory:
-        if (run, client_no) not in self._of:
-            self._of[run, client_no] = self._made(run, client_no)
-        return self._of[run, client_no]
-
-    def _made(self, run: str, client_no: int | None) -> ClientHistory:
-        cluster = self._t.cluster
-        begin, end = (0, 0) if client_no is None else self._t.spans[client_no]
-        return ClientHistory(
-            run,
-            cluster.headers[run].profile,
-            "" if client_no is None else self._t.clients[client_no],
-            rows_in(self._t.rows[begin:end]),
-            cluster.marks_of(run, RESET_KINDS),
-            cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
-            cluster.marks_of(run, CALLS),
-            cluster.marks_of(run, [Kind.LINK_FAULT]),
-            cluster.deleters[run],
-        )
+def _history(t: Timeline, run: str, client_no: int | None) -> ClientHistory:
+    """Of a client, or of the nodes themselves, which have no client."""
+    cluster = t.cluster
+    begin, end = (0, 0) if client_no is None else t.spans[client_no]
+    return ClientHistory(
+        run,
+        cluster.headers[run].profile,
+        "" if client_no is None else t.clients[client_no],
+        rows_in(t.rows[begin:end]),
+        cluster.marks_of(run, RESET_KINDS),
+        cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
+        cluster.marks_of(run, CALLS),
+        cluster.marks_of(run, [Kind.LINK_FAULT]),
+        cluster.deleters[run],
+    )

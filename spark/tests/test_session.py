@@ -14,8 +14,8 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from distro_spark.errors import SessionError
-from distro_spark.java import JAVA_MIN, JavaMissingError, require_java
+from distro_spark.errors import JavaMissingError, SessionError
+from distro_spark.java import JAVA_MIN, require_java
 from distro_spark.session import local_session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder

@@ -50,10 +50,8 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
 def unapplied(t: Timeline) -> pl.DataFrame:
     found = answered(t, succeeded & is_sync)
     kept = is_delete & c("held").is_not_null()
-    has_wanted = (c("asked_held") == c("wanted")).fill_null(value=False) | (c("held") == c("wanted")).fill_null(
-        value=False
-    )
-    found = found.filter(kept | (~is_delete & c("wanted").is_not_null() & ~has_wanted))
+    lacks = c("wanted").ne_missing(c("asked_held")) & c("wanted").ne_missing(c("held"))
+    found = found.filter(kept | (~is_delete & c("wanted").is_not_null() & lacks))
     if found.is_empty():
         return NOTHING
     states = t.having(c("is_state"), "copy", "kind", "content", state="row", by="message")

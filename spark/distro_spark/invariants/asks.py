@@ -10,16 +10,15 @@ import polars as pl
 
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_applied, is_verify, received, replied
+from distro_spark.timeline import Timeline, c, is_applied, is_verify, neighbour, received, replied
 
 
 def made_up(t: Timeline) -> pl.DataFrame:
     """Only adjacent rows of request, copy and answer prove that no sync came in between. A snapshot may still have
     come: its answer is about no client, so it has no row among these."""
-    asked = (received & is_verify & (c("copy") == c("copy").shift(-1))).shift(1).fill_null(value=False)
-    answered = (replied & (c("copy") == c("copy").shift(1)) & (c("message") == c("message").shift(2))).shift(-1)
-    rows = t.rows.with_columns(asked_seq=c("seq").shift(1), peer=c("peer").shift(1), by=c("message").shift(1))
-    found = rows.filter(is_applied & c("held").is_null() & asked & answered.fill_null(value=False))
+    asked, answered = neighbour(received & is_verify, 1, "copy"), neighbour(replied, -1, "copy")
+    rows = t.rows.with_columns(asked_seq=c("seq").shift(1), by=c("message").shift(1), answer=c("message").shift(-1))
+    found = rows.filter(is_applied & c("held").is_null(), asked, answered, c("answer") == c("by"))
     loads = t.cluster.marks.filter(kind="reply_received", outcome="success").select("g", load_seq="seq")
     came = found.join(loads, "g").filter(c("load_seq").is_between("asked_seq", "seq"))
     found = found.join(came, "row", how="anti")

@@ -17,8 +17,8 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
+from distro_spark.invariants.delete import SWALLOWED, swallowed
 from distro_spark.invariants.registry import Invariant
-from distro_spark.invariants.swallowed import swallowed
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, c, is_left, is_own, is_sync, received, renews, replied, sent
 from distro_traces.content import NOTHING_PUBLISHED
@@ -61,8 +61,8 @@ def differing(t: Timeline) -> pl.DataFrame:
     live = checks.filter(judged).group_by("run", "ordinal").len("live").sort("run", "ordinal")
     live = live.with_columns(changes=(c("live") != c("live").shift()).fill_null(value=False).cum_sum())
     gap = ((c("g") != c("g").shift()) | (c("ordinal") != c("ordinal").shift() + 1)).fill_null(value=True)
-    checks = checks.with_columns(part=gap.cum_sum().cast(pl.Int64) - 1).with_row_index("place")
-    parts = checks.group_by("part").agg(one=c("place").min().cast(pl.Int64), end=c("place").max().cast(pl.Int64) + 1)
+    checks = checks.with_columns(part=gap.cum_sum().cast(pl.Int64) - 1)
+    parts = checks.group_by("part").agg(one=c("check").min(), end=c("check").max() + 1)
     spans = t.stretches.filter(judged & c("view").is_not_null() & (c("check") < c("next_check")))
     part = [checks["part"].gather(spans.select(place).to_series()) for place in (c("check"), c("next_check") - 1)]
     spans = spans.with_columns(part=pl.int_ranges(pl.lit(part[0]), pl.lit(part[1]) + 1)).explode("part")
@@ -217,7 +217,7 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
         actual_revision=pl.when(c("view").is_not_null()).then("revision"),
         last_outcome=pl.when(c("last_message") == c("reply_message")).then(c("outcome").cast(pl.String)),
         lost_message=pl.when(c("request").is_not_null()).then("lost_message"),
-        signature=pl.when(has_ended & swallowed(t, found)).then(pl.lit("DELETE swallowed")),
+        signature=pl.when(has_ended & swallowed(t, found)).then(pl.lit(SWALLOWED)),
     )
     asked = pl.concat_str("last_operation", "last_outcome", separator=", ", ignore_nulls=True)
     lost_it = pl.format("; {} ({}) of {} never reached it", "lost_message", "lost_operation", "owner")

@@ -12,11 +12,12 @@ import polars as pl
 
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
-from distro_spark.invariants.swallowed import SWALLOWED, swallowed
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, c, is_delete, is_left, until, where
 
 NAME = "INV-DELETE"
+SWALLOWED = "DELETE swallowed"
+"""Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
 
 
 def undelivered(t: Timeline) -> pl.DataFrame:
@@ -27,10 +28,10 @@ def undelivered(t: Timeline) -> pl.DataFrame:
         .unique("client_no", keep="last", maintain_order=True)
     )
     left = left.filter(judged & (c("check") < c("end_check")))
-    left = left.join(t.checks.select("check", "ordinal", "number", check_ms="at_ms", last="mark"), "check").select(
-        "client_no", "run", "ordinal", "check_ms", "last", "number", owner="g", left="row", left_ms="at_ms"
-    )
-    owed = left.join(t.checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"])
+    left = left.join(
+        t.cluster.checks.select("check", "ordinal", "number", check_ms="at_ms", last="mark"), "check"
+    ).select("client_no", "run", "ordinal", "check_ms", "last", "number", owner="g", left="row", left_ms="at_ms")
+    owed = left.join(t.cluster.checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"])
     owed = _holding(t, owed.filter(c("g") != c("owner")))
     tries = t.calls.filter(~c("is_sent") & is_delete).select(
         "client_no", "outcome", "row", owner="g", g="to", end_ms="at_ms"
@@ -72,6 +73,19 @@ def _with_calls(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
         _number="number",
         _call=call,
     )
+
+
+def swallowed(t: Timeline, found: pl.DataFrame) -> pl.Series:
+    """For each (client_no, owner, g) whether the calls show it."""
+    left = t.having(is_left, "client_no", "g", "row").group_by("client_no", "g").agg(left=c("row").max())
+    calls = t.calls.join(left, ["client_no", "g"])
+    failed = ~c("is_sent") & (c("op") == "CHANGE") & (c("outcome") != "success") & (c("row") > c("left"))
+    calls = calls.group_by("client_no", "g", "to").agg(swallowed=failed.any() & ~(c("is_sent") & is_delete).any())
+    wanted = found.select("client_no", "owner", "g")
+    seen = wanted.join(
+        calls, left_on=["client_no", "owner", "g"], right_on=["client_no", "g", "to"], how="left", maintain_order="left"
+    )
+    return seen["swallowed"].fill_null(value=False)
 
 
 INVARIANT = Invariant(

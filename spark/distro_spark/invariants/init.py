@@ -8,98 +8,65 @@ too: a node that receives only refusals is loaded. A node that never requests on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import polars as pl
 
-from distro_spark.history import Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_verify, sent
-from distro_traces.event import RESET_KINDS, Kind, Outcome
+from distro_spark.timeline import Timeline, c, ended, first_of, is_verify, sent, succeeded, words
 
 ASKS_AGAIN_MS = 62_000
 """A failed load is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
 
-_FOUND = {"g": pl.Int64, "first": pl.Int64, "last": pl.Int64}
-Marks = Sequence[tuple[int, Row]]
-"""The rows of one node, each with its reference number."""
-
 
 def verified_early(t: Timeline) -> pl.DataFrame:
-    early = c("seq") < pl.lit(t.lives["loaded_seq"]).gather(c("life"))
+    early = c("seq") < pl.lit(t.cluster.lives["loaded_seq"]).gather(c("life"))
     found = t.having(sent & is_verify & early, "g", "peer", "client_no", "life", "row")
-    found = found.join(t.lives.select("life", "begin_mark"), "life", maintain_order="left")
-    found = found.unique(["client_no", "life"], keep="first", maintain_order=True)
+    found = first_of(found.join(t.cluster.lives.select("life", "begin_mark"), "life"), ["client_no", "life"], "row")
     return found.select("g", "peer", first="begin_mark", last="row")
 
 
 def gave_early(t: Timeline) -> pl.DataFrame:
-    """Snapshots sent by a node that waits for its own."""
-    found = [each for g in t.cluster.judged["INV-INIT"] for each in _given(g, _marks(t, g))]
-    return pl.DataFrame(found, {**_FOUND, "peer": pl.String}, orient="row")
-
-
-def _given(g: int, marks: Marks) -> Iterator[tuple[Any, ...]]:
-    """The first one of each life, of a node that asks for its own then or later."""
-    started: int | None = None
-    early: tuple[Any, ...] | None = None
-    asks = loaded = False
-    for number, row in marks:
-        if row.kind in RESET_KINDS:
-            started, early, asks, loaded = number, None, False, False
-        elif is_answer(row):
-            loaded = True
-        elif row.kind == Kind.REPLY_SENT and row.outcome == Outcome.SUCCESS and started is not None and not loaded:
-            early = early or (g, started, number, row.peer)
-        asks = asks or row.kind == Kind.REQUEST_SENT
-        if early is not None and asks:
-            yield early
-            started = early = None
+    """Snapshots sent by a node that waits for its own, the first one of each life."""
+    loads = t.cluster.lives.select("life", "loaded_seq")
+    given = _marks(t, "INV-INIT").filter(c("kind") == "reply_sent", succeeded).join(loads, "life")
+    given = given.filter(c("seq") < c("loaded_seq"), c("begin_mark").is_not_null())
+    found = first_of(given, "life", "seq")
+    return found.select("g", "peer", first="begin_mark", last="mark")
 
 
 def never_loaded(t: Timeline) -> pl.DataFrame:
-    """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too."""
-    checked = t.checks.filter(t.judged("INV-LOAD"))
-    shared = set(checked.filter(pl.len().over("run", "ordinal") > 1)["mark"])
-    found = [each for g in t.cluster.judged["INV-LOAD"] for each in _not_loaded(g, _marks(t, g), shared)]
-    texts = dict.fromkeys(("after", "asked", "_number", "_asked"), pl.String)
-    return pl.DataFrame(found, {**_FOUND, **texts}, orient="row")
+    """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too. One
+    whose requests were all lost may still wait for the next one."""
+    marks = _marks(t, "INV-LOAD").filter(begin_kind="node_started")
+    shared = t.cluster.checks.filter(t.judged("INV-LOAD")).filter(pl.len().over("run", "ordinal") > 1)
+    checks = first_of(marks.filter(kind="checkpoint"), "life", "seq")
+    checks = checks.join(shared, "mark", how="semi").select(
+        "g", "life", "mark", "begin_mark", "detail", check_ms="at_ms"
+    )
+    calls = marks.filter(sent | ended).join(checks.select("life", check="mark"), "life").filter(c("mark") > c("check"))
+    is_lost = c("outcome").is_in(["timeout", "unreachable"]).fill_null(value=False)
+    calls = (
+        calls.sort("seq")
+        .group_by("life")
+        .agg(
+            is_loaded=(ended & c("outcome").is_in(["success", "fail"])).any(),
+            are_lost=(sent | is_lost).all(),
+            last_ms=c("at_ms").last(),
+            asked=c("peer").filter(sent).last(),
+            after=c("message").filter(sent).last(),
+            _asked=words.filter(sent).last(),
+        )
+    )
+    found = checks.join(calls, "life", how="left")
+    waits = c("are_lost") & (c("check_ms") - c("last_ms") <= ASKS_AGAIN_MS)
+    found = found.filter(~c("is_loaded").fill_null(value=False), ~waits.fill_null(value=False))
+    asked = pl.format("; the last one asked was {} in {}", "asked", "_asked").fill_null("")
+    return found.select("g", "after", "asked", first="begin_mark", last="mark", _number="detail", _asked=asked)
 
 
-def _not_loaded(g: int, marks: Marks, shared: set[int]) -> Iterator[tuple[Any, ...]]:
-    started: int | None = None
-    calls: list[Row] = []
-    for number, row in marks:
-        if row.kind in RESET_KINDS:
-            started, calls = (number if row.kind == Kind.NODE_STARTED else None), []
-        elif is_answer(row):
-            started = None
-        elif row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED):
-            calls.append(row)
-        elif row.kind == Kind.CHECKPOINT and started is not None:
-            if number in shared and not goes_on_asking(calls, row):
-                asked = next((call for call in reversed(calls) if call.kind == Kind.REQUEST_SENT), None)
-                words = f"; the last one asked was {asked.peer} in {asked}" if asked else ""
-                yield g, started, number, asked and asked.message, asked and asked.peer, row.detail, words
-            started = None
-
-
-def goes_on_asking(calls: Sequence[Row], checkpoint: Row) -> bool:
-    """Whether every request of the node was lost, and the next one is under way or not due yet."""
-    ended = [row for row in calls if row.kind == Kind.REPLY_RECEIVED]
-    is_late = not calls or checkpoint.at_ms - calls[-1].at_ms > ASKS_AGAIN_MS
-    return not is_late and all(row.outcome in (Outcome.TIMEOUT, Outcome.UNREACHABLE) for row in ended)
-
-
-def is_answer(row: Row) -> bool:
-    return row.kind == Kind.REPLY_RECEIVED and row.outcome in (Outcome.SUCCESS, Outcome.FAIL)
-
-
-def _marks(t: Timeline, g: int) -> Marks:
-    places = t.cluster.marks.select(pl.arg_where(c("g") == g)).to_series().to_list()
-    return [(-1 - place, t.cluster.mark_rows[place]) for place in places]
+def _marks(t: Timeline, name: str) -> pl.DataFrame:
+    """The nodes' own rows that are judged, each with the life of its node."""
+    return t.cluster.in_lives(t.cluster.marks.filter(t.judged(name)))
 
 
 INIT = Invariant(

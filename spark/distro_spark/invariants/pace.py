@@ -27,6 +27,7 @@ from distro_spark.timeline import (
     is_left,
     is_sync,
     is_verify,
+    neighbour,
     succeeded,
     where,
 )
@@ -46,13 +47,10 @@ def skipped(t: Timeline) -> pl.DataFrame:
     marks = pl.concat([starts, calls.select("native_from", "to", "row", "at_ms", counts="is_sent")]).sort(
         *BY_PEER, "row"
     )
-    same = ((c("native_from") == c("native_from").shift(-1)) & (c("to") == c("to").shift(-1))).fill_null(value=False)
-    marks = marks.with_columns(
-        next_row=pl.when(same).then(c("row").shift(-1)), next_ms=pl.when(same).then(c("at_ms").shift(-1))
-    )
+    marks = marks.with_columns(next_row=neighbour("row", -1, *BY_PEER), next_ms=neighbour("at_ms", -1, *BY_PEER))
     gaps = marks.filter("counts").join(spans, "native_from")
     gaps = gaps.with_columns(until=pl.coalesce("next_row", "end"), until_ms=pl.coalesce("next_ms", "end_ms"))
-    gaps = gaps.join(t.lives.select("life", "loaded_by_ms"), "life", maintain_order="left")
+    gaps = gaps.join(t.cluster.lives.select("life", "loaded_by_ms"), "life", maintain_order="left")
     gaps = t.of(gaps, "row", "rounds_ms")
     gaps = gaps.with_columns(late_ms=pl.max_horizontal("at_ms", "loaded_by_ms") + c("rounds_ms"))
     gaps = gaps.filter(c("until_ms") > c("late_ms"))

@@ -46,7 +46,7 @@ def _loads(t: Timeline) -> pl.DataFrame:
     """For each life the start of its node, when it was loaded, and whether the node had run before."""
     lives = t.cluster.lives
     started_before = c("life") > c("life").min().over("g") + 1
-    return lives.select(c("life").cast(pl.Int64), "begin_ms", "loaded_by_ms", is_restart=started_before)
+    return lives.select("life", "begin_ms", "loaded_by_ms", is_restart=started_before)
 
 
 INVARIANT = Invariant(

@@ -13,24 +13,34 @@ import polars as pl
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, c, first_of, is_change, is_left, is_own, is_sync, until, where
+from distro_spark.timeline import (
+    NOTHING,
+    Timeline,
+    c,
+    first_of,
+    is_change,
+    is_left,
+    is_own,
+    is_sync,
+    neighbour,
+    until,
+    where,
+)
 
 
 def given_up(t: Timeline) -> pl.DataFrame:
     calls = t.of(t.calls.filter(is_sync), "row", "check", "end_check", "moved_ms", "is_connection")
-    same = (c("begin") == c("begin").shift(-1)) & (c("to") == c("to").shift(-1))
-    next_check = pl.when(same.fill_null(value=False)).then(c("check").shift(-1)).otherwise("end_check")
-    is_again = (c("begin") == c("begin").shift(1)) & (c("to") == c("to").shift(1)) & c("is_sent").shift(1)
-    asked_ms = pl.when(is_again.fill_null(value=False)).then(c("at_ms").shift(1)).otherwise("at_ms")
+    next_check = pl.coalesce(neighbour("check", -1, "begin", "to"), "end_check")
+    asked_ms = pl.when(neighbour("is_sent", 1, "begin", "to")).then(c("at_ms").shift(1)).otherwise("at_ms")
     sent_ms = pl.when("is_sent").then(c("at_ms")).min().over("begin", "to", "message")  # calls may overlap
     asked_ms = pl.when(c("message").is_not_null()).then(sent_ms).fill_null(asked_ms)
     failed = calls.with_columns(next_check=next_check, asked_ms=asked_ms).filter(
         ~c("is_sent") & (c("outcome") != "success") & (c("check") < c("next_check"))
     )
     failed = failed.with_columns(check=pl.int_ranges("check", "next_check")).explode("check")
-    own = t.checks.select("check", "run", "ordinal", "number", check_seq="seq", check_ms="at_ms", last="mark")
+    own = t.cluster.checks.select("check", "run", "ordinal", "number", check_seq="seq", check_ms="at_ms", last="mark")
     failed = failed.join(own, "check").filter(c("check_ms") - c("at_ms") > REPEATED_WITHIN_MS)
-    failed = failed.join(t.checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
+    failed = failed.join(t.cluster.checks.select("ordinal", to="g"), ["to", "ordinal"], how="semi")
     failed = failed.filter(c("is_connection") | (c("check_ms") < c("moved_ms")))
     failed = failed.with_columns(now=t.latest(failed.with_columns(seq="check_seq"), pl.lit(value=True)))
     if failed.is_empty():
