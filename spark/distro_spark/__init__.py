@@ -1,6 +1,5 @@
-"""Invariants over traces as DataFrame programs, from one recorded run on a laptop to a billion events on a cluster.
+"""Invariants over traces as functions of Polars frames, in this process or on Spark, for one run or a billion events.
 
-`check` is the face: it loads traces (`load`), evaluates the registered invariants (`invariants`), sets known failures
-apart (`known`), measures convergence and says one verdict. Everything but `session` takes a SparkSession and makes
-none.
+`check` is the entry: an engine (`local`, `on_spark`) supplies the rows, the registered invariants (`invariants`) judge
+them, known defects are set apart (`symptoms`). Everything but `session` takes a SparkSession and makes none.
 """

@@ -64,7 +64,7 @@ def lags(t: Timeline) -> pl.DataFrame:
 
 
 def _pairs(t: Timeline, changes: pl.DataFrame) -> pl.DataFrame:
-    """Each change with each other member of its run: who has rows of its own, or any of this client."""
+    """Each change with each other member of its run: a node with rows of its own, or with some of this client."""
     nodes = t.cluster.nodes.select("run", "g")
     has_marks = pl.concat([t.cluster.checks["g"], t.cluster.lives.filter(c("begin_seq") > 0)["g"]]).unique()
     pairs = changes.join(nodes, "run").filter(c("g") != c("owner"))

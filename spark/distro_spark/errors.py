@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class UnknownInvariantError(ValueError):
@@ -33,3 +35,12 @@ def first_line(error: BaseException) -> str:
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def one_line(error_of: Callable[[str], Exception], *others: type[Exception]) -> Iterator[None]:
+    """Of an error of Spark, or one of the others, raise the error that is made of its first line."""
+    try:
+        yield
+    except (*spark_errors(), *others) as error:
+        raise error_of(first_line(error)) from error

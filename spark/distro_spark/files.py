@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.errors import first_line, spark_errors
-from distro_traces.errors import EmptyTraceError, UnreadableTraceError
+from distro_spark.errors import one_line
+from distro_traces.errors import EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.ndjson import SUFFIX
 from distro_traces.places import SUFFIXES, is_of_a_check, not_named_so, nothing_below, traces_at
 
@@ -45,7 +45,7 @@ def traces_below(session: SparkSession, path: str) -> list[str]:
     skipped: an unfinished compaction is one. Raises the TraceError family."""
     if is_local(path):
         return [str(file) for file in traces_at(Path(path))]
-    with _errors(path):
+    with one_line(partial(_error, path)):
         index = session.read.format("binaryFile").option("recursiveFileLookup", "true")
         found = index.option("pathGlobFilter", f"*{{{','.join(SUFFIXES)}}}").load(literal(path)).inputFiles()
         names = sorted(name_of(file) for file in found)
@@ -63,7 +63,7 @@ def beginnings(session: SparkSession, names: Sequence[str]) -> dict[str, io.Byte
     found = dict.fromkeys(names, b"")
     text = [name for name in names if name.endswith(SUFFIX)]
     if text:
-        with _errors(text[0]):
+        with one_line(partial(_error, text[0])):
             lines = session.read.option("lineSep", "\n").text([literal(name) for name in text])
             place = F.struct("_metadata.file_block_start", F.monotonically_increasing_id())
             placed = lines.select("value", F.col("_metadata.file_path").alias("file"), place.alias("place"))
@@ -83,7 +83,7 @@ def _without_rows(session: SparkSession, names: Sequence[str]) -> dict[str, byte
             found = [without_rows(content.as_buffer()) for content in batch.column("content")]
             yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(found, pa.binary())], ["path", "found"])
 
-    with _errors(names[0]):
+    with one_line(partial(_error, names[0])):
         rows = contents(session, names).mapInArrow(looked_at, "path string, found binary").collect()
     return {name_of(row["path"]): bytes(row["found"]) for row in rows}
 
@@ -131,15 +131,8 @@ def literal(name: str) -> str:
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", name)
 
 
-@contextmanager
-def _errors(name: str) -> Iterator[None]:
-    """The error of a file system, in one line."""
-    try:
-        yield
-    except spark_errors() as error:
-        text = first_line(error)
-        if any(each in text for each in _NOTHING):
-            raise EmptyTraceError(
-                f"{name}: no such file or directory; name a recording or a directory of them"
-            ) from error
-        raise UnreadableTraceError(name, OSError(text)) from error
+def _error(name: str, text: str) -> TraceError:
+    """Of a file system."""
+    if any(each in text for each in _NOTHING):
+        return EmptyTraceError(f"{name}: no such file or directory; name a recording or a directory of them")
+    return UnreadableTraceError(name, OSError(text))

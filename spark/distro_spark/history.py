@@ -25,14 +25,17 @@ LEASE = "lease"
 """What the row of a copy says that was removed because nothing renewed it."""
 
 REPEATED_WITHIN_MS = 7_000
-"""What failed: 5 s up to 2.1.2, 3 s since (docs/protocol #sync-retry), a tick of the engine, and what a thread may be
-late."""
+"""A sync that failed is repeated after 5 s up to 2.1.2, 3 s since (docs/protocol #sync-retry), a tick of the engine,
+and what a thread may be late."""
+
+ASKS_AGAIN_MS = 62_000
+"""A load that failed is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
 
 LEASE_MS = 180_000
-"""Of such a copy."""
+"""Of a copy that nothing renews."""
 
 LEASE_CHECK_MS = 6_000
-"""The cleaner goes round every 5 s, and a busy machine is late."""
+"""Leases are checked every 5 s, and a busy machine is late."""
 
 
 class Row(NamedTuple):

@@ -21,7 +21,7 @@ from distro_spark.history import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import Timeline, after, c, first_of, is_change, is_gone, is_verify, sent
+from distro_spark.timeline import Timeline, c, first_of, is_change, is_gone, is_verify, sent
 from distro_traces.content import NOTHING_PUBLISHED
 
 ROUNDS_MS = 11_000
@@ -49,12 +49,10 @@ def claims_of(t: Timeline) -> pl.DataFrame:
     """client_no, g, from_ms, until_ms: each time in which a node claimed a client."""
     has_own = c("is_state") & c("content").is_not_null() & c("owned").fill_null(value=False)
     acts = sent & (is_change | is_verify)
-    rows = t.rows.lazy().with_columns(stop=after(c("is_state") & ~has_own)).filter(has_own | acts)
-    claims = rows.select("client_no", "g", "at_ms", "life_end_ms", "is_connection", "is_state", "stop").collect()
-    claims = t.of(claims, "stop", stop_ms="at_ms")
+    columns = ("client_no", "g", "at_ms", "is_connection", "is_state")
+    claims = t.lasting(has_own | acts, c("is_state") & ~has_own, *columns)
     lasts = pl.when(c("is_state") & c("is_connection")).then(NEVER).otherwise(c("at_ms") + ROUNDS_MS)
-    until = pl.min_horizontal(lasts, pl.coalesce("stop_ms", "life_end_ms"))
-    return _merged(claims.select("client_no", "g", from_ms="at_ms", until_ms=until))
+    return _merged(claims.select("client_no", "g", from_ms="at_ms", until_ms=pl.min_horizontal(lasts, "end_ms")))
 
 
 def claims_by_hash(t: Timeline) -> pl.DataFrame:
@@ -71,15 +69,15 @@ def holdings_by_hash(t: Timeline) -> pl.DataFrame:
     """When a member held instances of a client by `ip:port#…` in a settled time and was loaded: client_no, g, row,
     owner (by its own list), from_ms (of the settled time), since_ms and until_ms."""
     holds = ~c("is_connection") & c("content").is_not_null() & (c("content") != NOTHING_PUBLISHED)
-    columns = ("client_no", "run", "g", "row", "at_ms", "life", "life_end_ms")
-    held = t.having(holds, *columns, stop=after(is_gone | (c("content") == NOTHING_PUBLISHED)))
-    held = t.of(held, "stop", stop_ms="at_ms").join(t.cluster.lives.select("life", "loaded_by_ms"), "life")
+    columns = ("client_no", "run", "g", "row", "at_ms", "life")
+    held = t.lasting(holds, is_gone | (c("content") == NOTHING_PUBLISHED), *columns)
+    held = held.join(t.cluster.lives.select("life", "loaded_by_ms"), "life")
     views = _with_owner(t, held.select("client_no", "run", "g").unique())
     held = held.join(views, ["client_no", "g"]).with_columns(
         since_ms=pl.max_horizontal("from_ms", "at_ms", c("loaded_by_ms") + ROUNDS_MS),
-        until_ms=pl.min_horizontal("until_ms", pl.coalesce("stop_ms", "life_end_ms")),
+        until_ms=pl.min_horizontal("until_ms", "end_ms"),
     )
-    return first_of(held, ["client_no", "g", "from_ms", "stop_ms"], "row")
+    return first_of(held, ["client_no", "g", "from_ms", "end"], "row")
 
 
 def _with_owner(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
@@ -101,10 +99,8 @@ def _merged(spans: pl.DataFrame) -> pl.DataFrame:
 def intervals(t: Timeline) -> pl.DataFrame:
     """Each time in which a client was claimed by the same number of members, in `COLUMNS`."""
     claims = claims_of(t)
-    columns = ("client_no", "g", "at_ms", "life_end_ms")
-    held = t.having(c("content").is_not_null(), *columns, stop=after(c("is_state")))
-    held = t.of(held, "stop", stop_ms="at_ms")
-    held = _merged(held.select("client_no", "g", from_ms="at_ms", until_ms=pl.coalesce("stop_ms", "life_end_ms")))
+    held = t.lasting(c("content").is_not_null(), c("is_state"), "client_no", "g", "at_ms")
+    held = _merged(held.select("client_no", "g", from_ms="at_ms", until_ms="end_ms"))
     steps = [
         spans.select("client_no", ms=end, claim=pl.lit(claim * step), hold=pl.lit((1 - claim) * step))
         for spans, claim in ((claims, 1), (held, 0))

@@ -17,7 +17,7 @@ from threading import current_thread, main_thread
 
 from pyspark.sql import SparkSession
 
-from distro_spark.errors import SessionError, first_line, spark_errors
+from distro_spark.errors import SessionError, one_line
 from distro_spark.java import require_java
 
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -81,20 +81,14 @@ def local_session(
             java_options += _SMALL_JAVA_OPTIONS
     own["spark.driver.extraJavaOptions"] = " ".join(java_options)
     builder = _built(SparkSession.builder.master(master), own | dict(settings or {}))
-    try:
-        with _ends_held_back():
-            return builder.getOrCreate()
-    except spark_errors() as error:
-        raise SessionError(f"Spark does not start on {master}: {first_line(error)}") from error
+    with one_line(lambda text: SessionError(f"Spark does not start on {master}: {text}")), _ends_held_back():
+        return builder.getOrCreate()
 
 
 def _connected(master: str) -> SparkSession:
     """A session of a Spark Connect server, whose settings are its own."""
-    refusals: tuple[type[Exception], ...] = (ImportError, *spark_errors())
-    try:
+    with one_line(lambda text: SessionError(f"no Spark Connect server at {master}: {text}"), ImportError):
         return SparkSession.builder.remote(master).getOrCreate()
-    except refusals as error:
-        raise SessionError(f"no Spark Connect server at {master}: {first_line(error)}") from error
 
 
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:

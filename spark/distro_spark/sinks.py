@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from distro_spark.arrow import table_of
-from distro_spark.errors import SinkError, first_line, spark_errors
+from distro_spark.errors import SinkError, first_line, one_line
 from distro_spark.invariants import INVARIANTS
 from distro_spark.violations import VIOLATION_COLUMNS
 
@@ -74,7 +73,7 @@ class ParquetSink:
                 news.write_parquet(hidden)
                 hidden.replace(self.path / f"part-{len(parts):05}-{os.urandom(4).hex()}.parquet")
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise SinkError(f"{self.path}: {str(error).splitlines()[0]}; {_ADVICE}") from error
+            raise SinkError(f"{self.path}: {first_line(error)}; {_ADVICE}") from error
         return news
 
 
@@ -89,13 +88,17 @@ class JdbcSink:
 
     def add(self, violations: pl.DataFrame) -> pl.DataFrame:
         found = with_ids(violations)
-        with _errors(self.url.partition("?")[0]):
+        with one_line(self._error):
             self._write(found.clear(), "ignore")
             known = {row["id"] for row in self.read().select("id").collect()} if found.height else set()
             news = found.filter(~pl.col("id").is_in(list(known)))
             if news.height:
                 self._write(news, "append")
         return news
+
+    def _error(self, text: str) -> SinkError:
+        advice = _DRIVER_ADVICE if "No suitable driver" in text else _ADVICE
+        return SinkError(f"{self.url.partition('?')[0]}: {text}; {advice}")
 
     def read(self) -> DataFrame:
         return self.session.read.jdbc(self.url, self.table, properties=self._properties)
@@ -110,16 +113,6 @@ class JdbcSink:
         """A driver that came with the job is not found by the kind of its URL, only by its name."""
         kind = self.url.removeprefix("jdbc:").partition(":")[0]
         return {"driver": _DRIVERS[kind]} if kind in _DRIVERS else {}
-
-
-@contextmanager
-def _errors(place: str) -> Iterator[None]:
-    try:
-        yield
-    except spark_errors() as error:
-        line = first_line(error)
-        advice = _DRIVER_ADVICE if "No suitable driver" in line else _ADVICE
-        raise SinkError(f"{place}: {line}; {advice}") from error
 
 
 def add_to_all(sinks: Iterable[Sink], violations: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.arrow import types
-from distro_spark.errors import first_line, spark_errors
+from distro_spark.errors import one_line
 from distro_spark.frames import EVENT_TYPES
 from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import COLUMNS
@@ -87,11 +87,8 @@ def as_events(rows: DataFrame) -> DataFrame:
 
 
 def _opened(session: SparkSession, path: str) -> DataFrame:
-    try:
-        rows = session.table(path.removeprefix(PREFIX))
-        return fitting(rows, path, {**EVENT, HEADER: "string"})
-    except spark_errors() as error:
-        raise EmptyTraceError(
-            f"{path}: {first_line(error)}; name a table that a catalog of the session has, and give the session the "
-            "catalog's jar and settings (--conf)"
-        ) from error
+    advice = (
+        "name a table that a catalog of the session has, and give the session the catalog's jar and settings (--conf)"
+    )
+    with one_line(lambda text: EmptyTraceError(f"{path}: {text}; {advice}")):
+        return fitting(session.table(path.removeprefix(PREFIX)), path, {**EVENT, HEADER: "string"})

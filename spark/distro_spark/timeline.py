@@ -134,6 +134,12 @@ class Timeline:
         rows = self.rows.lazy().with_columns(**named).filter(condition).select(*columns, *named)
         return rows.collect().rechunk()  # Polars 2.1 fails to format columns of unequal chunks
 
+    def lasting(self, condition: pl.Expr, ends: pl.Expr, *columns: str) -> pl.DataFrame:
+        """As `having`, and until when what the row shows lasts: `end`, the next row of the copy for which `ends` holds,
+        and its time `end_ms`, or that of the end of the copy's life."""
+        rows = self.having(condition, *columns, life_ms="life_end_ms", end=after(ends))
+        return self.of(rows, "end", end_ms="at_ms").with_columns(c("end_ms").fill_null(c("life_ms")))
+
     def moments(self, *columns: str, **latest: pl.Expr) -> pl.LazyFrame:
         """Each row, as the moment just before it, and the end of each life of a copy, as the moment after its last row:
         these columns, now_ms, is_end, is_held and is_native then, and the latest earlier row for which each condition

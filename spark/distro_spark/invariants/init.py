@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.history import ASKS_AGAIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline, c, ended, first_of, is_verify, sent, succeeded, words
-
-ASKS_AGAIN_MS = 62_000
-"""A failed load is repeated after 30 s, up to 2.0 after a minute; a request may take 30 s; with some margin."""
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:

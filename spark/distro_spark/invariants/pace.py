@@ -18,9 +18,9 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import (
     NOTHING,
     Timeline,
-    after,
     c,
     ended,
+    first_of,
     is_change,
     is_delete,
     is_gone,
@@ -34,7 +34,7 @@ from distro_spark.timeline import (
 
 MARGIN_MS = 1_000
 BY_PEER = ("native_from", "to")
-_COLUMNS = ("begin", "g", "run", "row", "delay_ms", "life_end_ms", "next_begin")
+_COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms")
 
 
 def skipped(t: Timeline) -> pl.DataFrame:
@@ -61,22 +61,17 @@ def skipped(t: Timeline) -> pl.DataFrame:
 
 
 def _connected(t: Timeline) -> pl.DataFrame:
-    """The times in which a node held a client by its own connection, from its first change: native_from, connected, end
-    (the last row), their times, and the columns that are equal in all rows."""
-    is_changed = c("kind") == "client_changed"
-    rows = t.rows.lazy().filter(c("is_connection") & (c("is_native") | is_changed))
-    rows = rows.with_columns(is_gone=is_gone, is_changed=is_changed)
-    every = rows.group_by("native_from").agg(
-        c("run", "g", "copy", "life", "life_end_ms", "next_begin").first(),
-        connected=c("row").filter("is_changed").min(),
-        end=c("row").max(),
-        end_at_ms=c("at_ms").last(),
-        end_gone=c("is_gone").last(),
-    )
-    lasts = (c("end") + 1 == c("next_begin")) & ~c("end_gone")
-    end_ms = pl.when(lasts).then("life_end_ms").otherwise("end_at_ms")
-    spans = every.filter(c("connected").is_not_null()).with_columns(end_ms=end_ms).collect()
-    return t.of(spans, "connected", connected_ms="at_ms")
+    """The times in which a node held a client by its own connection, from its first change `connected`, with its time,
+    until `end` (the last row) and `end_ms`: native_from, and the columns that are equal in all rows."""
+    is_changed = (c("kind") == "client_changed") & c("content").is_not_null() & c("is_connection")
+    changed = _held(t, is_changed, is_gone, "native_from", "run", "g", "copy", "life", "row", "at_ms")
+    return first_of(changed, "native_from", "row").rename({"row": "connected", "at_ms": "connected_ms"})
+
+
+def _held(t: Timeline, condition: pl.Expr, ends: pl.Expr, *columns: str) -> pl.DataFrame:
+    """As `Timeline.lasting`; where nothing ends it, `end` is the last row of the copy's life."""
+    rows = t.lasting(condition, ends, *columns, "next_begin")
+    return rows.with_columns(end=pl.coalesce("end", c("next_begin") - 1)).drop("next_begin")
 
 
 def _first_late(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -148,35 +143,30 @@ def _news(t: Timeline) -> pl.DataFrame:
     end_row and end_ms, with which the node holds the client no more or its life ends."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
     is_judged = is_news & (c("is_connection") | (c("at_ms") < c("moved_ms")))
-    return _for_members(t, is_judged, after(is_gone), "change")
+    return _for_members(t, is_judged, is_gone, "change")
 
 
 def _ends(t: Timeline) -> pl.DataFrame:
     """The same for each client that leaves its node; it lasts until the node's life ends."""
-    return _for_members(t, is_left & c("is_connection"), pl.lit(None, pl.Int64), "end")
+    return _for_members(t, is_left & c("is_connection"), pl.lit(value=False), "end")
 
 
 def _repairs(t: Timeline) -> pl.DataFrame:
     """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL."""
     is_fail = ended & is_verify & (c("outcome") == "fail") & c("to").is_not_null() & c("is_native")
     is_judged = is_fail & (c("is_connection") | (c("at_ms") < c("moved_ms")))
-    return _due(t, t.having(is_judged, *_COLUMNS, "to", news_ms="at_ms", end=after(is_gone)), "content")
+    return _due(_held(t, is_judged, is_gone, *_COLUMNS, "to"), "content")
 
 
-def _for_members(t: Timeline, is_judged: pl.Expr, end: pl.Expr, what: str) -> pl.DataFrame:
-    news = t.having(is_judged, *_COLUMNS, news_ms="at_ms", end=end)
-    news = news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
-    return _due(t, news, what)
+def _for_members(t: Timeline, is_judged: pl.Expr, ends: pl.Expr, what: str) -> pl.DataFrame:
+    news = _held(t, is_judged, ends, *_COLUMNS)
+    return _due(news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g")), what)
 
 
-def _due(t: Timeline, news: pl.DataFrame, what: str) -> pl.DataFrame:
-    return t.of(news, "end", gone_ms="at_ms").select(
-        *("begin", "g", "to", "row", "news_ms"),
-        what=pl.lit(what),
-        due_ms=c("news_ms") + c("delay_ms") + MARGIN_MS,
-        end_row=pl.coalesce("end", c("next_begin") - 1),
-        end_ms=pl.coalesce("gone_ms", "life_end_ms"),
-    )
+def _due(news: pl.DataFrame, what: str) -> pl.DataFrame:
+    due_ms = c("at_ms") + c("delay_ms") + MARGIN_MS
+    columns = ("begin", "g", "to", "row", "end_ms")
+    return news.select(*columns, news_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
 
 
 def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import polars as pl
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, after, c, first_of, is_applied, is_left, is_own
+from distro_spark.timeline import Timeline, c, first_of, is_applied, is_left, is_own
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
@@ -31,13 +31,13 @@ def lingers(t: Timeline) -> pl.DataFrame:
     left = left.join(came, "client_no", how="left").filter((c("came_ms") > c("at_ms")).fill_null(value=False).not_())
     left = left.filter(~(c("is_ended") & (c("life_end_ms") - c("at_ms") < LEASE_MS)))
     left = left.select("client_no", left="row", left_ms="at_ms", owner="g")
-    states = t.having(c("content").is_not_null(), *columns, "life", next_state=after(c("is_state")))
+    states = t.lasting(c("content").is_not_null(), c("is_state"), *columns, "life")
     held = states.join(left, "client_no").filter(c("g") != c("owner"))
-    held = t.of(held, "next_state", next_ms="at_ms").join(_loads(t), "life", how="left")
+    held = held.join(_loads(t), "life", how="left")
     loaded_late = (c("loaded_by_ms") == 0) | (c("left_ms") - pl.max_horizontal("begin_ms", "loaded_by_ms") < LEASE_MS)
     may_be_loaded = (is_applied & c("is_restart") & loaded_late).fill_null(value=False)
     since_ms = pl.when(may_be_loaded).then(pl.max_horizontal("left_ms", "at_ms")).otherwise("left_ms")
-    until_ms = pl.when(t.reports).then(pl.coalesce("next_ms", "life_end_ms")).otherwise("at_ms")
+    until_ms = pl.when(t.reports).then("end_ms").otherwise("at_ms")
     found = first_of(held.filter(until_ms - since_ms > WITHIN_MS), ["client_no", "g", "life"], "row")
     return found.select("g", first="left", last="row", owner=t.name("owner"), left="left_ms", held_since="at_ms")
 

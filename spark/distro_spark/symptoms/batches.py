@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from distro_model.defects import Symptom
 from distro_model.release import Span
-from distro_spark.history import LEASE, NEVER, ClientHistory, Finding, Row, succeeded
+from distro_spark.history import ASKS_AGAIN_MS, LEASE, NEVER, ClientHistory, Finding, Row, succeeded
 from distro_spark.symptoms.look import (
-    ASKS_AGAIN_MS,
     CHANGES,
     Handled,
     clause,

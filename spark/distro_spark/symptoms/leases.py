@@ -6,8 +6,8 @@ import re
 
 from distro_model.defects import Symptom
 from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, clause_about, life_at
-from distro_traces.event import Kind, Outcome
+from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, clause_about, confirms, life_at
+from distro_traces.event import Kind
 
 _ROUND_MS = 6_500
 """Of verification and the sync that follows a failure."""
@@ -43,12 +43,8 @@ def _lasted_ms(found: Finding, end: Row) -> int:
     """From when a verify renewed the copy for the last time, or it was created, until it ended."""
     applied = _applied(found, end)
     since = applied[0].seq if applied else end.seq
-    confirmed = [
-        row
-        for row in found.history.by_node[end.node]
-        if since < row.seq < end.seq
-        and (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "VERIFY", Outcome.SUCCESS)
-    ]
+    rows = (row for row in found.history.by_node[end.node] if since < row.seq < end.seq)
+    confirmed = [row for row in rows if confirms(row, "VERIFY")]
     return end.at_ms - max((row.at_ms for row in (*applied[:1], *confirmed)), default=end.at_ms)
 
 

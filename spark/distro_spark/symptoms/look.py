@@ -17,12 +17,9 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_model.defects import Clause
 from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
-from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind
+from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 CHANGES = ("ADD", "CHANGE")
-
-ASKS_AGAIN_MS = 62_000
-"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
 
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
@@ -62,6 +59,11 @@ def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[C
         return found
 
     return asked
+
+
+@clause("it is a client of the HTTP API")
+def is_of_http(found: Finding) -> bool:
+    return not found.history.has_connection
 
 
 # Rows by what they are about
@@ -246,6 +248,11 @@ def brought_by_change(history: ClientHistory, came: Row) -> bool:
 
 
 # Messages
+
+
+def confirms(row: Row, operation: str) -> bool:
+    """It is the answer SUCCESS to such a request."""
+    return (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, operation, Outcome.SUCCESS)
 
 
 def held_by_sender(history: ClientHistory, row: Row) -> Row | None:

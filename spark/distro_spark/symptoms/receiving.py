@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from distro_model.defects import Symptom
 from distro_model.release import Span
-from distro_spark.history import LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
+from distro_spark.history import ASKS_AGAIN_MS, LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
-    ASKS_AGAIN_MS,
     CHANGES,
     brought_by_change,
     clause,
     clause_about,
+    confirms,
     count_before,
     due_after_ms,
     holds_something,
@@ -179,22 +179,18 @@ def had_left_by_then(found: Finding, came: Row) -> bool:
 def giver_still_held_it(found: Finding, given: Row) -> bool:
     earlier = [row for row in found.history.by_node.get(given.peer or "", ()) if row.at_ms <= given.at_ms]
     held = [row for row in earlier if row.kind in STATE_KINDS]
-    return bool(held) and holds_something(held[-1]) and not any(_confirms_delete(row) for row in earlier)
+    return bool(held) and holds_something(held[-1]) and not any(confirms(row, "DELETE") for row in earlier)
 
 
 @clause_about(_came, "the node has confirmed no DELETE since the copy came")
 def confirmed_no_delete_since(found: Finding, came: Row) -> bool:
     rows = found.history.by_node.get(found.node, ())
-    return not any(_confirms_delete(row) and came.seq < row.seq < found.last.seq for row in rows)
+    return not any(confirms(row, "DELETE") and came.seq < row.seq < found.last.seq for row in rows)
 
 
 @clause_about(_came, "its lease is not over")
 def is_leased(found: Finding, came: Row) -> bool:
     return found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
-
-
-def _confirms_delete(row: Row) -> bool:
-    return (row.kind, row.operation, row.outcome) == (Kind.REPLY_SENT, "DELETE", Outcome.SUCCESS)
 
 
 # B33: a snapshot before the own load

@@ -14,6 +14,7 @@ from distro_spark.symptoms.look import (
     count_before,
     held_by_sender,
     holds_something,
+    is_of_http,
     own_of,
     remembered,
 )
@@ -21,11 +22,6 @@ from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import BATCH, EXPIRED, HEALTHY, STATE_KINDS, Kind
 
 # B06: what beats change
-
-
-@clause("it is a client of the HTTP API")
-def is_of_http(found: Finding) -> bool:
-    return not found.history.has_connection
 
 
 def _expired(found: Finding) -> Row | None:
