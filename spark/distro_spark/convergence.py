@@ -13,9 +13,10 @@ from typing import Any
 
 import polars as pl
 
+from distro_spark.expressions import c
 from distro_spark.history import NEVER, OWN_CONNECTION
 from distro_spark.result import ChangeTime, Convergence, event_reference
-from distro_spark.timeline import Timeline, c
+from distro_spark.timeline import Timeline
 from distro_traces.event import Kind
 
 CHANGES_MAX = 200

@@ -26,11 +26,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.arrow import ddl, frames_of, gathered, table_of
+from distro_spark.expressions import c
 from distro_spark.files import name_of
 from distro_spark.frames import EVENT_TYPES, fits, parquet_rows
 from distro_spark.load import Loaded
 from distro_spark.survey import SPANS, spans
-from distro_spark.timeline import c
 from distro_traces.event import COLUMNS
 
 PACKED = {**SPANS, "bucket": pl.Int64(), "pack": pl.Binary()}

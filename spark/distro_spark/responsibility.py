@@ -17,11 +17,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from distro_spark.expressions import c, is_change, is_gone, is_verify, sent
 from distro_spark.history import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import Timeline, c, first_of, is_change, is_gone, is_verify, sent
+from distro_spark.timeline import Timeline, first_of
 from distro_traces.content import NOTHING_PUBLISHED
 
 ROUNDS_MS = 11_000

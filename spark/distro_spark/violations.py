@@ -16,12 +16,13 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import Cluster
+from distro_spark.expressions import c
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.history import CALLS, ClientHistory, Finding, Row
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.result import REFERENCE
 from distro_spark.symptoms import known_bug, symptoms_of
-from distro_spark.timeline import Timeline, c, timeline
+from distro_spark.timeline import Timeline, timeline
 from distro_traces.content import shortened
 from distro_traces.event import RESET_KINDS, Kind
 

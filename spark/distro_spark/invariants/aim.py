@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, call_before, ended, is_change, succeeded
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, c, call_before, ended, is_change, succeeded
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000

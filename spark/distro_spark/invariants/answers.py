@@ -16,11 +16,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
-from distro_spark.timeline import (
-    NOTHING,
-    Timeline,
+from distro_spark.expressions import (
     c,
     is_applied,
     is_delete,
@@ -31,6 +27,9 @@ from distro_spark.timeline import (
     replied,
     succeeded,
 )
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 

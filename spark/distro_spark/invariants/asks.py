@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, is_applied, is_verify, neighbour, received, replied
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, is_applied, is_verify, neighbour, received, replied
+from distro_spark.timeline import Timeline
 
 
 def made_up(t: Timeline) -> pl.DataFrame:

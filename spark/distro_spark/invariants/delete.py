@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, is_delete, is_left, until
 from distro_spark.history import REPEATED_WITHIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, c, is_delete, is_left, until, where
+from distro_spark.timeline import NOTHING, Timeline, where
 
 NAME = "INV-DELETE"
 SWALLOWED = "DELETE swallowed"

@@ -9,21 +9,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, is_change, is_verify, renews, replied, succeeded
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import (
-    NOTHING,
-    Timeline,
-    c,
-    first_of,
-    is_change,
-    is_verify,
-    renews,
-    replied,
-    succeeded,
-    where,
-)
+from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 CHECK_MS = 5_000 + 3_000
 """Period of the lease check, and tolerance."""

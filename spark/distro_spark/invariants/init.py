@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, ended, is_verify, sent, succeeded, words
 from distro_spark.history import ASKS_AGAIN_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, ended, first_of, is_verify, sent, succeeded, words
+from distro_spark.timeline import Timeline, first_of
 
 
 def verified_early(t: Timeline) -> pl.DataFrame:

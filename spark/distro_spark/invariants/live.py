@@ -13,12 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.history import LEASE_MS
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
-from distro_spark.timeline import (
-    NOTHING,
-    Timeline,
+from distro_spark.expressions import (
     before,
     by_lease,
     c,
@@ -31,6 +26,10 @@ from distro_spark.timeline import (
     replied,
     succeeded,
 )
+from distro_spark.history import LEASE_MS
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline
 
 TOLERANCE_MS = 1000
 ASKED_WITHIN_MS = 30_000

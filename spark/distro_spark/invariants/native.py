@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import by_lease, c, is_applied, is_removed
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, by_lease, c, is_applied, is_removed
+from distro_spark.timeline import Timeline
 
 
 def overwritten(t: Timeline) -> pl.DataFrame:

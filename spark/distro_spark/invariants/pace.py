@@ -13,14 +13,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
-from distro_spark.timeline import (
-    NOTHING,
-    Timeline,
+from distro_spark.expressions import (
     c,
     ended,
-    first_of,
     is_change,
     is_delete,
     is_gone,
@@ -29,8 +24,10 @@ from distro_spark.timeline import (
     is_verify,
     neighbour,
     succeeded,
-    where,
 )
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 MARGIN_MS = 1_000
 BY_PEER = ("native_from", "to")

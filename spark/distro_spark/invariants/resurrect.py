@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, is_applied, is_left, is_own
 from distro_spark.history import LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline, c, first_of, is_applied, is_left, is_own
+from distro_spark.timeline import Timeline, first_of
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c, sent
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION
-from distro_spark.timeline import NOTHING, Timeline, c, sent
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 BY_REVISION = ("client_no", "revision")

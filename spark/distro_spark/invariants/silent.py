@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from distro_spark.expressions import c
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, c, first_of
+from distro_spark.timeline import NOTHING, Timeline, first_of
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 """The idle time, then two checks: one sends the probe, one reads the answer."""
