@@ -13,6 +13,7 @@ from yarl import URL
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.http import distro_filter
 from distro_impl.naming.changes import Cause
@@ -20,10 +21,11 @@ from distro_impl.naming.client import PublishedBatch, Service, SyncData
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
-from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
+from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.payloads import DataOperation
 
-_FAILURES, _WORKERS = 5, 8
+_FAILURES, _WORKERS, _LOADS, _REMEMBERED_MS = 5, 8, 3, 10_000
 
 
 def _sends_on() -> None:
@@ -186,3 +188,75 @@ def _by_name(old: Any, self: Any, client: Any, service: Service) -> None:
     alike = [each for each in client.publishers if each.name == service.name and each != service]
     self._keep(client, dict.fromkeys(alike))
     old(self, client, service)
+
+
+@mutant("m-deleted-http-client-stays-deleted", DistroClientDataProcessor, "_is_deleted")
+def _stays_deleted(_: Any, self: Any, client_id: str) -> bool:
+    """A CHANGE after a DELETE is refused for clients of the HTTP API too, whose ids come back."""
+    return bool(self._clients.was_deleted(client_id))
+
+
+def _loads_without_the_revision(mutant_id: str, text: str, is_meant: Any) -> None:
+    def made(old: Any) -> Any:
+        def process_snapshot(self: Any, elements: Any, sender: str) -> None:
+            old(self, [{**each, "attributes": {}} if is_meant(each) else each for each in elements], sender)
+
+        return process_snapshot
+
+    add(Mutant(mutant_id, text, changes=(Change(DistroClientDataProcessor, "process_snapshot", made),)))
+
+
+_loads_without_the_revision(
+    "m-loaded-http-clients-lack-revisions",
+    "The clients of the HTTP API in a SNAPSHOT are applied without their revisions.",
+    lambda element: is_ip_port(str(element.get("clientId"))),
+)
+_loads_without_the_revision(
+    "m-loaded-batches-lack-revisions",
+    "Clients with batches in a SNAPSHOT are applied without their revisions.",
+    lambda element: "batchInstanceData" in element and element["batchInstanceData"].get("namespaces"),
+)
+
+
+@mutant("m-snapshot-lacks-revisions-of-http-clients", DistroClientDataProcessor, "snapshot")
+def _snapshot_lacks_revisions(old: Any, self: Any) -> Any:
+    """A SNAPSHOT has the clients of the HTTP API without their revisions."""
+    found = old(self)["clientSyncDataList"]
+    return {
+        "clientSyncDataList": [{**each, "attributes": {}} if is_ip_port(each["clientId"]) else each for each in found]
+    }
+
+
+@mutant("m-verify-heals", ClientManager, "verified")
+def _verify_heals(old: Any, self: Any, client: Any, sender: str | None) -> None:
+    """A VERIFY of a client of the HTTP API makes its unhealthy instances healthy, as a beat does."""
+    if isinstance(client, IpPortClient):
+        unhealthy = {service: each for service, each in client.singles.items() if not each.healthy}
+        self._keep(client, {service: structs.replace(each, healthy=True) for service, each in unhealthy.items()})
+    old(self, client, sender)
+
+
+@mutant("m-health-checks-alone-are-signs-of-life", RequestAcceptor, "_reply")
+def _health_checks_alone(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """Requests other than health checks are no signs of life of a connection."""
+    connection = self._connections.get(self._connections.id_of(peer))
+    before_ms = None if connection is None else connection.last_active_ms
+    reply = old(self, payload, peer)
+    if connection is not None and payload.metadata.type != "HealthCheckRequest":
+        connection.last_active_ms = before_ms
+    return reply
+
+
+@mutant("m-load-is-tried-three-times", LoadTask, "_try_again_later")
+def _tried_three_times(old: Any, self: Any) -> None:
+    """A load that has failed three times is given up."""
+    self._failed_rounds = getattr(self, "_failed_rounds", 0) + 1
+    if self._failed_rounds < _LOADS:
+        old(self)
+
+
+@mutant("m-deleted-are-forgotten-early", ClientManager, "remove_expired")
+def _forgotten_early(old: Any, self: Any) -> None:
+    """Who was deleted is remembered for ten seconds."""
+    old(self)
+    self._deleted.forget_before(self._clock.now_ms() - _REMEMBERED_MS)

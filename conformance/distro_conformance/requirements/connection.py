@@ -7,7 +7,7 @@ The checks query the node itself; other requirements cover how the end of a clie
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.player import DETECTION, PlayedClient
+from distro_conformance.node.player import DETECTION, PlayedClient, query_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
 
@@ -72,18 +72,20 @@ async def idle_client_is_asked(kit: Kit) -> None:
 
 @requirement("DISTRO-CONNECTION-004", MUST, "#wire-checks, #ejector-check")
 async def active_client_is_not_asked(kit: Kit) -> None:
-    """Requests count as signs of life: a client that sends requests gets no detection, and an idle client gets one.
+    """Requests count as signs of life: a client that sends health checks, or queries alone, gets no detection, and an
+    idle client gets one.
 
     The idle client shows that the node sends detections at all; without it the absence of one would prove nothing.
     """
-    client, idle = await kit.client(idle=True), await kit.client(idle=True)
+    checking, querying, idle = [await kit.client(idle=True) for _ in range(3)]
+    active, query = (checking, querying), query_request(kit.service())
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
-        reply = await client.check_health()
-        idle_ms = client.longest_idle_ms if kit.target.clock.is_real else 0
+        replies = await checking.check_health(), await querying.ask("ServiceQueryRequest", query)
+        idle_ms = max(each.longest_idle_ms for each in active) if kit.target.clock.is_real else 0
         kit.assume_turns(idle_ms, kit.timings.idle_ms, "signs of life")
-        kit.require(reply.succeeded, "a connection that lives", reply)
-    asked = [push for push in client.pushes if push.type == DETECTION]
+        kit.require(all(each.succeeded for each in replies), "connections that live", replies)
+    asked = [str(push) for each in active for push in each.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
     await _is_asked(kit, idle, within_ms=_CHECK_MS)
 

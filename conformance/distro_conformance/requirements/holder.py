@@ -15,6 +15,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
 
+_KEEP_ALIVE_MS = 4_000
 _ATTEMPTS, _SERVICES = 10, 20
 """Attempts to make the two CHANGEs overlap, and the number of services in them."""
 
@@ -38,14 +39,17 @@ async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-003", MUST, "#receive-late, #defect-d3", bug="B26")
 async def late_change_is_not_applied(kit: Kit) -> None:
-    """A CHANGE that arrives after the DELETE of its client, whatever its revision, and also if no CHANGE came before
-    the DELETE, does not restore the client."""
-    for is_known, revision in (True, 1), (True, 2), (False, 1):
+    """A CHANGE that arrives after the DELETE of its client, half a lease later too, whatever its revision, and also if
+    no CHANGE came before the DELETE, does not restore the client."""
+    for is_known, revision, after_ms in (True, 1, 0), (True, 2, 0), (False, 1, 0), (True, 1, kit.timings.lease_ms // 2):
         client = (await kit.synced())[0] if is_known else kit.foreign_client()
         reply = await kit.peer.delete(client)
         kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
         kit.assume(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
         late = kit.service()
+        for _ in range(after_ms // _KEEP_ALIVE_MS):
+            await kit.stay()
+            await kit.sleep(_KEEP_ALIVE_MS)
         reply = await kit.peer.sync(client, revision, (late, "10.0.0.1", 80))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply}")
         copy = await kit.peer.query(client)
@@ -97,7 +101,8 @@ async def change_is_the_whole_client(kit: Kit) -> None:
 
 @requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")
 async def delete_ends_a_copy(kit: Kit) -> None:
-    """A DELETE removes the copy of a client of either kind, and no list shows what the client published."""
+    """A DELETE removes the copy of a client of either kind, and no list shows what the client published; a client of
+    the HTTP API comes back with its next CHANGE."""
     reader = await kit.client()
     for client in _of_either_kind(kit):
         _, service = await kit.synced(client=client)
@@ -106,6 +111,11 @@ async def delete_ends_a_copy(kit: Kit) -> None:
         kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
         kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
         await kit.eventually_listed(reader, service)
+        if "#" in client:
+            reply = await kit.peer.sync(client, 2, (service, "10.0.0.1", 80))
+            kit.note(f"{kit.peer.address} sends CHANGE of {client}, which has come back: {reply}")
+            copy = await kit.peer.query(client)
+            kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy or reply)
 
 
 @requirement("DISTRO-HOLDER-008", MUST, "#receive-equal, #defect-d4")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.wire.messages import distro_request, sync_data
 
 _KEEP_ALIVE_MS = 4_000
 _MORE = 3
@@ -105,7 +106,17 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
 
 @requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
 async def verify_renews_beats(kit: Kit) -> None:
-    """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy."""
+    """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy, or unhealthy if it was
+    so."""
+    ill = kit.http_client(kit.peer.address)
+    content = sync_data(ill.id, 1, [(kit.service(), ill.ip, ill.port)])
+    content["instancePublishInfos"][0]["healthy"] = False
+    reply = await kit.peer.send(distro_request("CHANGE", ill.id, target=kit.target.address, content=content))
+    kit.note(f"{kit.peer.address} sends CHANGE of {ill.id}, unhealthy: {reply}")
+    verified = await kit.peer.verify(ill.id, 1)
+    kit.assume(verified.succeeded, f"a VERIFY of {ill.id} that succeeds", verified)
+    copy = await kit.peer.query(ill.id)
+    kit.require(copy is not None and not copy.published[0].healthy, "an unhealthy instance, as it was sent", copy)
     http, since_ms = kit.http_client(kit.peer.address), kit.target.clock.now_ms()
     client, _ = await kit.synced(client=http.id)
     longest_ms = await _is_kept_by_verifies(kit, since_ms, client)

@@ -37,15 +37,16 @@ async def snapshot_holds_every_client(kit: Kit) -> None:
 
 @requirement("DISTRO-SNAPSHOT-002", MUST, "#distro-snapshot, #distro-content", since="2.1.2")
 async def snapshot_shows_revisions(kit: Kit) -> None:
-    """A SNAPSHOT and a QUERY show the revision of each client."""
+    """A SNAPSHOT and a QUERY show the revision of each client of either kind."""
     own, _ = await kit.publisher()
     await own.register(kit.service(), "10.0.0.1", 80)
-    copy, _ = await kit.synced(5)
+    copies = [(await kit.synced(5, client=each))[0] for each in (None, kit.http_client(kit.peer.address).id)]
+    clients = (own.id, *copies)
     held = {replica.client: replica.revision for replica in await kit.peer.snapshot()}
-    asked = {client: found.revision for client in (own.id, copy) if (found := await kit.peer.query(client))}
+    asked = {client: found.revision for client in clients if (found := await kit.peer.query(client))}
     for name, revisions in (("SNAPSHOT", held), ("QUERY", asked)):
-        shown = (revisions.get(own.id), revisions.get(copy))
-        kit.require(shown == (2, 5), f"the revisions 2 and 5 in a {name}", shown)
+        shown = [revisions.get(each) for each in clients]
+        kit.require(shown == [2, 5, 5], f"the revisions 2, 5 and 5 in a {name}", shown)
 
 
 @requirement("DISTRO-SNAPSHOT-003", MUST, "#distro-snapshot, #distro-query")
