@@ -261,7 +261,9 @@ def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
         played = replay(parse(ATTACHED), target=f"attach:{addresses}")
         assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
         assert played.profile == "nacos-2.2.4", "as the server says itself"
-        seen = replay(parse("nodes a b\nquery web at b"), target=f"attach:{addresses}", allow_disruption=True)
+        seen = replay(
+            parse("nodes a b\nquery web at b"), target=f"attach:{addresses}", wishes=Wishes(allow_disruption=True)
+        )
         assert seen.steps[0].outcome == "shows 10.9.9.9:80", "in the public namespace, where applications are"
         refused = replay(parse("nodes a b\ncrash a"), target=f"attach:{addresses}")
         assert refused.verdict is Verdict.INCONCLUSIVE

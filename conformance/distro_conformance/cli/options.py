@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,11 +117,10 @@ def chosen_jobs(jobs: int | None, seed: int | None) -> int:
 _IN_REAL_TIME = ("nacos", "process", "mixed", "attach")
 
 
-def require_time_for(target: str, resolve: Callable[[], object] = lambda: None) -> None:
-    """Called before anything is started. Raises the errors of `resolve` for a target that cannot be used, then
-    BusyMachineError if the target runs in real time and this machine is too busy for a verdict."""
+def require_time_for(target: str) -> None:
+    """Called when the target is known to be usable, before it is started. Raises BusyMachineError if the target runs in
+    real time and this machine is too busy for a verdict."""
     if target.partition(":")[0] in _IN_REAL_TIME:
-        resolve()
         require_free_machine()
 
 

@@ -25,7 +25,7 @@ from distro_conformance.cli.options import (
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
 from distro_conformance.language.holding import StepResult
-from distro_conformance.language.replay import findings_of_replay
+from distro_conformance.language.replay import findings_of_replay, wishes_for
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
@@ -55,26 +55,20 @@ def replay(
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     if not scenario.lines:
         raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
-    wishes = Wishes(
-        profile=profile,
-        written_for=scenario.profile,
-        mutant=mutant,
-        allow_disruption=allow_disruption,
-        played=bool(scenario.played),
-    )
-    require_time_for(target, lambda: resolve_cluster(target, wishes))
+    credentials = credentials_of(identity, username, password)
     with progress() as on_progress:
-        result = run_replay(
-            scenario,
-            target=target,
+        wishes = Wishes(
             profile=profile,
             mutant=mutant,
             allow_disruption=allow_disruption,
-            on_profile=say_judged_as if profile is None else lambda _: None,
-            credentials=credentials_of(identity, username, password),
+            credentials=credentials,
             on_progress=on_progress,
-            on_step=lambda step: None if json else _say(step),
         )
+        resolved = resolve_cluster(target, wishes_for(scenario, wishes))
+        require_time_for(target)
+        if profile is None:
+            say_judged_as(resolved.profile)
+        result = run_replay(scenario, target=target, wishes=wishes, on_step=lambda step: None if json else _say(step))
     if pytest is not None and result.reproduced:
         kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")

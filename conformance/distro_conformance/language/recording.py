@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from distro_conformance.drivers.registry import Wishes
 from distro_conformance.language.holding import StepResult
 from distro_conformance.language.replay import OnStep, Replay, replay
 from distro_conformance.language.text import Scenario
@@ -48,16 +49,8 @@ def record(
     )
     with recorder:
         try:
-            return replay(
-                scenario,
-                target=target,
-                profile=profile,
-                credentials=credentials,
-                recorder=recorder,
-                to_the_end=True,
-                on_progress=on_progress,
-                on_step=note,
-            )
+            wishes = Wishes(profile=profile, credentials=credentials, recorder=recorder, on_progress=on_progress)
+            return replay(scenario, target=target, wishes=wishes, on_step=note, to_the_end=True)
         finally:
             if not steps:
                 recorder.path.unlink()

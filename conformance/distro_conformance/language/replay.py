@@ -25,11 +25,8 @@ from distro_conformance.language.running import Running, Step, unable
 from distro_conformance.language.steps import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
 from distro_conformance.node.player import RefusedError
-from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import Verdict, worst
 from distro_model.actions import Action, OverHttp
-from distro_traces.ndjson import Recorder
 
 START = "(the nodes start)"
 
@@ -55,54 +52,46 @@ class Replay:
 OnStep = Callable[[StepResult], None]
 
 
+def wishes_for(scenario: Scenario, wishes: Wishes) -> Wishes:
+    """What the run wants of its cluster: what the user wishes, which wins, and what the scenario needs."""
+    return replace(
+        wishes,
+        written_for=scenario.profile,
+        mutant=wishes.mutant or scenario.mutant,
+        over_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
+        in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
+        lease_ms=scenario.lease_ms,
+        played=bool(scenario.played),
+        wire=scenario.wire,
+    )
+
+
 def replay(
     scenario: Scenario,
     *,
     target: str,
-    profile: str | None = None,
-    mutant: str | None = None,
-    recorder: Recorder | None = None,
-    on_profile: Callable[[str], None] = lambda _: None,
-    on_progress: OnProgress = lambda _: None,
+    wishes: Wishes = Wishes(),
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
-    allow_disruption: bool = False,
-    credentials: Credentials = NO_CREDENTIALS,
 ) -> Replay:
-    """Run it, until an expectation is violated or `to_the_end`.
-
-    Arguments override the scenario's header; without either, the profile is the target's own. `on_profile`
-    gets it before anything starts.
+    """Run it, until an expectation is violated or `to_the_end`. Without a profile in wishes or scenario it is the
+    target's own.
 
     Raises UsageError for an unknown target, ScenarioError for an action that is impossible in its place,
     TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
     """
-    wishes = Wishes(
-        profile=profile,
-        written_for=scenario.profile,
-        mutant=mutant or scenario.mutant,
-        over_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
-        in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
-        lease_ms=scenario.lease_ms,
-        allow_disruption=allow_disruption,
-        credentials=credentials,
-        played=bool(scenario.played),
-        wire=scenario.wire,
-        recorder=recorder,
-        on_progress=on_progress,
-    )
-    resolved = resolve_cluster(target, wishes)
-    on_profile(resolved.profile)
+    asked = wishes_for(scenario, wishes)
+    resolved = resolve_cluster(target, asked)
     if not scenario.played and not scenario.releases:
         # Actions of played members are always possible; the model does not cover two releases at once.
         event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
     steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
-    return Replay(target, resolved.profile, wishes.mutant, tuple(steps))
+    return Replay(target, resolved.profile, asked.mutant, tuple(steps))
 
 
 def assert_scenario(text: str, *, target: str, profile: str | None = None, mutant: str | None = None) -> None:
     """For a plain pytest test: fails with the line at which the scenario does not hold."""
-    result = replay(parse(text), target=target, profile=profile, mutant=mutant)
+    result = replay(parse(text), target=target, wishes=Wishes(profile=profile, mutant=mutant))
     broken = [step for step in result.steps if step.verdict is not Verdict.CONFORMS]
     assert not broken, "; ".join(
         f"line {step.line} '{step.text}' at {step.at_ms} ms: {step.outcome}" for step in broken

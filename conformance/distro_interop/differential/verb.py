@@ -27,7 +27,8 @@ def differential(
     """Play the same scripts on a target and on a reference node; only listed deviations may differ."""
     from distro_interop.differential.run import run_differential
 
-    require_time_for(target, lambda: require_own(resolve_target(target)))
+    require_own(resolve_target(target))
+    require_time_for(target)
     with progress() as on_progress:
         judged = run_differential(target, profile, script, mutant=mutant, accept_as=accept, on_progress=on_progress)
     different, once = judged.those(Judgement.VIOLATES), judged.those(Judgement.NOT_JUDGED)
