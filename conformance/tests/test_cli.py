@@ -341,9 +341,12 @@ def test_a_search_in_which_nothing_can_happen_says_so(call: Call, document: Docu
     assert "nothing can happen within these bounds" in call(*nothing).stdout
 
 
-def test_a_search_that_was_cut_short_is_inconclusive(document: Document) -> None:
+def test_a_search_that_was_cut_short_is_inconclusive_and_names_the_limit(call: Call, document: Document) -> None:
     code, found = document("explore", "--max-states", "50")
     assert (code, found["complete"]) == (3, False)
+    for option in ("--max-states", "--max-seconds"):
+        summary = " ".join(call("explore", option, "0" if option == "--max-seconds" else "50").stdout.split())
+        assert f"stopped before everything was seen: {option} (" in summary
 
 
 @pytest.mark.wire

@@ -13,6 +13,7 @@ from distro_traces import ndjson, parquet
 from distro_traces.errors import EmptyTraceError, NotATraceError
 
 SUFFIXES = (ndjson.SUFFIX, parquet.SUFFIX)
+PACKED = ".gz"
 
 
 def below(directory: Path, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Path]:
@@ -41,13 +42,14 @@ def traces_at(path: Path, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[Path, .
         return (path,)
     found = tuple(sorted(below(path, suffixes)))
     if not found:
-        raise nothing_below(path, suffixes, next(below(path, (*SUFFIXES, ".gz")), None))
+        raise nothing_below(path, suffixes, next(below(path, (*SUFFIXES, PACKED)), None))
     return found
 
 
 def not_named_so(path: Path | str, suffixes: tuple[str, ...] = SUFFIXES) -> NotATraceError:
     others = f"neither {' nor '.join(suffixes)}" if len(suffixes) > 1 else f"no {suffixes[0]}"
-    return NotATraceError(f"{path}: {others}; name a recording")
+    advice = "unpack it" if Path(path).suffix == PACKED else "name a recording"
+    return NotATraceError(f"{path}: {others}; {advice}")
 
 
 def nothing_below(path: Path | str, suffixes: tuple[str, ...] = SUFFIXES, other: Path | None = None) -> EmptyTraceError:

@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a Parquet file damaged in the middle": (damaged_parquet, "run=r1/part-0.parquet"),
     "Parquet of another shape": (of_another_shape, "column seq is missing instead of int64"),
     "a packed recording": (packed, "r1.ndjson.gz is packed, unpack it"),
-    "a packed recording by its name": (below(packed, "r1.ndjson.gz"), "r1.ndjson.gz: neither .ndjson nor .parquet"),
+    "a packed recording by its name": (below(packed, "r1.ndjson.gz"), "gz: neither .ndjson nor .parquet; unpack it"),
     "a directory called like a recording": (
         directory_called("r1.ndjson"),
         "r1.ndjson: cannot be read (Is a directory)",

@@ -19,7 +19,7 @@ from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.defects import breaking
 from distro_model.explorer import VACUOUS, Counterexample, Engine
-from distro_model.search.results import Progress
+from distro_model.search.results import Progress, Stopped
 
 GIB = 1 << 30
 
@@ -84,6 +84,13 @@ def explore(
     else:
         _print(found)
     raise typer.Exit(found.verdict.exit_code)
+
+
+def _limit(stopped: Stopped) -> str:
+    """The option that ended the search. The time limit is the only one that is not the search's own."""
+    return {Stopped.MAX_STATES: "--max-states", Stopped.MEMORY: "--max-memory-gib", Stopped.ASKED: "--max-seconds"}[
+        stopped
+    ]
 
 
 def _engine(name: str) -> Engine:
@@ -167,7 +174,11 @@ def _print(found: Explored) -> None:
         say(f"never taken: {', '.join(never)}")
     say()
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
-    how = f"stopped before everything was seen: {search.stopped}" if search.stopped else "complete within the bounds"
+    how = (
+        f"stopped before everything was seen: {_limit(search.stopped)}"
+        if search.stopped
+        else "complete within the bounds"
+    )
     how = VACUOUS if found.exploration.vacuous else how
     named = f"{found.profile} with {found.mutant}" if found.mutant else found.profile
     closing = f"{named}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})"
