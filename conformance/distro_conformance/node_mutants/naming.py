@@ -10,7 +10,7 @@ from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.naming import ip_port_client, naming_handlers, service_storage
 from distro_impl.naming.beats import Beats
-from distro_impl.naming.client import Client, PublishedInstance, Service
+from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatCode, InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
@@ -24,6 +24,13 @@ def _first_stays(old: Any, self: Any, client: Client, service: Service, publishe
     """A second registration of a service is ignored."""
     if service not in client.publishers:
         old(self, client, service, published, **named)
+
+
+@mutant("m-empty-namespace-is-public", naming_handlers, "_service")
+def _of_public(old: Any, body: Any) -> Service:
+    """A request that names an empty namespace is one about the namespace public."""
+    service: Service = old(body)
+    return service if service.namespace else service._replace(namespace=DEFAULT_NAMESPACE)
 
 
 @mutant("m-deregistration-matches-the-address", NamingHandlers, "instance")

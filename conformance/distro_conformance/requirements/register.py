@@ -117,19 +117,25 @@ async def every_request_counts(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
 async def services_of_one_name_stay_apart(kit: Kit) -> None:
-    """A service is identified by namespace, group and name: services that only share the name are separate, and lists
-    and the client's content show each under its own, and a deregistration of one leaves the others."""
+    """A service is identified by namespace, an empty one too, group and name: services that only share the name are
+    separate, and lists and the client's content show each under its own, and a deregistration of one leaves the
+    others."""
     client, service = await kit.publisher()
-    others = ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"})
+    others = ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}, {"namespace": ""})
     for port, more in enumerate(others, 90):
         body = {**instance_request("registerInstance", service, "10.0.0.9", port, {}), **more}
         reply = await client.ask("InstanceRequest", body)
         kit.assume(reply.succeeded, "a registration that succeeds", reply)
-    kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90 and 91")
+    kit.note(f"it registers {service} also with each of {others}, at 10.0.0.9:90, 91 and 92")
     copy = await kit.peer.query(client.id)
     found = {each.port: (each.namespace, each.group) for each in copy.published} if copy else {}
-    expected = {80: (client.namespace, GROUP), 90: ("elsewhere", GROUP), 91: (client.namespace, "OTHER_GROUP")}
-    kit.require(found == expected, f"three services, by port {expected}", copy)
+    expected = {
+        80: (client.namespace, GROUP),
+        90: ("elsewhere", GROUP),
+        91: (client.namespace, "OTHER_GROUP"),
+        92: ("", GROUP),
+    }
+    kit.require(found == expected, f"four services, by port {expected}", copy)
     await kit.eventually_listed(client, service, "10.0.0.1:80")
     for port, more in enumerate(others, 90):
         body = {**query_request(service), **more}
@@ -146,7 +152,7 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     kit.note(f"it deregisters {service} of the namespace {client.namespace} and the group {GROUP}")
     copy = await kit.peer.query(client.id)
     left = sorted(each.port for each in copy.published) if copy else None
-    kit.require(left == [90, 91], f"{service} in the other namespace and in the other group", copy)
+    kit.require(left == [90, 91, 92], f"{service} in the other namespaces and in the other group", copy)
 
 
 @requirement("DISTRO-REGISTER-009", SHOULD, "#naming-names", since="2.3.0")
