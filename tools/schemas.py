@@ -1,8 +1,8 @@
-"""What each `--json` document is made of: one entry a verb, from which `docs/schemas` is written.
+"""The schema of each `--json` document, one entry for each verb: `docs/schemas` is generated from them.
 
-What a verb prints as it stands is read off the types of its result; said here is what the verb puts together itself. A
-promise to scripts: what stands in docs/schemas stays, under its name and of its type. Fields may be added, so a schema
-lets more pass; the tests let nothing more pass, so that no field is printed that is not promised.
+A field that a verb prints unchanged has the schema of its type; this file lists the fields that a verb forms itself.
+Scripts rely on docs/schemas: a field keeps its name and its type. Fields may be added, so a schema allows others; the
+tests do not, so that each printed field is in a schema.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FINDING = of_fields(Finding, "about", "judgement", "details", id=TEXT, verdict=
 _DETAILS: dict[str, Schema] = {
     **dict.fromkeys(("source", "releases", "kind", "bounds", "script", "step", "path"), TEXT),
     **dict.fromkeys(("steps", "steps_until_found", "seen", "of", "fired"), COUNT),
-    **dict.fromkeys(("real", "ours"), ANYTHING),
+    **dict.fromkeys(("real", "ours"), ANYTHING),  # codespell:ignore ours
     "by_source": by_name(many(TEXT)),
     "points_at_the_first": by_name(YES_OR_NO),
     "gone": YES_OR_NO,
@@ -56,7 +56,7 @@ _DETAILS: dict[str, Schema] = {
 FINDING = {**_FINDING, "properties": {**_FINDING["properties"], **_DETAILS}}
 FINDINGS = many(FINDING)
 JUDGED = of_fields(Judged, "figures", verdict=VERDICT, headline=TEXT, findings=FINDINGS)["properties"]
-"""What every verb says that makes findings and nothing but them."""
+"""The fields of every verb whose result is a list of findings."""
 DIFFERENCE = of_fields(Difference, seen=COUNT, of=COUNT, gone=YES_OR_NO)
 READING = of_fields(Reading, source=maybe(TEXT), clients=COUNT, peers=by_name(ANYTHING), lists=COUNT)
 ENTRY = {**fields(id=TEXT, text=TEXT), "additionalProperties": TEXT}
