@@ -125,14 +125,14 @@ def search(
 ) -> NoReturn:
     """Search, print the result, exit. `profile`: as the user named it. Raises UsageError and the look-up errors before
     anything is started."""
-    target, is_elsewhere, played = options.target, options.is_elsewhere, options.among_played
-    if is_elsewhere and (profile or options.mutant or options.tours or options.transport or options.http is not None):
+    target, in_real_time, played = options.target, options.in_real_time, options.among_played
+    if in_real_time and (profile or options.mutant or options.tours or options.transport or options.http is not None):
         raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
-    if is_elsewhere and played and options.database:
+    if in_real_time and played and options.database:
         raise UsageError(f"{target}: --database is for walks of three nodes, and for --target embedded")
     writable_places(out, options.database, html)
     _require_usable(options)
-    if is_elsewhere and not played:
+    if in_real_time and not played:
         options = replace(options, record_into=out / "failures")
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
@@ -149,7 +149,7 @@ def search(
 def _require_usable(options: HuntOptions) -> None:
     """Raises UsageError and the look-up errors before anything is printed or started."""
     target, credentials = options.target, options.credentials
-    if not options.is_elsewhere:
+    if not options.in_real_time:
         profile_named(options.profile)
         with_mutant(node_profile_named(options.profile), options.mutant)
         return

@@ -22,7 +22,7 @@ def failure_of(hunt: Hunt, found: FoundFailure, scenario: Path, pytest: Path) ->
     """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
     recording that was made then; where there is none, of what was done."""
     options = hunt.options
-    is_recorded = not (options.is_elsewhere or options.tours)
+    is_recorded = not (options.in_real_time or options.tours)
     actions = [step for step in found.scenario.steps if isinstance(step, Action)]
     shrunk = (
         f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking"
@@ -34,7 +34,7 @@ def failure_of(hunt: Hunt, found: FoundFailure, scenario: Path, pytest: Path) ->
         found.replayed_by(scenario),
         shlex.join(["python", "-m", "pytest", str(pytest)]),
         recorded(found.scenario, scenario) if is_recorded else str(found.recording or ""),
-        "" if options.is_elsewhere else shrunk,
+        "" if options.in_real_time else shrunk,
         sequence_of_actions(found.scenario.nodes, actions),
     )
 
@@ -51,7 +51,7 @@ def recorded(scenario: Scenario, saved: Path) -> str:
 def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Report:
     options = hunt.options
     among = "one node among played members" if options.among_played else "nodes under random actions and faults"
-    beside = "which must agree at the end of each run" if options.is_elsewhere and not options.among_played else ""
+    beside = "which must agree at the end of each run" if options.in_real_time and not options.among_played else ""
     checked = "the recordings of runs whose nodes differ" if hunt.checked else "no check of traces"
     summary = f"{hunt.steps} steps in {hunt.runs} runs"
     return Report(

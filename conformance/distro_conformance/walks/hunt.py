@@ -61,10 +61,10 @@ def hunt(
     `is_over`: another process has found a failure. `check` is for runs in real time whose nodes differ. Errors other
     than a divergence are raised unchanged.
     """
-    if options.among_played and options.is_elsewhere:
+    if options.among_played and options.in_real_time:
         return SideBySide(options, on_progress).run()
     began_s = time.monotonic()
-    kept = None if options.is_elsewhere else _kept(options, began_s)
+    kept = None if options.in_real_time else _kept(options, began_s)
     result = Hunt(options, kept.steps, 1, failure=kept) if kept else _Search(options, on_progress, is_over, check).run()
     result.seconds = time.monotonic() - began_s
     return result
@@ -102,7 +102,7 @@ class _Search:
         self.broken: BaseException | None = None
         """An error other than a divergence that ended a run: Hypothesis repeats such a run, and reports only that the
         second run differed."""
-        self.real_time = self._started() if options.is_elsewhere else None
+        self.real_time = self._started() if options.in_real_time else None
 
     @property
     def options(self) -> HuntOptions:
@@ -120,7 +120,7 @@ class _Search:
         if failure and options.database:
             keep(options.database, failure.scenario, options.failure_name)
         actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | self.actions}
-        result.coverage = {**actions, **({} if options.is_elsewhere else beside_nodes(self.taken))}
+        result.coverage = {**actions, **({} if options.in_real_time else beside_nodes(self.taken))}
         return result
 
     def _started(self) -> RealTime:
@@ -162,13 +162,13 @@ class _Search:
     def _is_enough(self) -> bool:
         """Whether to stop: Hypothesis itself ends only after more runs than requested."""
         options = self.options
-        is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
+        is_late = options.in_real_time and time.monotonic() - self.began_s > options.seconds
         is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
         return self.failing is not None or is_late or is_whole or self.is_over()
 
     def _beginnings(self) -> Sequence[Sequence[Action]]:
         options = self.options
-        if not options.rare_starts or options.is_elsewhere or options.among_played:
+        if not options.rare_starts or options.in_real_time or options.among_played:
             return ()
         from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
@@ -206,7 +206,7 @@ class _Search:
             return None
         name = f"lockstep-{options.seed}-{self.hunt.runs + 1:04d}"
         place = options.record_into
-        if options.is_elsewhere:
+        if options.in_real_time:
             place /= f"walks-{options.seed}"
             if not self.hunt.runs:  # recordings of an earlier search with the same seed are removed
                 shutil.rmtree(place, ignore_errors=True)
@@ -215,9 +215,9 @@ class _Search:
             name,
             profile=options.profile,
             target=options.target,
-            clock="wall" if options.is_elsewhere else "virtual",
+            clock="wall" if options.in_real_time else "virtual",
             nodes=NODES,
-            observed=INFERRED if options.is_elsewhere else EVERYTHING,
+            observed=INFERRED if options.in_real_time else EVERYTHING,
         )
 
     def _ended(self, actions: list[Action], failure: BaseException | None) -> None:

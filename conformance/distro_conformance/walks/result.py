@@ -59,7 +59,8 @@ class HuntOptions:
     real node among played members always has some."""
 
     @property
-    def is_elsewhere(self) -> bool:
+    def in_real_time(self) -> bool:
+        """Whether the nodes are others than embedded ones: their time is real."""
         return self.target != "embedded"
 
     @property
@@ -72,7 +73,7 @@ class HuntOptions:
 
     def has_http(self, round_number: int) -> bool:
         """Whether the runs of that round, from 0, have clients of the HTTP API."""
-        if self.is_elsewhere:
+        if self.in_real_time:
             return False
         return round_number % HTTP_EVERY == HTTP_ROUND if self.http is None else self.http
 
@@ -216,7 +217,7 @@ def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
         about=options.name.upper(),
         by="machine" if options.among_played else "lockstep",
         judgement=Judgement.CONFORMS,
-        text=_MACHINE_TEXT if options.among_played else _AGREE_TEXT if options.is_elsewhere else _LOCKSTEP_TEXT,
+        text=_MACHINE_TEXT if options.among_played else _AGREE_TEXT if options.in_real_time else _LOCKSTEP_TEXT,
         message=f"{hunt.steps} steps",
         link=link_of(options.mutant),
         again=seeded if again is None else again,
