@@ -177,6 +177,27 @@ def test_a_retry_may_be_under_way_while_its_client_ends(shown_ms: int, sent_ms: 
         outside.sent("again", "c", emptied, sent_ms)
 
 
+@pytest.mark.parametrize(
+    ("left_ms", "sent_ms", "is_explained"), [(41_050, 41_500, True), (None, 41_500, False), (41_050, 46_500, False)]
+)
+def test_a_verify_that_waited_for_its_connection_may_be_of_a_client_that_has_ended(
+    left_ms: int | None, sent_ms: int, *, is_explained: bool
+) -> None:
+    """Seen on a real 2.5.1: the round read the client before a look without it, and sent its VERIFY after that."""
+    outside, client = node(slack=Slack(1_000, 300)), f"{OWN}#true"
+    ask(outside, HttpAction.REGISTER, OWN, 1_000)
+    receive(outside, Change(client, 0, HEALTHY), 2_000)
+    ask(outside, HttpAction.DEREGISTER, OWN, 10_000)
+    receive(outside, Change(client, 0, ()), 11_000)
+    show(outside, (), 40_500)
+    if left_ms is not None:
+        outside.peer_left("c", left_ms)
+        outside.peer_back("c", left_ms + 20)
+    show(outside, None, 41_100)
+    with nullcontext() if is_explained else pytest.raises(Unexplained, match="verify"):
+        outside.sent("v", "c", Verify(client, 0), sent_ms)
+
+
 @pytest.mark.parametrize(("address", "is_in_parts"), [(OWN, True), (OF_B, False)])
 def test_a_change_may_be_read_while_the_beats_of_its_services_are_checked(address: str, *, is_in_parts: bool) -> None:
     """Both services are registered in the same millisecond. One of them may be unhealthy in a CHANGE and the other one

@@ -107,8 +107,7 @@ class ClientOutside:
         before = self._now(now_ms)
         if self.is_undecided:
             return
-        if self._slack.skew_ms:
-            self._before.append((now_ms, before))
+        self._remember(before, now_ms)
         states = self._after(before, key, now_ms)
         self._due.touched_ms = now_ms
         if answer is None:
@@ -207,6 +206,8 @@ class ClientOutside:
             expected = " or ".join(sorted({view_text(self._view(each.node)) for each in states}))
             seen = f"{how} {self.client} as {view_text(view)}"
             raise Unexplained("take-a-copy", self.client, seen, expected)
+        if len(kept) < len(states):  # what it sent in one of the other states may still be in transit
+            self._remember(states, now_ms)
         self._states = merged(kept)
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
@@ -330,11 +331,15 @@ class ClientOutside:
 
     def _add(self, now_ms: int, *one_of: Waiting) -> None:
         states = self._now(now_ms)
+        self._remember(states, now_ms)
+        self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
+
+    def _remember(self, states: frozenset[Possible], now_ms: int) -> None:
+        """In real time: it may have been in these states until now."""
         if self._slack.skew_ms:
             remembered_ms = REMEMBERED_MS + self._slack.skew_ms
             self._before = [each for each in self._before if each[0] >= now_ms - remembered_ms]
             self._before.append((now_ms, states))
-        self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
 
     def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
         """The states in which it has happened."""
