@@ -98,6 +98,8 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
         profile_named("nacos-9")
     assert str(raised.value).startswith("no profile 'nacos-9'; known: nacos-2.0.0, nacos-2.0.1, ")
     assert str(raised.value).endswith(", strict")
+    with pytest.raises(UnknownProfileError, match=r"'3\.0\.3' \(a release is named nacos-3\.0\.3\); known:"):
+        profile_named("3.0.3")
     assert isinstance(raised.value, ValueError)
 
 

@@ -237,6 +237,10 @@ class TestNames:
         with pytest.raises(UnknownProfileError, match=r"no profile 'nacos-9'; known: nacos-2\.0\.0, .*, strict"):
             profile_named("nacos-9")
         with pytest.raises(
+            UnknownProfileError, match=r"no profile '3\.0\.3' \(a release is named nacos-3\.0\.3\); known:"
+        ):
+            profile_named("3.0.3")
+        with pytest.raises(
             UnknownMutantError, match=r"the model has no mutant 'B99'; known: .*B07, .*m-delete-retried-as-change"
         ):
             with_mutant(STRICT, "B99")

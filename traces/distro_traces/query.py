@@ -2,7 +2,7 @@
 
 Views: `events` with the columns of `Event`, `runs` with a row for each header, and `violations` of the document that
 `check --json` printed, or of Parquet files below a folder of that name. Lines of recordings that are no
-events are left out; `check` counts them. Files are read where they lie; nothing is written.
+events are left out; `check` counts them. Files are read where they lie; only a COPY writes.
 """
 
 from __future__ import annotations

@@ -214,8 +214,8 @@ def listed(name: str) -> Profile:
     releases = [profile for profile in PROFILES.values() if profile is not STRICT]
     before = [each for each in releases if _numbers(_FIRST_OF_SPAN.get(each.version, each.version)) <= asked]
     if not before or asked[0] > _numbers(releases[-1].version)[0]:
-        known = ", ".join(PROFILES)
-        raise UnknownProfileError(f"no profile {name!r}; known: {known}")
+        meant = f" (a release is named nacos-{name})" if _numbers(name) else ""
+        raise UnknownProfileError(f"no profile {name!r}{meant}; known: {', '.join(PROFILES)}")
     return before[-1]
 
 

@@ -233,8 +233,8 @@ def profile_named(name: str) -> Profile:
     asked = _version(name) if name.startswith("nacos-") else ()
     before = [release for release in RELEASES if _version(release.span) <= asked]
     if not before or asked[:1] > _version(RELEASES[-1].span)[:1]:
-        known = ", ".join(PROFILES)
-        raise UnknownProfileError(f"no profile {name!r}; known: {known}")
+        meant = f" (a release is named nacos-{name})" if _version(name) and not asked else ""
+        raise UnknownProfileError(f"no profile {name!r}{meant}; known: {', '.join(PROFILES)}")
     return replace(PROFILES[before[-1].name], name=name)
 
 
