@@ -111,7 +111,6 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    from_s: float
     to_s: float
     slack_ms: float
 
@@ -211,7 +210,7 @@ class Slack:
             delay_ms = min(delay_ms, max(0.0, total_ms - idle_ms - servers_ms))
         slack_ms = min(lasted_ms, sum(each for each in (lag_ms, delay_ms) if each > ORDINARY_MS))
         if lasted_ms > 0:
-            self._readings.append(_Reading(from_s, self._at_s, slack_ms))
+            self._readings.append(_Reading(self._at_s, slack_ms))
         while self._readings and self._readings[0].to_s < self._at_s - KEPT_S:
             self._readings.popleft()
 

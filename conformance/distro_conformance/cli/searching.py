@@ -171,7 +171,7 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
         scenario, pytest = save_failure(found, out / "failures", options.failure_name)
         failure = fields_of(
             found,
-            *("scenario", "error", "is_flaky", "recording", "target"),
+            *("scenario", "error", "recording", "target"),
             requirement=options.name.upper(),
             seconds_until_found=round(found.seconds_until_found, 3),
             replay=str(scenario),

@@ -97,8 +97,6 @@ class FoundFailure:
     steps_until_found: int
     seconds_until_found: float
     error: DivergedError | None = None
-    is_flaky: bool = False
-    """In real time: it did not fail in each repetition. It counts as a violation all the same."""
     recording: Path | None = None
     """The recording of a run in real time, which cannot be repeated."""
     target: str = "embedded"

@@ -91,18 +91,16 @@ class Failed:
         failures = 1 + len(self.again)
         rate = f"it failed {failures} of {self.attempts} times"
         rate += f", then as {' and '.join(f'({each})' for each in self.again)}" if self.again else ""
-        is_flaky = failures < self.attempts
         found = f"Found by the machine on {options.target}, seed {self.seed}; {rate}: {self.error}"
         comment = "\n".join((found, *self.error.history))
         steps = [*self.actions, ExpectModel()]
         return FoundFailure(
             build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:]),
-            f"flaky, {rate}: {self.error}" if is_flaky else str(self.error),
+            f"flaky, {rate}: {self.error}" if failures < self.attempts else str(self.error),
             len(self.actions),
             self.steps,
             self.seconds,
             self.error,
-            is_flaky,
             target=options.target,
         )
 
