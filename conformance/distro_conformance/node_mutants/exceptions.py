@@ -17,11 +17,12 @@ from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.http import distro_filter
 from distro_impl.naming.changes import Cause
-from distro_impl.naming.client import PublishedBatch, Service, SyncData
+from distro_impl.naming.client import Published, PublishedBatch, PublishedInstance, Service, SyncData
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
+from distro_impl.naming.service_info import ENABLED, WEIGHT
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.payloads import DataOperation
 
@@ -260,3 +261,35 @@ def _forgotten_early(old: Any, self: Any) -> None:
     """Who was deleted is remembered for ten seconds."""
     old(self)
     self._deleted.forget_before(self._clock.now_ms() - _REMEMBERED_MS)
+
+
+@mutant("m-end-of-a-client-without-services-is-not-sent", DistroProtocol, "_on_client_removed")
+def _ends_quietly(old: Any, self: Any, event: Any) -> None:
+    """The end of a client that publishes nothing is not sent to members."""
+    if event.client.publishers:
+        old(self, event)
+
+
+def _one_key_is_not_pushed(mutant_id: str, text: str, key: str) -> None:
+    def without(published: Published | None) -> Any:
+        if not isinstance(published, PublishedInstance):
+            return published
+        return structs.replace(published, extend_datum={**published.extend_datum, key: None})
+
+    def made(old: Any) -> Any:
+        def register(self: Any, of: Any, service: Service, published: Published, **named: Any) -> None:
+            is_quiet = without(of.publishers.get(service)) == without(published)
+            with swapped(self, "_subscribers", ClientIndex() if is_quiet else self._subscribers):
+                old(self, of, service, published, **named)
+
+        return register
+
+    add(Mutant(mutant_id, text, changes=(Change(ClientManager, "register", made),)))
+
+
+_one_key_is_not_pushed(
+    "m-weight-is-not-pushed", "A registration that changes only the weight of an instance is not pushed.", WEIGHT
+)
+_one_key_is_not_pushed(
+    "m-enabling-is-not-pushed", "A registration that only enables or disables an instance is not pushed.", ENABLED
+)

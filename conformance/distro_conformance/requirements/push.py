@@ -18,8 +18,8 @@ _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
 async def changes_are_pushed(kit: Kit) -> None:
-    """A subscriber is pushed the whole list when a client registers, changes anything and leaves, in whatever namespace
-    and group the service is."""
+    """A subscriber is pushed the whole list when a client registers, changes anything, the weight of an instance
+    or whether it is enabled too, and leaves, in whatever namespace and group the service is."""
     subscriber, publisher, service, other = await kit.client(), await kit.client(), kit.service(), kit.service()
     await subscriber.subscribe(service)
     body = {**service_request(other), **_ELSEWHERE, "subscribe": True, "clusters": ""}
@@ -36,6 +36,13 @@ async def changes_are_pushed(kit: Kit) -> None:
     await _zone_is_pushed(kit, subscriber, service)
     group = subscriber.pushed(other)[-1].body["serviceInfo"].get("groupName")
     kit.require(group == _ELSEWHERE["groupName"], f"the group {_ELSEWHERE['groupName']} in the push", group)
+    await publisher.register(service, "10.0.0.1", 81, zone="b", weight="2.5")
+    weights = known(lambda: [host.weight for host in subscriber.last_pushed(service) or ()] == [2.5])
+    what = f"a push of {service} with the weight 2.5 to {subscriber.id}"
+    await kit.eventually(weights, within_ms=kit.timings.push_ms, what=what)
+    for enabled, shown in ("false", ()), ("true", (81,)):
+        await publisher.register(service, "10.0.0.1", 81, zone="b", weight="2.5", enabled=enabled)
+        await _pushed(kit, subscriber, service, *shown)
     await kit.leave(publisher)
     await _pushed(kit, subscriber, service)
 

@@ -38,11 +38,16 @@ async def registration_arrives_as_change(kit: Kit) -> None:
 
 @requirement("DISTRO-SYNC-002", MUST, "#client-disconnect, #sync-announce")
 async def disconnect_arrives_as_delete(kit: Kit) -> None:
-    """The end of a client's connection reaches every other member as a DELETE."""
-    client, _ = await kit.publisher()
-    await kit.arrange_sent("CHANGE", client.id)
-    await kit.leave(client)
-    await kit.eventually_sent("DELETE", client.id)
+    """The end of a client's connection reaches every other member as a DELETE, also if the client has deregistered
+    everything before."""
+    for deregisters in (False, True):
+        client, service, change = await kit.replicated()
+        if deregisters:
+            await client.deregister(service, "10.0.0.1", 80)
+            kit.note(f"it deregisters {service}")
+            await kit.arrange_sent("CHANGE", client.id, after=change)
+        await kit.leave(client)
+        await kit.eventually_sent("DELETE", client.id)
 
 
 @requirement("DISTRO-SYNC-003", MUST, "#sync-announce")
