@@ -36,12 +36,12 @@ words = pl.format(
 
 def before(condition: pl.Expr) -> pl.Expr:
     """The number of the latest earlier row of the copy for which the condition holds; null: none."""
-    return _in_copy(_latest(condition).shift(1))
+    return in_copy(_latest(condition).shift(1))
 
 
 def until(condition: pl.Expr) -> pl.Expr:
     """As `before`, this row included."""
-    return _in_copy(_latest(condition))
+    return in_copy(_latest(condition))
 
 
 def after(condition: pl.Expr) -> pl.Expr:
@@ -66,10 +66,6 @@ def _latest(condition: pl.Expr) -> pl.Expr:
     return pl.when(condition).then("row").forward_fill()
 
 
-def _in_copy(row: pl.Expr) -> pl.Expr:
+def in_copy(row: pl.Expr) -> pl.Expr:
+    """That number where it is of the same life of this copy; else null."""
     return pl.when(row >= c("begin")).then(row)
-
-
-def at(row: str | pl.Expr, column: str) -> pl.Expr:
-    """The value that a column has in the row of that number; only where `rows` are whole."""
-    return c(column).gather(c(row) if isinstance(row, str) else row)

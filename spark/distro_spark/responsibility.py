@@ -22,7 +22,7 @@ from distro_spark.history import NEVER
 from distro_spark.needs import Needs
 from distro_spark.ownership import hash_of, views
 from distro_spark.result import ClaimedInterval, Responsibility
-from distro_spark.timeline import Timeline, first_of
+from distro_spark.timeline import Timeline, first_of, swept
 from distro_traces.content import NOTHING_PUBLISHED
 
 ROUNDS_MS = 11_000
@@ -103,27 +103,22 @@ def intervals(t: Timeline) -> pl.DataFrame:
     held = t.lasting(c("content").is_not_null(), c("is_state"), "client_no", "g", "at_ms")
     held = _merged(held.select("client_no", "g", from_ms="at_ms", until_ms="end_ms"))
     steps = [
-        spans.select("client_no", ms=end, claim=pl.lit(claim * step), hold=pl.lit((1 - claim) * step))
+        spans.select("client_no", ms=end, claimers=pl.lit(claim * step), holders=pl.lit((1 - claim) * step))
         for spans, claim in ((claims, 1), (held, 0))
         for end, step in (("from_ms", 1), ("until_ms", -1))
     ]
-    points = pl.concat(steps).group_by("client_no", "ms").agg(c("claim").sum(), c("hold").sum()).sort("client_no", "ms")
-    points = points.with_columns(
-        claimers=c("claim").cum_sum().over("client_no"),
-        holders=c("hold").cum_sum().over("client_no"),
-        until_ms=c("ms").shift(-1).over("client_no"),
-    )
+    points = swept(pl.concat(steps), ("client_no",), "ms", "claimers", "holders")
     has_begun = c("claimers").cum_max().over("client_no") > 0
-    found = points.filter(has_begun & (c("claimers") + c("holders") > 0) & c("until_ms").is_not_null())
+    found = points.filter(has_begun & (c("claimers") + c("holders") > 0) & c("until").is_not_null())
     new = (
         (c("client_no") != c("client_no").shift())
         | (c("claimers") != c("claimers").shift())
-        | (c("ms") != c("until_ms").shift())
+        | (c("ms") != c("until").shift())
     )
     found = (
         found.with_columns(part=new.fill_null(value=True).cum_sum())
         .group_by("part", maintain_order=True)
-        .agg(c("client_no", "claimers").first(), from_ms=c("ms").first(), until_ms=c("until_ms").last())
+        .agg(c("client_no", "claimers").first(), from_ms=c("ms").first(), until_ms=c("until").last())
     )
     return _named(t, found, claims)
 

@@ -40,7 +40,20 @@ from itertools import pairwise
 import polars as pl
 
 from distro_spark.cluster import SEQ_MAX, Cluster, key
-from distro_spark.expressions import after, at, before, c, claims, ended, is_gone, is_own, neighbour, sent, until, words
+from distro_spark.expressions import (
+    after,
+    before,
+    c,
+    claims,
+    ended,
+    in_copy,
+    is_gone,
+    is_own,
+    neighbour,
+    sent,
+    until,
+    words,
+)
 from distro_spark.history import FIELDS
 from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import GONE_KINDS, STATE_KINDS, Kind, Outcome
@@ -78,25 +91,21 @@ class Timeline:
 
     def moments(self, *columns: str, **latest: pl.Expr) -> pl.LazyFrame:
         """Each row, as the moment just before it, and the end of each life of a copy, as the moment after its last row:
-        these columns, now_ms, is_end, is_held and is_native then, and the latest earlier row for which each condition
-        holds."""
-        rows = self.rows.lazy()
+        these columns, now_ms, is_held and is_native then, and the latest earlier row for which each condition holds."""
+        rows = self.rows.lazy().with_columns(**{name: until(condition) for name, condition in latest.items()})
         each = rows.select(
             *columns,
             "is_native",
             now_ms="at_ms",
-            is_end=pl.lit(value=False),
             is_held=c("held").is_not_null(),
-            **{name: before(condition) for name, condition in latest.items()},
+            **{name: in_copy(c(name).shift(1)) for name in latest},
         )
-        ends = rows.with_columns(**{name: until(condition) for name, condition in latest.items()})
-        ends = ends.filter(c("row") + 1 == c("next_begin")).select(
+        ends = rows.filter(c("row") + 1 == c("next_begin")).select(
             *columns,
             is_native=(c("is_native") | is_own) & ~is_gone,
             now_ms="life_end_ms",
-            is_end=pl.lit(value=True),
             is_held=pl.when("is_state").then(c("content").is_not_null()).otherwise(c("held").is_not_null()),
-            **{name: name for name in latest},
+            **{name: in_copy(c(name)) for name in latest},
         )
         return pl.concat([each, ends])
 
@@ -210,6 +219,12 @@ def first_of(frame: pl.DataFrame, by: str | Sequence[str], *order: str) -> pl.Da
     return frame.sort(order).unique(by, keep="first", maintain_order=True)
 
 
+def swept(steps: pl.DataFrame, by: Sequence[str], at: str, *counts: str) -> pl.DataFrame:
+    """From what is added to some counts at some times: the counts from each time on, and `until`, the next time."""
+    points = steps.group_by(*by, at).agg(c(counts).sum()).sort(*by, at)
+    return points.with_columns(c(counts).cum_sum().over(by), until=c(at).shift(-1).over(by))
+
+
 def where(frame: pl.DataFrame, holds: Callable[..., bool], *columns: str, but_not: bool = False) -> pl.DataFrame:
     """The rows for whose values that question holds; `but_not`: the others. For few candidates."""
     found = [holds(*values) != but_not for values in frame.select(columns).iter_rows()]
@@ -288,14 +303,19 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
             gone=before(is_gone),
         )
         .with_columns(
-            held=at("state", "content"),
-            held_revision=pl.when(at("state", "content").is_not_null()).then(at("state", "revision")),
+            held=_at("state", "content"),
+            held_revision=pl.when(_at("state", "content").is_not_null()).then(_at("state", "revision")),
             is_native=c("own").is_not_null() & (c("own") > c("gone").fill_null(-1)),
         )
         .with_columns(native_from=until(~c("is_native")))
         .drop("new_copy", "new_life")
         .collect()
     )
+
+
+def _at(row: str | pl.Expr, column: str) -> pl.Expr:
+    """The value that a column has in the row of that number; only where `rows` are whole."""
+    return c(column).gather(c(row) if isinstance(row, str) else row)
 
 
 def sorted_parts(rows: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:

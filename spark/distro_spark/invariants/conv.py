@@ -21,7 +21,7 @@ from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
 from distro_spark.invariants.delete import SWALLOWED, swallowed
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.timeline import NOTHING, Timeline, swept
 from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
@@ -70,14 +70,12 @@ def differing(t: Timeline) -> pl.DataFrame:
     spans = spans.join(parts, "part").join(t.cluster.nodes.select("g", "run"), "g")
     begin, last = pl.max_horizontal("check", "one"), pl.min_horizontal("next_check", "end") - 1
     steps = [
-        spans.select("client_no", "run", "view", ordinal=pl.lit(checks["ordinal"]).gather(at) + off, step=pl.lit(step))
+        spans.select(
+            "client_no", "run", "view", ordinal=pl.lit(checks["ordinal"]).gather(at) + off, showing=pl.lit(step)
+        )
         for at, off, step in ((begin, 0, 1), (last, 1, -1))
     ]
-    of_view = ("client_no", "run", "view")
-    points = pl.concat(steps).group_by(*of_view, "ordinal").agg(c("step").sum()).sort("client_no", "view", "ordinal")
-    points = points.with_columns(
-        showing=c("step").cum_sum().over(of_view), until=c("ordinal").shift(-1).over(of_view) - 1
-    )
+    points = swept(pl.concat(steps), ("client_no", "run", "view"), "ordinal", "showing").with_columns(c("until") - 1)
     points = points.filter(c("showing") > 0).join(live, ["run", "ordinal"], how="left")
     points = points.join(live.rename({"ordinal": "until"}), ["run", "until"], how="left", suffix="_until")
     return (
