@@ -21,10 +21,10 @@ def require_java() -> int:
     """The major version of the Java that Spark will start. Raises JavaMissingError unless it is 17 or later."""
     java = _java()
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=_JAVA_TIMEOUT_S)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=_JAVA_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaMissingError(f"{java} does not run ({error}); install Java {JAVA_MIN} or later") from error
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if version is None:
         raise JavaMissingError(f"{java} does not say its version; install Java {JAVA_MIN} or later")
     major = int(version[1])

@@ -75,7 +75,7 @@ class Needs:
 _WORDS: Mapping[str, str] = {
     "state": "state",
     "reported": "reports of the nodes themselves",
-    "owned": "whose each client is",
+    "owned": "which node owns each client",
     "sent": "{} as sent",
     "received": "{} as received",
     "revision": "revisions",
