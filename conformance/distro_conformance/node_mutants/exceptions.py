@@ -16,6 +16,7 @@ from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.http import distro_filter
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.naming.changes import Cause
 from distro_impl.naming.client import Published, PublishedBatch, PublishedInstance, Service, SyncData
 from distro_impl.naming.client_index import ClientIndex
@@ -25,6 +26,8 @@ from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 from distro_impl.naming.service_info import ENABLED, WEIGHT
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.payloads import DataOperation
+from distro_impl.remote.peer_connection import PeerUnreachableError
+from distro_protos import Message
 
 _FAILURES, _WORKERS, _LOADS, _REMEMBERED_MS = 5, 8, 3, 10_000
 
@@ -293,3 +296,14 @@ _one_key_is_not_pushed(
 _one_key_is_not_pushed(
     "m-enabling-is-not-pushed", "A registration that only enables or disables an instance is not pushed.", ENABLED
 )
+
+
+@mutant("m-unreachable-is-forgotten", ClusterRpcClientProxy, "request")
+async def _unreachable_is_forgotten(old: Any, self: Any, peer: str, type_name: str, body: Any, *more: Any) -> Any:
+    """A CHANGE or a DELETE that finds no connection to its member is forgotten."""
+    try:
+        return await old(self, peer, type_name, body, *more)
+    except PeerUnreachableError:
+        if body.get("dataOperation") not in (DataOperation.CHANGE, DataOperation.DELETE):
+            raise
+        return Message("DistroDataResponse", {"resultCode": 200}, {})

@@ -237,7 +237,8 @@ async def strangers_do_not_join(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-012", MUST, "#connection-client-check, #wire-checks", since="2.2.1", own_node=True)
 async def forgotten_connection_is_replaced(kit: Kit) -> None:
-    """A node replaces a connection that a member no longer knows and answers with ErrorResponse 301."""
+    """A node replaces a connection that a member no longer knows and answers with ErrorResponse 301, or that the member
+    has closed, and sends again what found no connection."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -248,6 +249,15 @@ async def forgotten_connection_is_replaced(kit: Kit) -> None:
     kit.note(f"it registers {service}")
     announced = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
     await kit.eventually(announced, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
+    await kit.other.stop()
+    kit.note(f"{kit.other.address} closes its connections and its port")
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service}")
+    await kit.sleep(2 * kit.timings.sync_ms)
+    await kit.other.start()
+    kit.note(f"{kit.other.address} listens again")
+    await kit.eventually(announced, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, which was closed")
 
 
 async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> tuple[HttpReply, bool]:
