@@ -31,6 +31,14 @@ def _resurrects(*, by_snapshot: bool) -> Any:
     return Change(Processor, "process_change", made)
 
 
+@mutant("m-revision-only-rises", ClientManager, "apply")
+def _only_rises(old: Any, self: Any, sync: SyncData, *, revision: int | None, reason: str) -> None:
+    """A CHANGE of a lower revision is applied, and the copy keeps the higher one."""
+    known = self.get(sync.client_id)
+    kept = revision if known is None or revision is None else max(revision, known.revision)
+    old(self, sync, revision=kept, reason=reason)
+
+
 @mutant("m-lower-hash-is-older", ClientManager, "apply")
 def _lower_is_older(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
     """A CHANGE of a client of the HTTP API with a lower revision than that of the copy is not applied."""

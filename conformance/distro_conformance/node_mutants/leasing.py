@@ -27,6 +27,13 @@ def _native_too(_: Any, self: Client, now_ms: int, profile: Any) -> bool:
     return bool(now_ms - self.renewed_ms > profile.client_expired_ms)
 
 
+@mutant("m-copy-with-a-batch-never-expires", Client, "is_expired")
+def _keeps_batches(old: Any, self: Client, now_ms: int, profile: Any) -> bool:
+    """A copy that has a batch does not expire."""
+    has_batch = any(isinstance(published, PublishedBatch) for published in self.publishers.values())
+    return not has_batch and bool(old(self, now_ms, profile))
+
+
 @mutant("m-one-copy-expires-a-round", ClientManager, "remove_expired")
 def _one_a_round(old: Any, self: Any) -> None:
     """Of several expired copies one is removed in a round."""
