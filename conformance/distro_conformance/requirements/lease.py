@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
 
-_HAS_BATCHES = Span(since="2.1.1")
 _KEEP_ALIVE_MS = 4_000
 _MORE = 3
 """Copies that end with another one: if each check ended one of them, the last would be late."""
@@ -29,7 +27,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
     since_ms = kit.target.clock.now_ms()
     client, service = await kit.synced()
     others = [(await kit.synced())[0] for _ in range(_MORE)]
-    if kit.target.profile in _HAS_BATCHES:
+    if kit.has_batches:
         others.append(kit.foreign_client())
         reply = await kit.peer.sync_batches(others[-1], 1, "10.0.0.1", {kit.service(): (80, 81)})
         kit.assume(reply.succeeded, f"an acknowledged CHANGE of {others[-1]} with a batch", reply)
