@@ -35,6 +35,12 @@ class _Some:
         return self._addresses
 
 
+@mutant("m-empty-client-is-not-verified", DistroClientDataProcessor, "owned_clients")
+def _without_empty_ones(old: Any, self: Any) -> list[str]:
+    """A client that publishes nothing is not verified."""
+    return [each for each in old(self) if self._clients.get(each).publishers]
+
+
 @mutant("m-unanswered-verify-is-repaired", DistroTransportAgent, "verify")
 async def _no_answer_is_a_failure(old: Any, self: Any, *arguments: Any) -> DistroReply:
     """A VERIFY that is not answered counts as failed."""

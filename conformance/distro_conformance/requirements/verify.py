@@ -48,9 +48,12 @@ async def failed_verify_is_followed_by_change(kit: Kit) -> None:
         kit.require(is_whole, f"the content of {change}", again)
 
 
-@requirement("DISTRO-VERIFY-003", MUST, "#verify-round")
+@requirement("DISTRO-VERIFY-003", MUST, "#verify-round, #verify-pure-subscriber")
 async def every_member_is_verified_each_period(kit: Kit) -> None:
-    """Every other member gets a VERIFY of every owned client in each period, as long as the client lives."""
+    """Every other member gets a VERIFY of every owned client in each period, as long as the client lives; one that
+    publishes nothing is verified too."""
+    subscriber = await kit.client()
+    await subscriber.subscribe(kit.service())
     client, _, change = await kit.replicated()
     for peer in kit.peers:
         for number in range(3):
@@ -61,6 +64,9 @@ async def every_member_is_verified_each_period(kit: Kit) -> None:
         for earlier_ms, later_ms in itertools.pairwise((change.at_ms, *stamps)):
             what = f"the next VERIFY at {peer.address} after {earlier_ms} ms"
             kit.require_within(later_ms - earlier_ms, kit.timings.verify_ms + 200, what, since_ms=earlier_ms)
+        verified = _received(kit, "VERIFY", subscriber.id, peer, 2)
+        what = f"two VERIFYs of {subscriber.id}, which publishes nothing, at {peer.address}"
+        await kit.eventually(verified, within_ms=kit.timings.verify_ms, what=what)
 
 
 @requirement("DISTRO-VERIFY-004", MUST, "#verify-failed")
