@@ -6,14 +6,13 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from distro_conformance.cli import LazyGroup, app
+from distro_conformance.cli import LazyGroup, whole
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
@@ -28,23 +27,12 @@ def executed(*command: str | Path, **options: Any) -> Ran:
     return subprocess.run(command, check=options.pop("check", False), **{**usual, **options})
 
 
-@cache
-def _whole() -> Any:
-    return typer.main.get_command(app)
-
-
-@cache
-def _verb(group: TyperGroup, name: str) -> Any:
-    """Typer builds all verbs of a group to get one, which takes longer than reading a command."""
-    return group.get_command(group.make_context(group.name, [name], resilient_parsing=True), name)
-
-
 def understood(words: list[str]) -> Mapping[str, Any]:
     """A command as the command line reads it, without doing it: what its verb is called with. Raises its exceptions for
     mistakes, and LookupError."""
-    command, rest = _whole(), words[1:]
+    command, rest = whole(), words[1:]
     while isinstance(command, TyperGroup) and rest and not rest[0].startswith("-"):
-        found = _verb(command, rest[0])
+        found = command.get_command(typer.Context(command), rest[0])
         if found is None:
             raise LookupError(f"no verb {rest[0]}")
         command, rest = found, rest[1:]

@@ -26,7 +26,7 @@ from schemas import DOCUMENTS, schema_of
 from typer.core import TyperGroup, TyperOption
 
 from distro_conformance.cli import COMMAND as COMMAND_NAME
-from distro_conformance.cli import VERBS, app, console, listing
+from distro_conformance.cli import VERBS, console, listing, whole
 from distro_conformance.cli.options import known_profile
 from distro_conformance.cli.output import ResultLine, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
@@ -173,7 +173,7 @@ LOOKED_AT_LATER = {
 
 def numeric_options() -> Iterator[tuple[str, TyperOption]]:
     """Of every verb, with its name."""
-    verbs: list[tuple[str, Any]] = [("", typer.main.get_command(app))]
+    verbs: list[tuple[str, Any]] = [("", whole())]
     for name, verb in verbs:
         if isinstance(verb, TyperGroup):
             within = verb.make_context(verb.name, [], resilient_parsing=True)
@@ -185,7 +185,7 @@ def numeric_options() -> Iterator[tuple[str, TyperOption]]:
 
 def taken(option: TyperOption) -> list[str]:
     """The numbers without sense that the option accepts."""
-    context = typer.Context(typer.main.get_command(app))
+    context = typer.Context(whole())
     accepted = []
     for text in ["-1"] if option.type.name.startswith("int") else ["-1", "nan", "inf", "1e300"]:
         with contextlib.suppress(typer.BadParameter):

@@ -15,7 +15,8 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -28,6 +29,7 @@ from distro_conformance.version import tool_version
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
+    from typer.models import CommandInfo
 
 COMMAND = "distrocheck"
 
@@ -82,12 +84,8 @@ class LazyGroup(TyperGroup):
         return list(VERBS[self.name or COMMAND])
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
-        module, _ = VERBS[self.name or COMMAND].get(cmd_name, (None, ""))
-        if module is None:
-            return None
-        if module:
-            importlib.import_module(module if "." in module else f"distro_conformance.cli.{module}")
-        return typer.main.get_group(_GROUPS[self.name or COMMAND]).commands[cmd_name]
+        group = self.name or COMMAND
+        return _verb(group, cmd_name) if cmd_name in VERBS[group] else None
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -108,6 +106,35 @@ import_app = typer.Typer(name="import", cls=LazyGroup, help="What others recorde
 app.add_typer(import_app)
 _GROUPS = {COMMAND: app, "test": test, "import": import_app}
 """Where an imported module registers its verb, by the name of the group."""
+
+
+@cache
+def _verb(group: str, name: str) -> Command:
+    """Imports the module of the verb, and builds that verb alone: Typer builds all that are imported by now."""
+    module, _ = VERBS[group][name]
+    if module:
+        importlib.import_module(module if "." in module else f"distro_conformance.cli.{module}")
+    registered = _GROUPS[group]
+    for each in registered.registered_commands:
+        if _name_of(each) == name:
+            return typer.main.get_command_from_info(
+                each,
+                pretty_exceptions_short=registered.pretty_exceptions_short,
+                rich_markup_mode=registered.rich_markup_mode,
+            )
+    return typer.main.get_group(registered).commands[name]  # a group of verbs
+
+
+def _name_of(registered: CommandInfo) -> str:
+    assert registered.callback is not None
+    return registered.name or typer.main.get_command_name(registered.callback.__name__)
+
+
+@cache
+def whole() -> TyperGroup:
+    """The command, which takes the arguments of a call."""
+    return cast(TyperGroup, typer.main.get_command(app))
+
 
 BROKEN_PIPE_EXIT_CODE = 141
 DEFECT_EXIT_CODE = 70
@@ -137,7 +164,7 @@ def main() -> None:
 
 def _main() -> NoReturn:
     try:
-        result = app(prog_name=COMMAND, standalone_mode=False)
+        result = whole()(prog_name=COMMAND, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:
