@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+gc.disable()  # while the tests are collected: what is made then stays until the end
 settings.register_profile("no hurry", parent=settings.default, deadline=None)
 settings.load_profile("no hurry")
 
@@ -45,6 +46,7 @@ def pytest_collection_finish() -> None:
     """What stays until the end, some million objects, is looked at by no garbage collection, which else is a tenth of
     all work."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 from programs import Call, Document
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 DATA = Path(__file__).parents[2] / "traces" / "tests" / "data"
 CASES = DATA / "cases"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from aiohttp import web
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from browsing import expect, expect_accessible
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Sequence
 from distro_conformance.diagrams.svg import svg
@@ -27,6 +27,9 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_traces.errors import TraceError
 from distro_traces.event import Kind
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
@@ -312,8 +315,7 @@ class TestPage:
         expect(page.get_by_text("row 0 of")).to_be_visible(timeout=60_000)
         page.get_by_role("button", name="next fault").click()
         expect(page.get_by_text("row 0 of")).not_to_be_visible()
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        expect_accessible(page)
         page.get_by_placeholder("path of a file").fill("/nowhere")
         page.get_by_role("button", name="open").click()
         expect(page.get_by_role("alert")).to_contain_text("/nowhere")
@@ -330,8 +332,7 @@ class TestPage:
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name="connect c1 a").click()
         expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        expect_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
