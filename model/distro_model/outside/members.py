@@ -34,6 +34,8 @@ class _Peer:
     """The last time at which it may have been believed UP, if it is no longer."""
     reported_ms: int | None = None
     left_ms: int | None = None
+    unsettled_ms: int | None = None
+    """When its connection was last lost, or requests to it were last held."""
     open_verifies: set[str] = field(default_factory=set)
 
     @property
@@ -121,7 +123,7 @@ class MembersOutside:
         if peer.can_answer:
             self._history.note(None, now_ms, f"requests to {name} may fail from now on")
             peer.can_answer, peer.left_ms, peer.sure_since_ms = False, now_ms, None
-            peer.is_doubtful = True
+            peer.is_doubtful, peer.unsettled_ms = True, now_ms
 
     def back(self, name: str, now_ms: int) -> None:
         self._history.note(None, now_ms, f"requests reach {name} again")
@@ -133,17 +135,28 @@ class MembersOutside:
     def waits(self, name: str, now_ms: int, *, waits: bool) -> None:
         self._history.note(None, now_ms, f"requests to {name}", "are held" if waits else "are no longer held")
         peer = self._peers[name]
-        peer.is_held, peer.reported_ms, peer.is_doubtful = waits, now_ms, True
+        peer.is_held, peer.reported_ms, peer.is_doubtful, peer.unsettled_ms = waits, now_ms, True, now_ms
 
     def reported(self, name: str, result: CallResult | None, now_ms: int) -> None:
         peer = self._peers[name]
+        if result is not CallResult.SUCCESS:
+            self._history.note(None, now_ms, f"{name} answers its report with {result or 'what has no meaning'}")
         peer.reported_ms = now_ms
         peer.can_answer, peer.left_ms = True, None  # a member that is reached is no longer away
         peer.is_doubtful = peer.is_held or result is not CallResult.SUCCESS
         if result is not None:
             after = [judged(each, result, self._profile) for each in peer.believed]
-            is_late = self._slack.skew_ms >= self._profile.call_timeout_ms  # the node may not have waited so long
-            self._believe(name, (*after, *(peer.believed if is_late else ())), now_ms)
+            unread = peer.believed if self._may_be_unread(peer, result, now_ms) else ()
+            self._believe(name, (*after, *unread), now_ms)
+
+    def _may_be_unread(self, peer: _Peer, result: CallResult, now_ms: int) -> bool:
+        """In real time: whether the node may not have read an answer that was given now, since it did not wait so long,
+        or, of a refusal, since the connection of its report has been replaced or was held."""
+        if not self._slack.skew_ms or self._slack.skew_ms >= self._profile.call_timeout_ms:
+            return bool(self._slack.skew_ms)
+        from_ms = now_ms - self._profile.call_timeout_ms - self._slack.skew_ms
+        is_unsettled = peer.is_held or (peer.unsettled_ms is not None and peer.unsettled_ms >= from_ms)
+        return result is not CallResult.SUCCESS and is_unsettled
 
     def reported_to(self, name: str, now_ms: int) -> None:
         peer = self._peers[name]
