@@ -12,11 +12,10 @@ With a clock
     one order drawn at random, with messages that take time.
 
 With choices instead of a clock
-    `cluster/` the transitions of a cluster, each defined once; `transitions` their names; `bounded/` the choice
+    `cluster/` the transitions of a cluster, each defined once; `transitions` their labels; `bounded/` the choice
     among them within bounds; `search/` the search of the reachable states of such a system, independent of the
     protocol; `properties/` what must hold and what must be reachable; `explorer` the search in the terms of the
-    protocol; `choices` the action of each of them on a clock, `timing` a run of the search there, `repeating` a
-    counterexample as few actions.
+    protocol; `timing` a run of the search on a clock, `repeating` a counterexample as few actions.
 
 Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """

@@ -24,7 +24,7 @@ from distro_model.search.results import Run
 from distro_model.search.system import Row, System, findings, transitions
 from distro_model.search.system import Transition as StepTaken
 from distro_model.timing import ConflictError, NoTimesError, Place, Timing, shown_by, whole
-from distro_model.transitions import Fails, OnLink, TaskRuns
+from distro_model.transitions import CallFate, Cause, Happens, OnLink
 
 LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: their findings must persist over two more verify rounds of every node."""
@@ -74,7 +74,7 @@ def _failed_at_once(run: Run, system: System) -> Run:
     """The unchanged run where that leads to another end."""
     left, steps, row = [each.label for each in run.transitions], list[StepTaken](), run.rows[0]
     while left:
-        refused = next((each for each in transitions(system, row) if isinstance(each.label, Fails)), None)
+        refused = next((each for each in transitions(system, row) if _finds_no_connection(each.label)), None)
         step = refused or _taken(system, row, left[0])
         if step is None:
             return run
@@ -91,7 +91,7 @@ def _early(run: Run, system: System) -> Run:
     steps, rows = list(run.transitions), list(run.rows)
     for late in range(1, len(steps) - 1):
         label = steps[late].label
-        if not (isinstance(label, TaskRuns) or (isinstance(label, OnLink) and label.decided_by)):
+        if not _may_come_earlier(label):
             continue
         for at in range(late, 0, -1):
             sooner = _taken(system, rows[at - 1], steps[at].label)
@@ -100,6 +100,16 @@ def _early(run: Run, system: System) -> Run:
                 break
             steps[at - 1 : at + 1], rows[at] = [sooner, then], sooner.after
     return replace(run, transitions=tuple(steps), rows=tuple(rows))
+
+
+def _finds_no_connection(label: object) -> bool:
+    return isinstance(label, OnLink) and label.fate is CallFate.FAILS
+
+
+def _may_come_earlier(label: object) -> bool:
+    if isinstance(label, OnLink):
+        return label.fate.decided_by is not None
+    return isinstance(label, Happens) and label.cause is Cause.TASK
 
 
 def _taken(system: System, row: Row, label: object) -> StepTaken | None:

@@ -19,7 +19,6 @@ from distro_model import actions
 from distro_model.actions import Action, Advance, Hold
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import Situation, situation_of
-from distro_model.choices import BY_A_LEASE, BY_THEMSELVES, NoActionError, action_of
 from distro_model.clock.cluster import ClusterState, IllegalActionError, apply, prologue, start
 from distro_model.clock.timers import NEVER, next_instant
 from distro_model.clock.traffic import Traffic
@@ -29,7 +28,18 @@ from distro_model.messages import Operation, Request, subject_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.search.results import Run
-from distro_model.transitions import ClientActs, HttpAsks, NodeFails, Transition, labelled
+from distro_model.transitions import (
+    AUTOMATIC,
+    Cause,
+    ClientActs,
+    HttpAsks,
+    NoActionError,
+    NodeFails,
+    Transition,
+    action_of,
+    cause_of,
+    labelled,
+)
 
 TRIES = 400
 """The limit of choices tried on a clock, for one run, before the longest beginning so far is returned."""
@@ -161,7 +171,7 @@ class _Search:
         step = self.steps[place.position]
         for wait_ms in self.waits_ms(step, place):
             try:
-                if isinstance(step, BY_THEMSELVES):
+                if cause_of(step) in AUTOMATIC:
                     yield self.awaited(place, step)
                 else:
                     action = action_of(step)
@@ -180,7 +190,7 @@ class _Search:
     def waits_ms(self, step: Transition, place: Place) -> Iterable[int]:
         """The actions of an environment come between two ticks. Clients and failures may also wait until just before a
         timer."""
-        if isinstance(step, BY_THEMSELVES):
+        if cause_of(step) in AUTOMATIC:
             return (0,)
         state, profile = place.states[0], self.timing.profile
         running = [node for node in state.nodes if node is not None]
@@ -208,7 +218,7 @@ class _Search:
         """Wait until the run has continued by automatic events. Raises ConflictError."""
         profile = self.timing.profile
         wait_ms = profile.load_retry_ms + profile.verify_interval_ms
-        if isinstance(step, BY_A_LEASE):
+        if cause_of(step) is Cause.LEASE:
             wait_ms = profile.lease_ms + 2 * profile.lease_check_ms
         until_ms = place.now_ms + wait_ms
         position = self.shown(place, place.position + 1)
@@ -247,7 +257,7 @@ class _Search:
         for position in positions or range(first, len(self.rows)):
             if shown == {self.expected(position)}:
                 return position
-            if position == len(self.steps) or not isinstance(self.steps[position], BY_THEMSELVES):
+            if position == len(self.steps) or cause_of(self.steps[position]) not in AUTOMATIC:
                 return None
         return None
 

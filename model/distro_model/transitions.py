@@ -1,320 +1,91 @@
-"""The named choices of the bounded cluster: the next transitions, each as a value whose text is a sentence.
+"""The labels of a search's transitions: each says in a sentence what happened, and how a clock comes to do the same.
 
-Choices that an environment also has on a clock are its actions; automatic events, and choices that only a search has,
-are here.
+A choice that an environment has on a clock too is its action. What happens to one call is `OnLink`, a request of the
+HTTP API is `HttpAsks`, and any other event `Happens`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import Enum, auto
 
 from distro_model import actions
-from distro_model.actions import Action as EnvironmentAction
-from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
-from distro_model.events import HttpReceived
-from distro_model.messages import Answer, CallResult, Request
-from distro_model.node import Action
-from distro_model.work import Apply
+from distro_model.actions import Action
+from distro_model.events import HttpAction, HttpReceived
+from distro_model.messages import Answer, CallResult, Request, subject_of
 
-ClientActs = Connect | Register | RegisterBatch | Deregister | Disconnect
-NodeFails = Crash | Restart
+ClientActs = actions.Connect | actions.Register | actions.RegisterBatch | actions.Deregister | actions.Disconnect
+NodeFails = actions.Crash | actions.Restart
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRuns:
-    node: str
-    target: str
-    client: str
-    action: Action
+class Cause(Enum):
+    """What makes an event happen on a clock, where no action does."""
 
-    def __str__(self) -> str:
-        return f"{self.node} executes its {self.action} task of {self.client} for {self.target}"
-
-
-@dataclass(frozen=True, slots=True)
-class AtNode:
-    """An automatic event of a node; subclasses define it."""
-
-    node: str
-    does: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.node} {self.does}"
+    NOTHING = auto()
+    INSIDE = auto()
+    """The node handles what it has begun, at once."""
+    TASK = auto()
+    TIMER = auto()
+    LEASE = auto()
+    """A timer that fires within minutes."""
 
 
-class VerifyRuns(AtNode):
-    does = "starts a verify round"
-
-
-class LoadRuns(AtNode):
-    does = "starts its load again"
-
-
-class LeaseCheckRuns(AtNode):
-    does = "checks its leases"
-
-
-class LoadIsInterrupted(AtNode):
-    does = "is interrupted while it loads"
-
-
-class Pauses(AtNode):
-    does = "sleeps for longer than a lease"
-
-
-class EndsConnectionCheck(AtNode):
-    does = "closes the connections that did not answer"
+AUTOMATIC = (Cause.TASK, Cause.TIMER, Cause.LEASE)
 
 
 @dataclass(frozen=True, slots=True)
-class ChecksConnections:
-    node: str
-    idle: tuple[str, ...]
+class Happens:
+    """An event at a node or a client; `at` is empty where it concerns no single one."""
+
+    at: str
+    what: str
+    cause: Cause = Cause.NOTHING
 
     def __str__(self) -> str:
-        return f"{self.node} probes {', '.join(self.idle)}, if it probes at all"
+        return f"{self.at} {self.what}".lstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerIsHandled:
-    node: str
-    client: str
+class CallFate(Enum):
+    """What happens to a call, and the action that decides so for a call that a link holds; without one it is automatic,
+    or no action causes it."""
 
-    def __str__(self) -> str:
-        return f"{self.node} has handled the answer of {self.client}"
+    def __init__(self, text: str, decided_by: type[actions.RequestAction] | None = None) -> None:
+        self.text, self.decided_by = text, decided_by
 
-
-@dataclass(frozen=True, slots=True)
-class AtClient:
-    """A client's activity that is no action on its data; subclasses define it."""
-
-    client: str
-    does: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.client} {self.does}"
-
-
-class Answers(AtClient):
-    does = "answers a probe"
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorSets:
-    address: str
-    value: str
-
-    def __str__(self) -> str:
-        return f"an operator sets {self.value} for {self.address}"
-
-
-@dataclass(frozen=True, slots=True)
-class DeletesMetadata:
-    node: str
-    address: str
-
-    def __str__(self) -> str:
-        return f"{self.node} deletes the metadata of {self.address}, a minute after its last publisher went"
-
-
-@dataclass(frozen=True, slots=True)
-class InsideNode:
-    """An event inside one node that cannot be caused or observed from outside; subclasses define it."""
-
-    node: str
-    about: object
-    does: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.node} {self.does}: {self.about}"
-
-
-class HandlesEvent(InsideNode):
-    does = "handles its event"
-
-
-class LosesEvent(InsideNode):
-    does = "loses its event"
-
-
-class StartsSetup(InsideNode):
-    does = "finds the transport open"
-
-
-class FinishesSetup(InsideNode):
-    does = "inserts the connection"
-
-
-class StartsRequest(InsideNode):
-    does = "looks up the client"
-
-
-class FinishesRequest(InsideNode):
-    does = "continues the request"
-
-
-class AnswersEarly(InsideNode):
-    does = "answers a request of a connection that is not set up"
-
-
-@dataclass(frozen=True, slots=True)
-class Strays:
-    """A request about a client that its sender does not own."""
-
-    node: str
-    request: Request
-
-    def __str__(self) -> str:
-        return f"a stray {self.request} arrives at {self.node}"
-
-
-@dataclass(frozen=True, slots=True)
-class AppliesInPart:
-    node: str
-    apply: Apply
-
-    def __str__(self) -> str:
-        apply = self.apply
-        if apply.done < len(apply.content):
-            step = f"puts {apply.content[apply.done][0]}"
-        else:
-            step = "removes what it does not mention" if apply.done == len(apply.content) else "sets its revision"
-        return f"{self.node} applies CHANGE {apply.client} revision {apply.revision}: {step}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadsRevision:
-    node: str
-    target: str
-    client: str
-
-    def __str__(self) -> str:
-        return f"{self.node} reads the revision of {self.client} and sends it to {self.target}"
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodPasses:
-    def __str__(self) -> str:
-        return "a verify period passes"
+    DELIVERED = "arrives and is answered", actions.Deliver
+    OVERTAKES = "arrives before one that was sent earlier, and is answered", actions.Deliver
+    DUPLICATED = "arrives, and will arrive again"
+    LOST = "is lost", actions.Drop
+    REPLY_LOST = "arrives, its reply is lost", actions.LoseReply
+    REPLY_LATE = "arrives, its reply is on its way", actions.AnswerLate
+    REPLY_ARRIVES = "is answered at last", actions.Reply
+    SWALLOWED = "is acknowledged and not delivered", actions.Swallow
+    GARBLED = "arrives, its answer is of an unknown type", actions.Garble
+    RAISES = "arrives, and an exception leaves its handler"
+    MISTYPED = "arrives as data of a type that its receiver does not know", actions.Mistype
+    BEGINS_TO_APPLY = "arrives and begins to be applied"
+    APPLIES_LAST_PART = "is applied, and answered"
+    TIMES_OUT = "times out"
+    FAILS = "finds no connection"
+    ABANDONED = "is given up by its sender, and is still on its way"
+    ARRIVES_LATE = "arrives although its sender has given it up"
 
 
 @dataclass(frozen=True, slots=True)
 class OnLink:
-    """An event of one call; subclasses define it, and how the sender observes the end of the call."""
-
     source: str
     target: str
     request: Request
+    fate: CallFate
     outcome: CallResult | None = None
-    """None: its sender does not observe its end now."""
-    fate: ClassVar[str]
-    decided_by: ClassVar[type[actions.RequestAction] | None] = None
-    """The action that causes it on a clock, for a call that a link holds; None: it is automatic, or no action causes
-    it."""
+    """How the sender observes the end of the call; None: it does not observe it now."""
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.target}: {self.request} {self.fate}"
+        return f"{self.source}->{self.target}: {self.request} {self.fate.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class OnConnection:
-    """An event of the connection from one node to another; subclasses define it."""
-
-    source: str
-    target: str
-    fate: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.source}->{self.target}: the connection {self.fate}"
-
-
-class BreaksSilently(OnConnection):
-    fate = "breaks silently"
-
-
-class Reconnects(OnConnection):
-    fate = "fails its health check and is replaced"
-
-
-class Delivers(OnLink):
-    fate = "arrives and is answered"
-    decided_by = actions.Deliver
-
-
-class Overtakes(OnLink):
-    fate = "arrives before one that was sent earlier, and is answered"
-    decided_by = actions.Deliver
-
-
-class Duplicates(OnLink):
-    fate = "arrives, and will arrive again"
-
-
-class Loses(OnLink):
-    fate = "is lost"
-    decided_by = actions.Drop
-
-
-class LosesReply(OnLink):
-    fate = "arrives, its reply is lost"
-    decided_by = actions.LoseReply
-
-
-class RepliesLate(OnLink):
-    fate = "arrives, its reply is on its way"
-    decided_by = actions.AnswerLate
-
-
-class ReplyArrives(OnLink):
-    fate = "is answered at last"
-    decided_by = actions.Reply
-
-
-class Swallows(OnLink):
-    fate = "is acknowledged and not delivered"
-    decided_by = actions.Swallow
-
-
-class Garbles(OnLink):
-    fate = "arrives, its answer is of an unknown type"
-    decided_by = actions.Garble
-
-
-class Raises(OnLink):
-    fate = "arrives, and an exception leaves its handler"
-
-
-class Mistypes(OnLink):
-    fate = "arrives as data of a type that its receiver does not know"
-    decided_by = actions.Mistype
-
-
-class BeginsToApply(OnLink):
-    fate = "arrives and begins to be applied"
-
-
-class AppliesLastPart(OnLink):
-    fate = "is applied, and answered"
-
-
-class TimesOut(OnLink):
-    fate = "times out"
-
-
-class Fails(OnLink):
-    fate = "finds no connection"
-
-
-class Abandons(OnLink):
-    fate = "is given up by its sender, and is still on its way"
-
-
-class Arrives(OnLink):
-    fate = "arrives although its sender has given it up"
-
-
-def _asked(request: HttpReceived) -> str:
+def asked(request: HttpReceived) -> str:
     by = " by v2" if request.by_v2 else ""
     return f"{request.client} {request.action} {request.instance or request.service}{by}"
 
@@ -328,100 +99,52 @@ class HttpAsks:
 
     def __str__(self) -> str:
         way = f"at {self.node}" + ("" if self.node == self.handling else f", which forwards it to {self.handling}")
-        return f"{_asked(self.request)} {way}: {self.answer.result}"
+        return f"{asked(self.request)} {way}: {self.answer.result}"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpEnters:
-    node: str
-    request: HttpReceived
-
-    def __str__(self) -> str:
-        return f"{_asked(self.request)} at {self.node}, which finds no such client and is interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpEnds:
-    node: str
-    request: HttpReceived
-
-    def __str__(self) -> str:
-        return f"{self.node} continues the request in which {_asked(self.request)}"
-
-
-@dataclass(frozen=True, slots=True)
-class AnnounceRuns:
-    node: str
-    client: str
-
-    def __str__(self) -> str:
-        return f"{self.node} handles the event that {self.client} has changed"
-
-
-class BeatCheckRuns(AtNode):
-    does = "checks the beats"
-
-
-@dataclass(frozen=True, slots=True)
-class Lapses:
-    client: str
-
-    def __str__(self) -> str:
-        return f"{self.client} is silent for longer than a time-out"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportEnds:
-    node: str
-    other: str
-    answered: bool
-
-    def __str__(self) -> str:
-        return f"{self.node} reports to {self.other}, which {'answers' if self.answered else 'is not there'}"
-
-
-@dataclass(frozen=True, slots=True)
-class FalseAlarm:
-    node: str
-    other: str
-
-    def __str__(self) -> str:
-        return f"{self.node} cannot reach {self.other} for a moment"
-
-
-@dataclass(frozen=True, slots=True)
-class ListRead:
-    node: str
-    others: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.node} reads its member list: {', '.join((self.node, *self.others))}"
-
-
-OfIpClients = HttpAsks | HttpEnters | HttpEnds | AnnounceRuns | Lapses
-OfMembers = ReportEnds | FalseAlarm | ListRead
-Transition = (
-    EnvironmentAction
-    | TaskRuns
-    | AtNode
-    | AtClient
-    | ChecksConnections
-    | AnswerIsHandled
-    | OperatorSets
-    | DeletesMetadata
-    | InsideNode
-    | PeriodPasses
-    | OnConnection
-    | OnLink
-    | Strays
-    | AppliesInPart
-    | ReadsRevision
-    | OfIpClients
-    | OfMembers
-)
+Transition = Action | Happens | OnLink | HttpAsks
 
 
 def labelled(label: object) -> Transition:
     """The label of a transition that a search has found."""
     assert isinstance(label, Transition)  # every chain of the bounded cluster has a label
+    return label
+
+
+def cause_of(label: Transition) -> Cause:
+    match label:
+        case Happens():
+            return label.cause
+        case OnLink(fate=CallFate.TIMES_OUT | CallFate.FAILS):
+            return Cause.TIMER
+    return Cause.NOTHING
+
+
+HTTP_REQUESTS: Mapping[HttpAction, type[actions.HttpRequest]] = {
+    HttpAction.REGISTER: actions.HttpRegister,
+    HttpAction.DEREGISTER: actions.HttpDeregister,
+    HttpAction.BEAT: actions.HttpBeat,
+    HttpAction.LIGHT_BEAT: actions.HttpLightBeat,
+}
+
+
+class NoActionError(ValueError):
+    """No action of an environment has this effect. The message states why."""
+
+
+def action_of(label: Transition) -> Action:
+    """The action that does the same on a clock, for an event that is not automatic. Raises NoActionError."""
+    match label:
+        case HttpAsks(node, _, request):
+            instance = request.instance or request.client.partition("#")[0]
+            return HTTP_REQUESTS[request.action](request.service, instance, node, request.by_v2)
+        case OnLink(source, target, request, fate) if fate.decided_by is not None:
+            about = (str(request.operation), subject_of(request))
+            if issubclass(fate.decided_by, actions.Fault):
+                return fate.decided_by(source, target, *about, held=True)
+            return fate.decided_by(source, target, *about)
+        case Happens(cause=Cause.INSIDE):
+            raise NoActionError(f"no action controls events inside a node: {label}")
+        case Happens() | OnLink():
+            raise NoActionError(f"no action has this effect: {label}")
     return label

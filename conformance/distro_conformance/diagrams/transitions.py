@@ -13,17 +13,10 @@ from dataclasses import replace
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 from distro_model.actions import Action, Connect, OverHttp, Says
 from distro_model.messages import CallResult
-from distro_model.transitions import (
-    Abandons,
-    Fails,
-    HttpAsks,
-    Loses,
-    OnLink,
-    ReplyArrives,
-    Swallows,
-    TimesOut,
-    Transition,
-)
+from distro_model.transitions import CallFate, Happens, HttpAsks, OnLink, Transition
+
+AT_SOURCE = (CallFate.TIMES_OUT, CallFate.FAILS, CallFate.ABANDONED, CallFate.REPLY_ARRIVES)
+"""What its sender observes of a call, after the arrow of the request."""
 
 
 def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_is_bad: bool) -> Sequence:
@@ -61,25 +54,24 @@ def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) ->
     if isinstance(transition, Action):
         return _done(transition, homes, nodes)
     match transition:
-        case TimesOut(source) | Fails(source) | Abandons(source) | ReplyArrives(source):
-            return Note(source, f"{transition.request} to {transition.target} {transition.fate}")
+        case OnLink(source, target, request, fate) if fate in AT_SOURCE:
+            return Note(source, f"{request} to {target} {fate.text}")
         case OnLink(source, target, request):
             reply = "" if transition.outcome is None else f"answer: {transition.outcome}"
             return Message(source, target, str(request), _fate(transition), reply)
         case HttpAsks(node, _, request):
             homes.setdefault(request.client, node)
             return Message(request.client, node, str(request.action), reply=str(transition.answer.result))
-        case _:
-            at = str(getattr(transition, "node", "") or homes.get(getattr(transition, "client", ""), ""))
-            text = str(transition)
+        case Happens(at):
+            at, text = homes.get(at, at), str(transition)
             return Note(at, text.removeprefix(f"{at} ")) if at in nodes else Fault(text)
 
 
 def _fate(transition: OnLink) -> Fate:
-    match transition:
-        case Loses():
+    match transition.fate:
+        case CallFate.LOST:
             return Fate.LOST
-        case Swallows():
+        case CallFate.SWALLOWED:
             return Fate.SWALLOWED
         case _ if transition.outcome in (None, CallResult.SUCCESS):
             return Fate.ARRIVED

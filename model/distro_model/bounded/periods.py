@@ -17,12 +17,12 @@ from distro_model.cluster.budget import Budget, Clock
 from distro_model.cluster.half_open import tests
 from distro_model.cluster.nodes import has_something_to_verify
 from distro_model.cluster.registers import IpLived
-from distro_model.cluster.statement import Transition, chooses, of, watches, writes
+from distro_model.cluster.statement import Transition, chooses, watches, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.node import MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.search.system import NO_GUARD, Fairness, Finding
-from distro_model.transitions import Lapses, Pauses, PeriodPasses
+from distro_model.transitions import Cause, Happens
 
 # A period passes
 
@@ -105,7 +105,7 @@ _PASSES = (
     writes(passes, "no periods are left"),
     watches(overdue),
 )
-PERIOD = Transition("period", _PASSES, of(PeriodPasses), fair=Fairness.WEAK)
+PERIOD = Transition("period", _PASSES, lambda: Happens("", "a verify period passes", Cause.TIMER), fair=Fairness.WEAK)
 NOT_TESTED = replace(PERIOD, steps=tuple(each for each in PERIOD.steps if each.function is not is_tested))
 """The same guard where no connection can be half-open."""
 
@@ -128,7 +128,12 @@ def sleep(node: NodeState | None, clock: Clock, slept_ms: int) -> Slept | None:
     return Slept(replace(node, clients=clients, gone=gone), replace(clock, slept=sleepers))
 
 
-PAUSE = Transition("pause", (writes(sleep, "{node_name} is down"),), of(Pauses, "node_name"), cost="pauses")
+PAUSE = Transition(
+    "pause",
+    (writes(sleep, "{node_name} is down"),),
+    lambda node_name: Happens(node_name, "sleeps for longer than a lease"),
+    cost="pauses",
+)
 
 
 # A client of the HTTP API is silent
@@ -156,7 +161,7 @@ def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:
 LAPSE = Transition(
     "lapse",
     (writes(fall_silent, "it publishes nothing, or is long silent"), writes(age)),
-    of(Lapses, "client"),
+    lambda client: Happens(client, "is silent for longer than a time-out", Cause.LEASE),
     cost="lapses",
 )
 

@@ -25,10 +25,7 @@ from distro_model.actions import (
     Fault,
     Heal,
     Hold,
-    HttpBeat,
     HttpDeregister,
-    HttpLightBeat,
-    HttpRegister,
     LinkAction,
     ListMembers,
     Move,
@@ -55,6 +52,7 @@ from distro_model.messages import UNREACHABLE, Answer, CallResult, Content, Snap
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 from distro_model.step import step
+from distro_model.transitions import HTTP_REQUESTS
 
 
 def unknown_to(profile: Profile, action: Action) -> str | None:
@@ -208,12 +206,7 @@ def _contents(board: Board, client: str) -> list[Content | None]:
     return [None if each is None else each.content for each in held]
 
 
-_HTTP: Mapping[type[OverHttp], HttpAction] = {
-    HttpRegister: HttpAction.REGISTER,
-    HttpDeregister: HttpAction.DEREGISTER,
-    HttpBeat: HttpAction.BEAT,
-    HttpLightBeat: HttpAction.LIGHT_BEAT,
-}
+_HTTP: Mapping[type[OverHttp], HttpAction] = {request: action for action, request in HTTP_REQUESTS.items()}
 
 
 def asked_over_http(action: OverHttp) -> HttpReceived:

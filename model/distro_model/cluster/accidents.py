@@ -12,12 +12,12 @@ from distro_model.cluster.statement import Transition, handles, of
 from distro_model.cluster.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
 from distro_model.events import LoadInterrupted, RequestReceived
 from distro_model.messages import Change, Delete
-from distro_model.transitions import LoadIsInterrupted, Strays
+from distro_model.transitions import Happens
 
 INTERRUPT_LOAD = Transition(
     "interrupt load",
     (*taking(is_operation), handles("source", of(LoadInterrupted, "now"))),
-    of(LoadIsInterrupted, "source_name"),
+    lambda source_name: Happens(source_name, "is interrupted while it loads"),
     cost="raises",
 )
 """The loader is interrupted while it waits for a snapshot."""
@@ -34,6 +34,6 @@ def strays(life: Life, node_name: str, claimant: str, now: int) -> list[RequestR
 STRAY = Transition(
     "stray",
     (handles("node", strays, "{client} is gone"),),
-    lambda node_name, event: Strays(node_name, event.request),
+    lambda node_name, event: Happens(node_name, f"receives a stray {event.request}"),
     cost="strays",
 )

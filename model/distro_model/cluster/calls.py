@@ -19,24 +19,7 @@ from distro_model.events import CallEnded, HandlingRaised, RequestReceived, Unkn
 from distro_model.messages import FAIL as FAILED
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.search.system import NO_GUARD, Fairness
-from distro_model.transitions import (
-    Abandons,
-    Arrives,
-    Delivers,
-    Duplicates,
-    Fails,
-    Garbles,
-    Loses,
-    LosesReply,
-    Mistypes,
-    OnLink,
-    Overtakes,
-    Raises,
-    RepliesLate,
-    ReplyArrives,
-    Swallows,
-    TimesOut,
-)
+from distro_model.transitions import CallFate, OnLink
 
 WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
 
@@ -170,14 +153,14 @@ def without_delete(life: Life, left: str | None) -> Lived:
 # Transitions
 
 
-def _says(label: type[OnLink]) -> Function:
-    return lambda source_name, target_name, call: label(source_name, target_name, call.request)
+def _says(fate: CallFate) -> Function:
+    return lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, fate)
 
 
-def _ends(label: type[OnLink]) -> Function:
+def _ends(fate: CallFate) -> Function:
     """The label also states which end of the call the sender observed."""
-    return lambda source_name, target_name, call, event: label(
-        source_name, target_name, call.request, event.answer.result
+    return lambda source_name, target_name, call, event: OnLink(
+        source_name, target_name, call.request, fate, event.answer.result
     )
 
 
@@ -201,7 +184,9 @@ def ending(phase: Phase) -> tuple[Step, ...]:
 
 _EXCHANGE = (handles("target", arrival), handles("source", end, "it is still being handled"))
 
-DELIVER = Transition("deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(Delivers), fair=Fairness.STRONG)
+DELIVER = Transition(
+    "deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(CallFate.DELIVERED), fair=Fairness.STRONG
+)
 DELIVER_VERIFY = replace(
     DELIVER,
     steps=(
@@ -221,21 +206,21 @@ DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver),
 OVERTAKE = Transition(
     "overtake",
     (chooses(take_overtaking, NO_CALL), *_EXCHANGE),
-    _ends(Overtakes),
+    _ends(CallFate.OVERTAKES),
     cost="reorders",
 )
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), handles("target", arrival)), _says(Duplicates))
+DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), handles("target", arrival)), _says(CallFate.DUPLICATED))
 """The request arrives, and will arrive again. A clock does so on request; a search loses the reply instead, after which
 the sender retries."""
 
-LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(Loses), cost="drops")
+LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(CallFate.LOST), cost="drops")
 
 LOSE_REPLY = Transition(
     "lose reply",
     (*meaning(is_any), writes(lose), handles("target", arrival)),
-    _says(LosesReply),
+    _says(CallFate.REPLY_LOST),
     cost="lost_replies",
 )
 SWALLOW = Transition(
@@ -246,7 +231,7 @@ SWALLOW = Transition(
         records(without_delete),
         handles("source", ended_with(SUCCESS)),
     ),
-    _ends(Swallows),
+    _ends(CallFate.SWALLOWED),
     cost="swallows",
 )
 """The request is acknowledged and not delivered. A snapshot request cannot be: its acknowledgement would have no
@@ -255,7 +240,7 @@ content."""
 REPLY_LATE = Transition(
     "reply late",
     (*meaning(is_any), handles("target", arrival), writes(keep_answer)),
-    _says(RepliesLate),
+    _says(CallFate.REPLY_LATE),
     cost="late_replies",
 )
 """The request takes effect; its reply stays in transit."""
@@ -263,18 +248,18 @@ REPLY_LATE = Transition(
 REPLY_ARRIVES = Transition(
     "reply arrives",
     (*ending(Phase.ANSWERED), handles("source", end_by_itself)),
-    _ends(ReplyArrives),
+    _ends(CallFate.REPLY_ARRIVES),
     fair=Fairness.STRONG,
 )
 FAIL = Transition(
-    "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG
+    "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(CallFate.FAILS), fair=Fairness.STRONG
 )
 """There is no connection; the sender receives a failure."""
 
 TIME_OUT = Transition(
     "time out",
     (*ending(Phase.LOST), handles("source", end_by_itself), watches(alarms.requeued)),
-    _ends(TimesOut),
+    _ends(CallFate.TIMES_OUT),
     fair=Fairness.STRONG,
     due=deadline,
 )
@@ -285,29 +270,29 @@ ABANDON = Transition(
         writes(abandon),
         handles("source", ended_with(TIMEOUT)),
     ),
-    _ends(Abandons),
+    _ends(CallFate.ABANDONED),
     cost="delays",
 )
 """The sender stops waiting; the request is still in transit."""
 
 ARRIVE = Transition(
-    "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(Arrives), fair=Fairness.STRONG
+    "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(CallFate.ARRIVES_LATE), fair=Fairness.STRONG
 )
 GARBLE = Transition(
     "garble",
     (*taking(is_sync), handles("target", arrival), handles("source", ended_with(Answer(CallResult.UNHEARD)))),
-    _ends(Garbles),
+    _ends(CallFate.GARBLED),
     cost="garbles",
 )
 """The request takes effect, and the answer is of an unknown type (B42)."""
 
-REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(Fails))
+REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(CallFate.FAILS))
 """Of clocks only. The target answers with a failure and does nothing, for as long as the scenario requests it."""
 
 RAISE = Transition(
     "raise",
     (*taking(is_sync), handles("target", raised), handles("source", end, "it is still being handled")),
-    _ends(Raises),
+    _ends(CallFate.RAISES),
     cost="raises",
 )
 """The request arrives, and an exception leaves its handler."""
@@ -316,6 +301,6 @@ MISTYPE = replace(
     RAISE,
     kind="mistype",
     steps=(*taking(is_sync), handles("target", mistyped), *RAISE.steps[-1:]),
-    says=_ends(Mistypes),
+    says=_ends(CallFate.MISTYPED),
 )
 """The request arrives as data of a type that the receiver does not know (D6)."""

@@ -17,12 +17,7 @@ from distro_model.cluster.values import Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import NodeState
 from distro_model.search.system import Fairness, Finding
-from distro_model.transitions import (
-    AnswerIsHandled,
-    Answers,
-    ChecksConnections,
-    EndsConnectionCheck,
-)
+from distro_model.transitions import Cause, Happens
 
 Names = tuple[str, ...]
 
@@ -77,7 +72,7 @@ CHECK_CONNECTIONS = Transition(
         chooses(none_asked, "{node_name} is down, or waits for answers"),
         handles("node", check_of, "no connection is idle"),
     ),
-    of(ChecksConnections, "node_name", "idle"),
+    lambda node_name, idle: Happens(node_name, f"probes {', '.join(idle)}, if it probes at all", Cause.LEASE),
     fair=Fairness.STRONG,
 )
 
@@ -92,7 +87,7 @@ def answered(home: NodeState | None, life: Life, now: int) -> DetectionAnswered 
 ANSWER = Transition(
     "answer",
     (handles("home", answered, "{client} was not asked"),),
-    lambda life: Answers(life.client),
+    lambda life: Happens(life.client, "answers a probe"),
     fair=Fairness.STRONG,
 )
 
@@ -105,7 +100,7 @@ def handled(home: NodeState | None, life: Life, now: int) -> DetectionHandled | 
 HANDLE_ANSWER = Transition(
     "answer handled",
     (handles("home", handled, "{client} has not answered"),),
-    lambda life: AnswerIsHandled(life.home, life.client),
+    lambda life: Happens(life.home, f"has handled the answer of {life.client}"),
     fair=Fairness.STRONG,
 )
 
@@ -145,7 +140,7 @@ END_CHECK = Transition(
         watches(wrongly_ejected),
         writes(close),
     ),
-    of(EndsConnectionCheck, "node_name"),
+    lambda node_name: Happens(node_name, "closes the connections that did not answer", Cause.LEASE),
     fair=Fairness.STRONG,
 )
 """As soon as every answer was counted; else when the wait is over, which is not before all live clients have

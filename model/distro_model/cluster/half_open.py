@@ -10,13 +10,17 @@ from dataclasses import replace
 
 from distro_model.cluster.nodes import next_on
 from distro_model.cluster.registers import OneLink
-from distro_model.cluster.statement import Transition, of, writes
+from distro_model.cluster.statement import Transition, writes
 from distro_model.cluster.values import Link, Phase
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.health import is_tested
 from distro_model.search.system import Fairness
-from distro_model.transitions import BreaksSilently, Reconnects
+from distro_model.transitions import Happens
+
+
+def on_connection(source: str, target: str, what: str) -> Happens:
+    return Happens("", f"{source}->{target}: the connection {what}")
 
 
 def break_silently(link: Link) -> OneLink | None:
@@ -33,7 +37,7 @@ def break_silently(link: Link) -> OneLink | None:
 BREAK = Transition(
     "break silently",
     (writes(break_silently, "there is no connection"),),
-    of(BreaksSilently, "source_name", "target_name"),
+    lambda source_name, target_name: on_connection(source_name, target_name, "breaks silently"),
     cost="half_open",
 )
 
@@ -53,7 +57,7 @@ def next_health_check(node: NodeState, after_ms: int, profile: Profile) -> int:
 RECONNECT = Transition(
     "reconnect",
     (writes(reconnect, "the connection works"), writes(tests, "it is not tested")),
-    of(Reconnects, "source_name", "target_name"),
+    lambda source_name, target_name: on_connection(source_name, target_name, "fails its health check and is replaced"),
     fair=Fairness.STRONG,
     due=next_health_check,
 )

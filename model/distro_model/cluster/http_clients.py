@@ -20,7 +20,7 @@ from distro_model.profiles import Profile
 from distro_model.rules.owners import UNHEALTHY
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step
-from distro_model.transitions import AnnounceRuns, HttpAsks, HttpEnds, HttpEnters
+from distro_model.transitions import Cause, Happens, HttpAsks, asked
 
 
 class Wanted(NamedTuple):
@@ -165,7 +165,9 @@ ENTER = Transition(
         records(of(IpLived, "wanted")),
         handles("node", of(HttpEntered, "now", "asking")),
     ),
-    of(HttpEnters, "node_name", "asking"),
+    lambda node_name, asking: Happens(
+        node_name, f"finds no client for the request in which {asked(asking)}, and is interrupted"
+    ),
     cost="races",
 )
 """The first request of a client is inside its owner, which has not created the client yet."""
@@ -183,7 +185,7 @@ def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
 FINISH = Transition(
     "http finish",
     (chooses(inside, "no request is inside"), handles("node", of(HttpFinished, "now", "asking")), records(raced)),
-    of(HttpEnds, "node_name", "asking"),
+    lambda node_name, asking: Happens(node_name, f"continues the request in which {asked(asking)}"),
     fair=Fairness.STRONG,
 )
 
@@ -200,7 +202,7 @@ def at_once_announced(node: NodeState) -> int | None:
 ANNOUNCE = Transition(
     "announce",
     (handles("node", first_unannounced, "no event waits"),),
-    lambda node_name, event: AnnounceRuns(node_name, event.client),
+    lambda node_name, event: Happens(node_name, f"handles the event that {event.client} has changed", Cause.TIMER),
     fair=Fairness.STRONG,
     due=at_once_announced,
 )

@@ -30,15 +30,12 @@ from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.notify import first_events
 from distro_model.search.system import Fairness
-from distro_model.transitions import (
-    AnswersEarly,
-    FinishesRequest,
-    FinishesSetup,
-    HandlesEvent,
-    LosesEvent,
-    StartsRequest,
-    StartsSetup,
-)
+from distro_model.transitions import Cause, Happens
+
+
+def inside_node(node: str, does: str, about: object) -> Happens:
+    return Happens(node, f"{does}: {about}", Cause.INSIDE)
+
 
 # Local events
 
@@ -55,7 +52,7 @@ def at_once_events(node: NodeState) -> int | None:
 HANDLE_EVENT = Transition(
     "event",
     (handles("node", first_waiting, "no event waits"),),
-    lambda node_name, event: HandlesEvent(node_name, event.event),
+    lambda node_name, event: inside_node(node_name, "handles its event", event.event),
     fair=Fairness.STRONG,
     due=at_once_events,
 )
@@ -85,7 +82,7 @@ def _without(node: NodeState, event: LocalEvent) -> NodeState:
 LOSE_EVENT = Transition(
     "lose event",
     (chooses(lose_event, "no event for the lists waits"),),
-    of(LosesEvent, "node_name", "lost"),
+    lambda node_name, lost: inside_node(node_name, "loses its event", lost),
     cost="lost_events",
 )
 """A subscriber raises, or a thread stops: the event is lost. Anti-entropy repairs what Distro missed by it."""
@@ -101,7 +98,7 @@ def open_transport(life: Life) -> Lived | None:
 START_SETUP = Transition(
     "start set-up",
     (writes(open_transport, "{client} cannot start set-up now"), handles("home", of(SetupStarted, "now", "client"))),
-    lambda life: StartsSetup(life.home, Connect(life.client, life.home)),
+    lambda life: inside_node(life.home, "finds the transport open", Connect(life.client, life.home)),
     cost="slow_setups",
 )
 
@@ -120,7 +117,7 @@ FINISH_SETUP = Transition(
         writes(insert_connection, "{client} cannot finish set-up now"),
         handles("home", of(SetupFinished, "now", "client")),
     ),
-    lambda life: FinishesSetup(life.home, Connect(life.client, life.home)),
+    lambda life: inside_node(life.home, "inserts the connection", Connect(life.client, life.home)),
     fair=Fairness.STRONG,
 )
 
@@ -146,7 +143,9 @@ EARLY_REQUEST = Transition(
         handles("home", of(request_of, "action", "now")),
         records(answered_early),
     ),
-    lambda life, action, answer: AnswersEarly(life.home, f"{action}: {answer.result}"),
+    lambda life, action, answer: inside_node(
+        life.home, "answers a request of a connection that is not set up", f"{action}: {answer.result}"
+    ),
 )
 """A request on a connection that its node does not know yet. A refused request has no effect."""
 
@@ -177,7 +176,7 @@ START_REQUEST = Transition(
         handles("home", request_started),
         records(answered_at_start),
     ),
-    lambda life, action: StartsRequest(life.home, action),
+    lambda life, action: inside_node(life.home, "looks up the client", action),
     cost="slow_requests",
 )
 
@@ -198,7 +197,7 @@ def answered_at_end(life: Life, event: RequestFinished, answer: Answer | None) -
 FINISH_REQUEST = Transition(
     "finish request",
     (handles("home", requests_finished, "{client} cannot finish request now"), records(answered_at_end)),
-    lambda life, event: FinishesRequest(life.home, _action(event.request)),
+    lambda life, event: inside_node(life.home, "continues the request", _action(event.request)),
     fair=Fairness.STRONG,
 )
 

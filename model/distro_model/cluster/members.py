@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from distro_model.actions import ListMembers
 from distro_model.cluster.crashes import Pairs, shaken, with_pairs
 from distro_model.cluster.registers import IpLived, Lived, Stale
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
@@ -21,7 +22,7 @@ from distro_model.events import CallEnded, MembersListed, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Report
 from distro_model.node import MemberState, NodeState
 from distro_model.search.system import Fairness
-from distro_model.transitions import FalseAlarm, ListRead, ReportEnds
+from distro_model.transitions import Happens
 
 
 def _is_up(node: NodeState, other: str) -> bool:
@@ -53,7 +54,7 @@ NEWS = Transition(
         handles("target", report_arrives),
         handles("source", report_succeeds),
     ),
-    lambda source_name, target_name: ReportEnds(source_name, target_name, answered=True),
+    lambda source_name, target_name: Happens(source_name, f"reports to {target_name}, which answers"),
     fair=Fairness.STRONG,
 )
 """Of searches only. A report between two running nodes makes both UP for each other."""
@@ -76,7 +77,7 @@ def report_fails(target_name: str, now: int) -> CallEnded:
 BAD_NEWS = Transition(
     "report in vain",
     (writes(brings_bad_news, "it would bring no news"), handles("source", report_fails)),
-    lambda source_name, target_name: ReportEnds(source_name, target_name, answered=False),
+    lambda source_name, target_name: Happens(source_name, f"reports to {target_name}, which is not there"),
     fair=Fairness.STRONG,
 )
 """Of searches only. A report to a node that does not run makes that node DOWN."""
@@ -98,7 +99,7 @@ FALSE_ALARM = Transition(
         writes(fails_to_reach, "one of them is down, or believed so"),
         handles("source", report_fails),
     ),
-    of(FalseAlarm, "source_name", "target_name"),
+    lambda source_name, target_name: Happens(source_name, f"cannot reach {target_name} for a moment"),
     cost="flips",
 )
 """Of searches only. A report fails although the other node runs: a link is broken for a while, one way (D16)."""
@@ -150,7 +151,7 @@ NO_LIST = "there is no such list"
 REREAD_LIST = Transition(
     "list refreshes",
     (chooses(rereading, NO_LIST), records(relist), handles("node", of(MembersListed, "now", "listed"))),
-    of(ListRead, "node_name", "listed"),
+    lambda node_name, listed: ListMembers(node_name, tuple(sorted((node_name, *listed)))),
     cost="refreshes",
 )
 _CHANGED = (

@@ -24,7 +24,7 @@ from distro_model.rules.sync import has_free_worker
 from distro_model.rules.verify import is_expired, lists_sent
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step
-from distro_model.transitions import BeatCheckRuns, LeaseCheckRuns, LoadRuns, TaskRuns, VerifyRuns
+from distro_model.transitions import Cause, Happens
 
 
 def next_on(phase_ms: int, from_ms: int, period_ms: int) -> int:
@@ -60,7 +60,9 @@ def next_tick(node: NodeState, after_ms: int, profile: Profile) -> int | None:
 RUN_TASK = Transition(
     "task",
     (chooses(queued, "no task is queued that a worker is free for"), handles("node", execution)),
-    lambda node_name, task: TaskRuns(node_name, task.target, task.client, task.action),
+    lambda node_name, task: Happens(
+        node_name, f"executes its {task.action} task of {task.client} for {task.target}", Cause.TASK
+    ),
     fair=Fairness.STRONG,
     due=next_tick,
 )
@@ -98,7 +100,7 @@ def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
 VERIFY_ROUND = Transition(
     "verify round",
     (handles("node", verify_rounds, "not loaded, or nothing to verify"),),
-    of(VerifyRuns, "node_name"),
+    lambda node_name: Happens(node_name, "starts a verify round", Cause.TIMER),
     once="verified",
     fair=Fairness.STRONG,
     due=next_round,
@@ -150,7 +152,7 @@ def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
 LEASE_CHECK = Transition(
     "lease check",
     (writes(of(Before, "node")), handles("node", of(LeaseCheckDue, "now", "last_ms")), watches(expired)),
-    of(LeaseCheckRuns, "node_name"),
+    lambda node_name: Happens(node_name, "checks its leases", Cause.LEASE),
     once="checked",
     fair=Fairness.WEAK,
     due=next_lease_check,
@@ -217,7 +219,7 @@ def _silences_end(client: Client, profile: Profile) -> list[int]:
 BEAT_CHECK = Transition(
     "beat check",
     (writes(finds_something, "it would find nothing"), handles("node", beat_check)),
-    of(BeatCheckRuns, "node_name"),
+    lambda node_name: Happens(node_name, "checks the beats", Cause.LEASE),
     fair=Fairness.STRONG,
     due=next_beat_check,
 )
@@ -259,7 +261,7 @@ def next_load(node: NodeState) -> int | None:
 LOAD = Transition(
     "load",
     (handles("node", load, "no load is due"),),
-    of(LoadRuns, "node_name"),
+    lambda node_name: Happens(node_name, "starts its load again", Cause.TIMER),
     once="loaded",  # time applies here too: a load that is due is attempted in every period
     fair=Fairness.STRONG,  # like a verify round
     due=next_load,

@@ -16,7 +16,7 @@ from distro_model.messages import addresses_of
 from distro_model.node import NodeState
 from distro_model.rules.metadata import publishers
 from distro_model.search.system import Fairness, Finding
-from distro_model.transitions import DeletesMetadata, OperatorSets
+from distro_model.transitions import Happens
 
 
 class Wish(NamedTuple):
@@ -38,7 +38,7 @@ def set_something(life: Life, budget: Budget) -> Wish | None:
 OPERATOR_SETS = Transition(
     "operator sets",
     (chooses(set_something, "nothing to set"), handles("every_node", of(OperatorSet, "now", "address", "value"))),
-    of(OperatorSets, "address", "value"),
+    lambda address, value: Happens("", f"an operator sets {value} for {address}"),
     cost="operator_changes",
 )
 
@@ -63,6 +63,8 @@ DELETE_METADATA = Transition(
         watches(published_still),
         handles("every_node", of(MetadataDeleted, "now", "address")),
     ),
-    of(DeletesMetadata, "node_name", "address"),
+    lambda node_name, address: Happens(
+        node_name, f"deletes the metadata of {address}, a minute after its last publisher went"
+    ),
     fair=Fairness.STRONG,
 )

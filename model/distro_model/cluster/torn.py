@@ -15,7 +15,7 @@ from distro_model.events import ApplyDue, ReadDue
 from distro_model.messages import Answer, Change, Operation
 from distro_model.node import NodeState
 from distro_model.search.system import Fairness
-from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApply, ReadsRevision
+from distro_model.transitions import CallFate, Happens, OnLink
 from distro_model.work import Apply
 
 is_change = one_of((Operation.CHANGE,))
@@ -37,7 +37,7 @@ BEGIN = Transition(
         handles("target", arrival),
         writes(is_unanswered, "it is answered at once"),
     ),
-    lambda source_name, target_name, call: BeginsToApply(source_name, target_name, call.request),
+    lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, CallFate.BEGINS_TO_APPLY),
     fair=Fairness.STRONG,
 )
 """A CHANGE arrives and is not answered yet. (One that is answered at once is delivered as usual.)"""
@@ -63,11 +63,20 @@ def take_handled(link: Link, event: ApplyDue) -> Taken | None:
     return None if position is None else Taken(link.without(position), link.calls[position])
 
 
+def part_of(apply: Apply) -> str:
+    """What the next step does, as a clause."""
+    if apply.done < len(apply.content):
+        step = f"puts {apply.content[apply.done][0]}"
+    else:
+        step = "removes what it does not mention" if apply.done == len(apply.content) else "sets its revision"
+    return f"applies CHANGE {apply.client} revision {apply.revision}: {step}"
+
+
 NOTHING_APPLIED = "nothing of {source_name} is being applied"
 APPLY_PART = Transition(
     "apply",
     (handles("target", next_parts, NOTHING_APPLIED), writes(is_unobserved, "its caller observes the end")),
-    lambda target_name, event: AppliesInPart(target_name, event.apply),
+    lambda target_name, event: Happens(target_name, part_of(event.apply)),
     fair=Fairness.STRONG,
 )
 """A step whose end no caller observes: it is not the last step, or its caller has crashed."""
@@ -79,8 +88,8 @@ APPLY_LAST = Transition(
         writes(take_handled, "its caller has crashed"),
         handles("source", end, "it is not the last step"),
     ),
-    lambda source_name, target_name, event: AppliesLastPart(
-        source_name, target_name, event.request, event.answer.result
+    lambda source_name, target_name, event: OnLink(
+        source_name, target_name, event.request, CallFate.APPLIES_LAST_PART, event.answer.result
     ),
     fair=Fairness.STRONG,
 )
@@ -97,6 +106,8 @@ def all_parts(node: NodeState, now: int) -> list[ReadDue | ApplyDue]:
 READ_REVISION = Transition(
     "read revision",
     (handles("node", pending_reads, "nothing is being read"),),
-    lambda node_name, event: ReadsRevision(node_name, event.read.target, event.read.client),
+    lambda node_name, event: Happens(
+        node_name, f"reads the revision of {event.read.client} and sends it to {event.read.target}"
+    ),
     fair=Fairness.STRONG,
 )
