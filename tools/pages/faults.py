@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.properties import PROPERTIES
-from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, reason_of
+from distro_model.properties.under_faults import FAULTS, NOT_JUDGED
 from distro_model.search.system import Kind
 from pages.markdown import page, table
 
@@ -16,10 +16,10 @@ _HEAD = (
 
 def faults_page() -> str:
     judged = [each.id for each in PROPERTIES.values() if each.kind is not Kind.SOMETIMES]
-    reasons = list(dict.fromkeys(why for each in judged for why in NOT_JUDGED.get(each, {})))
+    reasons = list(dict.fromkeys(NOT_JUDGED.values()))
 
     def cell(property_id: str, fault: str) -> str:
-        reason = reason_of(property_id, fault)
+        reason = NOT_JUDGED.get((property_id, fault))
         return "yes" if reason is None else str(reasons.index(reason) + 1)
 
     rows = ((name, *(cell(name, fault) for fault in FAULTS)) for name in judged)

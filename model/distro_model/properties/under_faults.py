@@ -2,22 +2,15 @@
 
 A cell is judged when a rule that breaks the property is found to break it *after* the fault: in a state, or by a
 transition, of which the fault is a part of the past (for `stays_down`: in which the node is still down). A cell that is
-not judged has its reason in `NOT_JUDGED`. model/tests/test_under_faults.py has the rules, and fails for a cell of which
-the table differs from the search.
+not judged has its reason in `NOT_JUDGED`. The rules and the search are in model/tests/test_under_faults.py, which fails
+for a cell of which the table differs from the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-
-from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.layout import BUDGET, node_column
-from distro_model.cluster.budget import Budget
-from distro_model.search.system import NO_GUARD, Alternative, Chain, Lookup, System, Value, findings_in
-
-Function = Callable[..., Sequence[Alternative]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,96 +61,10 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
 )
 
 
-NOT_JUDGED: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "INV-METADATA": {
-            "What an operator sets is replicated by Raft, which the model does not have, so no node crashes there": (
-                "crashes stays_down"
-            )
-        },
-    }
+NOT_JUDGED: Mapping[tuple[str, str], str] = MappingProxyType(
+    dict.fromkeys(
+        (("INV-METADATA", "crashes"), ("INV-METADATA", "stays_down")),
+        "What an operator sets is replicated by Raft, which the model does not have, so no node crashes there",
+    )
 )
-"""Property -> the reason why it is not judged -> the faults."""
-
-
-def reason_of(property_id: str, fault: str) -> str | None:
-    """Why the property is not judged after the fault; None where it is."""
-    reasons = NOT_JUDGED.get(property_id, {})
-    return next((why for why, faults in reasons.items() if fault in faults.split()), None)
-
-
-def is_judged(property_id: str, fault: str) -> bool:
-    return reason_of(property_id, fault) is None
-
-
-def bounds_after(own: Bounds, fault: Fault) -> Bounds:
-    """The bounds of a mutant in which the fault happens too. Raises ValueError where they contradict each other."""
-    both = {each.name: getattr(own, each.name) for each in fields(own)}
-    more = {name: max(least, both[name]) for name, least in fault.bounds.items()}
-    if fault.is_standing:
-        more["crashes"] = both["crashes"] + 1
-    both |= more
-    clients = -(-both["clients"] // both["nodes"]) + both["ip_clients"]
-    return Bounds(**{**both, "in_flight": max(both["in_flight"], clients)})
-
-
-def after(system: System, property_id: str, fault: Fault) -> System:
-    """The system in which every finding is a violation of the property after the fault."""
-    happened = _is_down(system) if fault.is_standing else (_is_spent(system, fault.name),)
-
-    def only(alarm: Value, has_happened: bool) -> Sequence[Alternative]:
-        found = findings_in(alarm) if has_happened else ()
-        return ((tuple(each for each in found if each.property_id == property_id),),)
-
-    guard = Lookup(f"{fault.name} have not happened", _if_true, (happened[-1].writes[0],))
-    return replace(
-        system,
-        chains=tuple(_watched(chain, happened, only) for chain in system.chains),
-        checks=tuple(
-            replace(check, lookups=(*happened, guard, *check.lookups)) if check.lookups else check
-            for check in system.checks
-            if check.property_id == property_id
-        ),
-    )
-
-
-def _is_spent(system: System, name: str) -> Lookup:
-    whole = system.initial[system.index[BUDGET]]
-    assert isinstance(whole, Budget)
-
-    def is_spent(budget: Budget) -> Sequence[Alternative]:
-        return ((budget.of(name) < whole.of(name),),)
-
-    return Lookup(NO_GUARD, is_spent, (BUDGET,), ("happened",))
-
-
-def _is_down(system: System) -> tuple[Lookup, ...]:
-    columns = [name for name in system.columns if name.startswith(node_column(""))]
-    first = Lookup(NO_GUARD, _this_is_down, (columns[0],), ("down 0",))
-    others = enumerate(columns[1:], start=1)
-    return (first, *(Lookup(NO_GUARD, _or_this, (f"down {at - 1}", name), (f"down {at}",)) for at, name in others))
-
-
-def _this_is_down(node: Value) -> Sequence[Alternative]:
-    return ((node is None,),)
-
-
-def _or_this(is_one_down: bool, node: Value) -> Sequence[Alternative]:
-    return ((is_one_down or node is None,),)
-
-
-def _if_true(value: bool) -> Sequence[Alternative]:
-    return ((),) if value else ()
-
-
-def _watched(chain: Chain, happened: Sequence[Lookup], only: Function) -> Chain:
-    """Its alarms, if the fault happened before this transition."""
-    if not chain.alarms:
-        return chain
-    has_happened = happened[-1].writes[0]
-    kept = tuple(Lookup(NO_GUARD, only, (alarm, has_happened), (f"{alarm} after",)) for alarm in chain.alarms)
-    return replace(
-        chain,
-        lookups=(*happened, *chain.lookups, *kept),
-        alarms=tuple(name for lookup in kept for name in lookup.writes),
-    )
+"""(property, fault): the reason why it is not judged."""
