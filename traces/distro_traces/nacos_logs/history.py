@@ -12,7 +12,7 @@ received request belongs to the latest call that is not received yet.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Unpack
@@ -66,6 +66,7 @@ class _Open(NamedTuple):
 class _Node:
     """The state of one node in its log so far."""
 
+    name: str
     whole: bool = False  # logged from its start on: what is not held here, the node does not hold
     has_started: bool = False
     starting_ms: int | None = None  # since when only its start is logged
@@ -112,7 +113,7 @@ class History:
         self._endings = endings
         self._troubles = troubles
         self._shows_content = {name: bool(each.read(CLIENTS)) for name, each in coverage.items()}
-        self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
+        self._nodes: dict[str, _Node] = {}
         self._on_their_way: dict[_Call, tuple[str, str, int]] = {}  # message, source, when
         self._unsent: dict[_Call, tuple[int, str]] = {}  # received, and no start seen yet: when, message
         self._refused: dict[tuple[str, str], tuple[int, str]] = {}  # target, client: when, message
@@ -120,15 +121,15 @@ class History:
 
     def take(self, name: str, action: Action) -> None:
         """Handle the next action of a node."""
-        fact, node = action.fact, self._nodes[name]
+        fact, node = action.fact, self._nodes.setdefault(name, _Node(name))
         ahead = self._holes.get(name)
         while ahead and ahead[0].from_ms < fact.at_ms:
-            self._cross(name, node, ahead.popleft())
+            self._cross(node, ahead.popleft())
         if fact.is_cut and not any(fact.client in each.held for each in self._nodes.values()):
             self._skipped[HALF] += 1
             return
         if fact.what is What.STARTS:
-            self._start(name, node, fact)
+            self._start(node, fact)
             return
         self._taken += 1
         if self._taken % _FORGETS_EVERY == 0:
@@ -137,35 +138,35 @@ class History:
             node.starting_ms, node.has_lived = None, True
         match fact.what:
             case What.MEMBERS:
-                self._members(name, node, fact)
+                self._members(node, fact)
             case What.CONNECT | What.PUBLISH | What.WITHDRAW | What.HEALTH:
-                self._change(name, node, fact)
+                self._change(node, fact)
             case What.EXPIRE:
-                self._expire(name, node, action)
+                self._expire(node, action)
             case What.APPLY:
-                self._apply(name, node, action)
+                self._apply(node, action)
             case What.REMOVE | What.DISCONNECT:
-                self._end(name, node, fact)
+                self._end(node, fact)
             case What.CALL:
-                self._call(name, node, fact)
+                self._call(node, fact)
             case What.CALL_FAILS if fact.client is None:
-                self._nameless_fails(name, node, fact)
+                self._nameless_fails(node, fact)
             case What.NATIVE:
                 self._is_native(node, fact)
             case What.CALL_ENDS | What.CALL_FAILS:
-                self._call_ends(name, node, fact)
+                self._call_ends(node, fact)
             case What.RECEIVED:
-                self._receive(name, node, action)
+                self._receive(node, action)
             case What.VERIFY | What.VERIFY_DIFFERS:
-                self._verified(name, node, action)
+                self._verified(node, action)
             case What.VERIFY_REFUSED | What.VERIFY_FAILED:
-                self._verify_fails(name, node, fact)
+                self._verify_fails(node, fact)
             case What.LOAD | What.LOAD_ENDS | What.LOAD_FAILS:
-                self._load(name, node, fact)
+                self._load(node, fact)
 
     # The node
 
-    def _cross(self, name: str, node: _Node, hole: Hole) -> None:
+    def _cross(self, node: _Node, hole: Hole) -> None:
         """A file is missing here: forget what it may have changed; for a file with all logs, forget everything."""
         is_other = hole.log not in (CALLS, COPIES, CLIENTS)
         node.whole, node.load = False, None
@@ -176,50 +177,53 @@ class History:
             node.calls.clear()
             node.nameless.clear()
             node.received.clear()
-            self._on_their_way = {call: sent for call, sent in self._on_their_way.items() if sent[1] != name}
+            self._on_their_way = {call: sent for call, sent in self._on_their_way.items() if sent[1] != node.name}
         if hole.log == COPIES or is_other:
             node.held = {client: replace(held, revision=None) for client, held in node.held.items()}
-        self._unreached.forget(self._recorder.header.run, name)
-        self._endings.forget(self._recorder.header.run, name)
+        self._unreached.forget(self._recorder.header.run, node.name)
+        self._endings.forget(self._recorder.header.run, node.name)
 
-    def _start(self, name: str, node: _Node, fact: Fact) -> None:
+    def _start(self, node: _Node, fact: Fact) -> None:
         if node.starting_ms is not None and fact.at_ms - node.starting_ms < START_LASTS_MS:
             return
         if "last_ms" in fact.details and (node.has_lived or node.has_started):
             reason = "started again; what ended it is not logged, this is its last record"
-            self._troubles.restarted(name, int(fact["last_ms"]), fact)
-            self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
-        self._nodes[name] = _Node(
-            whole=self._coverage[name].reads(CLIENTS, fact.at_ms), has_started=True, starting_ms=fact.at_ms
+            self._troubles.restarted(node.name, int(fact["last_ms"]), fact)
+            self._row(node, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
+        self._nodes[node.name] = _Node(
+            node.name,
+            whole=self._coverage[node.name].reads(CLIENTS, fact.at_ms),
+            has_started=True,
+            starting_ms=fact.at_ms,
         )
-        self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
+        self._row(node, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
-    def _members(self, name: str, node: _Node, fact: Fact) -> None:
+    def _members(self, node: _Node, fact: Fact) -> None:
         listed = map(one_name, entries(fact["members"]))
         members = ",".join(sorted(self._addresses.get(each, each) for each in listed))
         if members != node.members:
             node.members = members
-            self._row(name, fact.at_ms, Kind.MEMBERS_CHANGED, detail=members)
+            self._row(node, fact.at_ms, Kind.MEMBERS_CHANGED, detail=members)
 
     # What it holds
 
-    def _expire(self, name: str, node: _Node, action: Action) -> None:
+    def _expire(self, node: _Node, action: Action) -> None:
         if not action.effects:
             self._skipped[NOTHING_WENT] += 1
         for effect in action.effects:
             expiry = action.fact
-            self._change(name, node, effect, f"{expiry['ip']}:{expiry['port']} in {expiry['service']} {EXPIRED}")
+            self._change(node, effect, f"{expiry['ip']}:{expiry['port']} in {expiry['service']} {EXPIRED}")
 
-    def _change(self, name: str, node: _Node, fact: Fact, detail: str | None = None) -> None:
+    def _change(self, node: _Node, fact: Fact, detail: str | None = None) -> None:
         client = fact.client or ""
-        held, was_there = self._held(name, node, client, fact), client in node.held
+        held, was_there = self._held(node, client, fact), client in node.held
         by_beats = fact.what is What.HEALTH or detail is not None
         if held.owned is None and by_beats:  # only the owner checks beats
             held = replace(held, owned=True)
         if held.owned is False and not by_beats:  # by a request to this node, which numbers the content anew
             held = replace(held, revision=None)
         node.held[client] = held
-        if held.services is None and self._shows_content[name]:
+        if held.services is None and self._shows_content[node.name]:
             self._skipped[OLDER] += 1
             return
         if fact.what is What.HEALTH:
@@ -227,9 +231,9 @@ class History:
         kind = Kind.CLIENT_CHANGED if was_there else Kind.CLIENT_CONNECTED
         if not held.owned:
             kind = Kind.OBSERVED if held.owned is None else Kind.REPLICA_APPLIED
-        self._state(name, fact.at_ms, kind, client, held, detail=detail)
+        self._state(node, fact.at_ms, kind, client, held, detail=detail)
 
-    def _apply(self, name: str, node: _Node, action: Action) -> None:
+    def _apply(self, node: _Node, action: Action) -> None:
         fact = action.fact
         client = fact["client"]
         held = node.held.get(client)
@@ -242,52 +246,52 @@ class History:
             revision = held.revision if keeps else None
         for effect in action.effects:
             held = _after(held, effect)
-        if self._shows_content[name] and not self._coverage[name].reads(CLIENTS, fact.at_ms):
+        if self._shows_content[node.name] and not self._coverage[node.name].reads(CLIENTS, fact.at_ms):
             node.held[client] = replace(held, services=None, revision=revision)
             self._skipped[UNCOVERED] += 1
             return
         held = node.held[client] = replace(held, revision=revision)
         when, message = node.received.get(client, (0, None))
         message = message if fact.at_ms - when <= WINDOW_MS else node.load
-        if held.services is None and self._shows_content[name]:
+        if held.services is None and self._shows_content[node.name]:
             self._skipped[OLDER] += 1
             return
-        self._state(name, fact.at_ms, Kind.REPLICA_APPLIED, client, held, message=message)
+        self._state(node, fact.at_ms, Kind.REPLICA_APPLIED, client, held, message=message)
 
-    def _end(self, name: str, node: _Node, fact: Fact) -> None:
+    def _end(self, node: _Node, fact: Fact) -> None:
         client = fact["client"]
         held = node.held.pop(client, None)
         if held is None and node.whole:
             self._skipped[NOT_HELD] += 1
             return
         if held is not None and held.owned and fact.what is What.DISCONNECT:
-            self._row(name, fact.at_ms, Kind.CLIENT_DISCONNECTED, client=client, owned=True)
+            self._row(node, fact.at_ms, Kind.CLIENT_DISCONNECTED, client=client, owned=True)
             return
         when, message = node.received.get(client, (0, None))
         if fact.what is What.REMOVE:
             is_answer = fact.at_ms - when <= WINDOW_MS
             how = {"message": message} if is_answer else {"detail": "a DELETE that is logged where it was applied"}
-            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, **how)
+            self._row(node, fact.at_ms, Kind.REPLICA_REMOVED, client=client, **how)
         elif held is None or held.owned is None:
             age = "; a client that is older than the logs" if held is None else ""
-            self._row(name, fact.at_ms, Kind.OBSERVED, client=client, detail=f"gone; whose it was is not logged{age}")
+            self._row(node, fact.at_ms, Kind.OBSERVED, client=client, detail=f"gone; whose it was is not logged{age}")
         else:
-            is_covered = self._coverage[name].shows_copies(fact.at_ms)
+            is_covered = self._coverage[node.name].shows_copies(fact.at_ms)
             detail = "no DELETE is logged" if is_covered else "the logs that would name a DELETE do not cover this time"
-            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail=detail)
+            self._row(node, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail=detail)
 
-    def _held(self, name: str, node: _Node, client: str, fact: Fact) -> _Held:
+    def _held(self, node: _Node, client: str, fact: Fact) -> _Held:
         held = node.held.get(client)
         if held is None:
             is_new = node.whole or fact.what is What.CONNECT
-            held = _Held(self._is_own(name, node, fact) if is_new else None, frozenset() if is_new else None)
+            held = _Held(self._is_own(node, fact) if is_new else None, frozenset() if is_new else None)
         return _after(held, fact)
 
-    def _is_own(self, name: str, node: _Node, fact: Fact) -> bool | None:
+    def _is_own(self, node: _Node, fact: Fact) -> bool | None:
         """A client that no record names as a copy is the node's own if the logs would have named a copy."""
         if node.own.pop(fact.client or "", None) is not None:
             return True
-        coverage, (received_ms, _) = self._coverage[name], node.received.get(fact.client or "", (0, ""))
+        coverage, (received_ms, _) = self._coverage[node.name], node.received.get(fact.client or "", (0, ""))
         might_be_loaded = node.load is not None and not coverage.reads(COPIES, fact.at_ms)
         if might_be_loaded or fact.at_ms - received_ms <= COMES_WITHIN_MS:
             return None
@@ -295,67 +299,48 @@ class History:
 
     # Calls
 
-    def _call(self, name: str, node: _Node, fact: Fact) -> None:
+    def _call(self, node: _Node, fact: Fact) -> None:
         call = (fact["operation"].upper(), fact["client"], fact["target"])
         received_ms, message = self._unsent.pop(call, (0, ""))
         if not message or fact.at_ms + SKEW_MS < received_ms or received_ms < fact.at_ms - SKEW_MS:
             message = self._recorder.new_message_id()
-            self._on_their_way[call] = (message, name, fact.at_ms)
+            self._on_their_way[call] = (message, node.name, fact.at_ms)
         if (before := node.calls.get((fact["client"], fact["target"]))) is not None and node.nameless:
             # The call is repeated, so the one before it has ended: it is one of the failures that name no call.
             failed = node.nameless.popleft()
             if before.since_ms <= failed.at_ms:
-                self._named_fails(name, node, replace(failed, details={**fact.details}))
+                self._named_fails(node, replace(failed, details={**fact.details}))
         node.calls[fact["client"], fact["target"]] = _Open(message, call[0], fact.at_ms)
-        self._row(
-            name,
-            fact.at_ms,
-            Kind.REQUEST_SENT,
-            peer=fact["target"],
-            message=message,
-            operation=call[0],
-            client=fact["client"],
-        )
+        self._call_row(node, fact, Kind.REQUEST_SENT, call[0], message, fact["target"])
 
-    def _call_ends(self, name: str, node: _Node, fact: Fact) -> None:
+    def _call_ends(self, node: _Node, fact: Fact) -> None:
         message, operation, _ = node.calls.pop((fact["client"], fact["target"]), ("", "", 0))
         if not message:
             self._skipped[NO_START] += 1
             return
-        outcome = Outcome.TIMEOUT if "imeout" in fact.more else Outcome.ERROR
-        if fact.what is What.CALL_ENDS:
-            outcome = Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
+        outcome = _outcome(fact)
         call = (operation, fact["client"], fact["target"])
         if outcome is not Outcome.SUCCESS and self._on_their_way.get(call, ("",))[0] == message:
             del self._on_their_way[call]
-        self._row(
-            name,
-            fact.at_ms,
-            Kind.REPLY_RECEIVED,
-            peer=fact["target"],
-            message=message,
-            operation=operation,
-            client=fact["client"],
-            outcome=outcome,
-        )
+        self._call_row(node, fact, Kind.REPLY_RECEIVED, operation, message, fact["target"], outcome=outcome)
 
-    def _nameless_fails(self, name: str, node: _Node, fact: Fact) -> None:
+    def _nameless_fails(self, node: _Node, fact: Fact) -> None:
         """Up to 2.1.0 the record names no call: it is the one that has been open for the time in the exception, or the
         only open one; else the one that is repeated next."""
         limit = _TIMEOUT.search(fact.more)
         waited = [key for key, call in node.calls.items() if limit is None or _fits(fact.at_ms - call.since_ms, limit)]
         if len(waited) == 1:
             client, target = waited[0]
-            self._named_fails(name, node, replace(fact, details={"client": client, "target": target}))
+            self._named_fails(node, replace(fact, details={"client": client, "target": target}))
         elif node.calls and len(node.nameless) < _NAMELESS_MAX:
             node.nameless.append(fact)
         else:
             self._skipped[NAMELESS] += 1
-            self._troubles.take(name, fact)
+            self._troubles.take(node.name, fact)
 
-    def _named_fails(self, name: str, node: _Node, fact: Fact) -> None:
-        self._call_ends(name, node, fact)
-        self._troubles.take(name, fact)
+    def _named_fails(self, node: _Node, fact: Fact) -> None:
+        self._call_ends(node, fact)
+        self._troubles.take(node.name, fact)
 
     def _is_native(self, node: _Node, fact: Fact) -> None:
         client = fact["client"]
@@ -375,41 +360,25 @@ class History:
         self._unsent = {call: got for call, got in self._unsent.items() if got[0] >= since_ms}
         self._refused = {key: got for key, got in self._refused.items() if got[0] >= since_ms}
 
-    def _receive(self, name: str, node: _Node, action: Action) -> None:
+    def _receive(self, node: _Node, action: Action) -> None:
         fact = action.fact
         operation = "DELETE" if fact["operation"] == "DELETE" else "CHANGE"
-        call = (operation, fact["client"], name)
+        call = (operation, fact["client"], node.name)
         message, source, _ = self._on_their_way.pop(call, (None, None, 0))
         if message is None:
             message = self._recorder.new_message_id()
             self._unsent[call] = (fact.at_ms, message)
         node.received[fact["client"]] = (fact.at_ms, message)
-        self._row(
-            name,
-            fact.at_ms,
-            Kind.REQUEST_RECEIVED,
-            peer=source,
-            message=message,
-            operation=operation,
-            client=fact["client"],
-            revision=next((_revision(effect) for effect in action.effects), None),
-        )
+        revision = next((_revision(effect) for effect in action.effects), None)
+        self._call_row(node, fact, Kind.REQUEST_RECEIVED, operation, message, source, revision=revision)
 
-    def _verified(self, name: str, node: _Node, action: Action) -> None:
+    def _verified(self, node: _Node, action: Action) -> None:
         """Handle a received verify; where the copy has another revision, the node logs both."""
         fact, client, message = action.fact, action.fact["client"], self._recorder.new_message_id()
         node.received[client] = (fact.at_ms, message)
         differs = fact if fact.what is What.VERIFY_DIFFERS else next(iter(action.effects), None)
         asked = None if differs is None else int(differs["remote"])
-        self._row(
-            name,
-            fact.at_ms,
-            Kind.REQUEST_RECEIVED,
-            message=message,
-            operation="VERIFY",
-            client=client,
-            revision=asked,
-        )
+        self._call_row(node, fact, Kind.REQUEST_RECEIVED, "VERIFY", message, None, revision=asked)
         if differs is None:
             return
         held = node.held.get(client, _Held(None, None))
@@ -417,87 +386,65 @@ class History:
             self._skipped[OLDER] += 1
             return
         held = node.held[client] = replace(held, revision=int(differs["local"]))
-        if self._shows_content[name]:
+        if self._shows_content[node.name]:
             detail = f"verified with revision {asked}"
-            self._state(name, fact.at_ms, Kind.OBSERVED, client, held, detail=detail)
+            self._state(node, fact.at_ms, Kind.OBSERVED, client, held, detail=detail)
 
-    def _verify_fails(self, name: str, node: _Node, fact: Fact) -> None:
+    def _verify_fails(self, node: _Node, fact: Fact) -> None:
         client, message = fact["client"], self._recorder.new_message_id()
         kind, peer, detail = Kind.REPLY_SENT, None, None
         if fact.what is What.VERIFY_REFUSED:
             when, verify = node.received.get(client, (0, message))
             message = verify if fact.at_ms - when <= WINDOW_MS else message
-            self._refused[name, client] = (fact.at_ms, message)
+            self._refused[node.name, client] = (fact.at_ms, message)
             peer, detail = self._member_at(fact["ip"]), f"get new client from {fact['ip']}"
         else:
             peer = fact["target"]
             _, message = self._refused.pop((peer, client), (0, message))
             kind = Kind.REPLY_RECEIVED
-        self._row(
-            name,
-            fact.at_ms,
-            kind,
-            peer=peer,
-            message=message,
-            operation="VERIFY",
-            client=client,
-            outcome=Outcome.FAIL,
-            detail=detail,
-        )
+        self._call_row(node, fact, kind, "VERIFY", message, peer, outcome=Outcome.FAIL, detail=detail)
 
     def _member_at(self, ip: str) -> str | None:
         """The only member with this address, on any port."""
         found = [node for node in self._recorder.header.nodes if split_address(node)[0].strip("[]") == ip.strip("[]")]
         return found[0] if len(found) == 1 else None
 
-    def _load(self, name: str, node: _Node, fact: Fact) -> None:
+    def _load(self, node: _Node, fact: Fact) -> None:
         peer = fact["target"]
         if fact.what is What.LOAD:
             node.load = self._recorder.new_message_id()
-            self._row(name, fact.at_ms, Kind.REQUEST_SENT, peer=peer, message=node.load, operation="SNAPSHOT")
+            self._call_row(node, fact, Kind.REQUEST_SENT, "SNAPSHOT", node.load, peer)
             return
         if node.load is None:
             self._skipped[NO_START] += 1
             return
-        outcome = Outcome.ERROR
-        if fact.what is What.LOAD_ENDS:
-            outcome = Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
-        self._row(
-            name,
-            fact.at_ms,
-            Kind.REPLY_RECEIVED,
-            peer=peer,
-            message=node.load,
-            operation="SNAPSHOT",
-            outcome=outcome,
-        )
+        self._call_row(node, fact, Kind.REPLY_RECEIVED, "SNAPSHOT", node.load, peer, outcome=_outcome(fact))
         node.load = None
 
     def _state(
-        self,
-        name: str,
-        at_ms: int,
-        kind: Kind,
-        client: str,
-        held: _Held,
-        *,
-        message: str | None = None,
-        detail: str | None = None,
+        self, node: _Node, at_ms: int, kind: Kind, client: str, held: _Held, /, **fields: Unpack[EventFields]
     ) -> None:
-        self._row(
-            name,
-            at_ms,
-            kind,
-            client=client,
-            owned=held.owned,
-            revision=held.revision,
-            digest=digest(_published(client, held.services or ())) if self._shows_content[name] else None,
-            message=message,
-            detail=detail,
-        )
+        fields |= {"client": client, "owned": held.owned, "revision": held.revision}
+        if self._shows_content[node.name]:
+            fields["digest"] = digest(_published(client, held.services or ()))
+        self._row(node, at_ms, kind, **fields)
 
-    def _row(self, name: str, at_ms: int, kind: Kind, **fields: Unpack[EventFields]) -> None:
-        event = self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields)
+    def _call_row(
+        self,
+        node: _Node,
+        fact: Fact,
+        kind: Kind,
+        operation: str,
+        message: str,
+        peer: str | None,
+        /,
+        **fields: Unpack[EventFields],
+    ) -> None:
+        fields |= {"client": fact.client, "operation": operation, "message": message, "peer": peer}
+        self._row(node, fact.at_ms, kind, **fields)
+
+    def _row(self, node: _Node, at_ms: int, kind: Kind, **fields: Unpack[EventFields]) -> None:
+        event = self._recorder.record(node.name, kind, at_ms=at_ms - self._began_ms, **fields)
         self._unreached.take(event)
         self._endings.take(event)
 
@@ -524,6 +471,13 @@ _HEALTH = {"ENABLED": "healthy", "DISABLED": "unhealthy"}
 
 def _revision(fact: Fact) -> int | None:
     return int(fact["revision"]) if "revision" in fact.details else None
+
+
+def _outcome(fact: Fact) -> Outcome:
+    """Of a call or a load that has ended."""
+    if "result" in fact.details:
+        return Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
+    return Outcome.TIMEOUT if fact.what is What.CALL_FAILS and "imeout" in fact.more else Outcome.ERROR
 
 
 def _after(held: _Held, fact: Fact) -> _Held:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 
 from distro_traces.endings import Endings
@@ -21,7 +22,7 @@ from distro_traces.nacos_logs.facts import MARKS, Fact, What, fact_of
 from distro_traces.nacos_logs.files import LogFiles, find
 from distro_traces.nacos_logs.history import History
 from distro_traces.nacos_logs.records import Quiet, records
-from distro_traces.nacos_logs.survey import Node, NoLogsError, OnPart, logs_of, size_of, survey
+from distro_traces.nacos_logs.survey import Node, NoLogsError, OnPart, logs_of, report, size_of, survey
 from distro_traces.nacos_logs.troubles import Trouble, Troubles
 from distro_traces.nacos_logs.window import Action, actions
 from distro_traces.ndjson import Recorder
@@ -121,8 +122,9 @@ def import_logs(
             endings=endings,
             troubles=troubles,
         )
-        again = _Again(on_part, sum(size_of(part.path) for one in known for part in one.to_read_again))
-        streams = [_actions_of(one, addresses, troubles, skipped, again.read) for one in known]
+        total = sum(size_of(part.path) for one in known for part in one.to_read_again)
+        on_read = None if on_part is None else partial(report, on_part, None, Counter[str](), total)
+        streams = [_actions_of(one, addresses, troubles, skipped, on_read) for one in known]
         for _, _, name, action in heapq.merge(*streams, key=lambda item: item[:2]):
             history.take(name, action)
     missing = [(one.name, hole) for one in known for hole in one.sure_holes]
@@ -156,21 +158,8 @@ def _refuse_unknown(labels: set[str], found: tuple[LogFiles, ...], known: list[N
         )
 
 
-class _Again:
-    """Progress of the second pass."""
-
-    def __init__(self, on_part: OnPart | None, total: int) -> None:
-        self._on_part = on_part
-        self._done, self._total = 0, total
-
-    def read(self, read: int) -> None:
-        self._done += read
-        if self._on_part is not None:
-            self._on_part(None, self._done, self._total)
-
-
 def _actions_of(
-    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead
+    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead | None
 ) -> Iterator[tuple[int, int, str, Action]]:
     """Each action with its sort key: a time that never goes back within a node, and the place in its log."""
     latest_ms = 0
@@ -190,7 +179,7 @@ _TROUBLES_ONLY = frozenset(
 
 
 def _facts(
-    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead
+    one: Node, addresses: Mapping[str, str], troubles: Troubles, skipped: Counter[str], on_read: OnRead | None
 ) -> Iterator[Fact]:
     parts = one.to_read_again
     left = [part for part in one.parts if part not in parts]

@@ -71,20 +71,8 @@ class Record(NamedTuple):
         return f"{self.path.name}:{self.first_line}"
 
     @property
-    def last_line(self) -> int:
-        return self.first_line
-
-    @property
-    def last_ms(self) -> int:
-        return self.at_ms
-
-    @property
     def amount(self) -> int:
         return 1
-
-    @property
-    def pause_ms(self) -> int:
-        return 0
 
 
 class Quiet(NamedTuple):
@@ -164,9 +152,11 @@ class Part:
 
     def extend(self, record: Record | Quiet) -> None:
         """Add the place of a record. Raises DisorderError when the stretches are too many to be rotated files."""
-        first_line, last_line, last_ms = record.first_line, record.last_line, record.last_ms
+        first_line, last_line, last_ms = record.first_line, record.first_line, record.at_ms
+        if isinstance(record, Quiet):
+            last_line, last_ms = record.last_line, record.last_ms
+            self.longest_pause_ms = max(self.longest_pause_ms, record.pause_ms)
         self.amount += record.amount
-        self.longest_pause_ms = max(self.longest_pause_ms, record.pause_ms)
         last = self.stretches[-1] if self.stretches else None
         if last is not None and record.at_ms >= last.last_ms - _GOES_BACK_MS:
             self.longest_pause_ms = max(self.longest_pause_ms, record.at_ms - last.last_ms)
@@ -280,12 +270,12 @@ class _Cutter:
         if len(raw) > LINE_BYTES_MAX:
             self._skipped[TOO_LONG] += 1
             raw = raw[:LINE_BYTES_MAX]
-        stamped_ms, said, named = self._reader.plain_ms(raw), "", ""
+        stamped_ms, text, named = self._reader.plain_ms(raw), "", ""
         if stamped_ms is not None:
-            said = raw.decode("utf-8", "replace")
+            text = raw.decode("utf-8", "replace")
         else:
             line = self._read(raw, number)
-            said, named = line.text, line.source
+            text, named = line.text, line.source
             stamped_ms = line.at_ms
             if stamped_ms is not None and line.outer_ms is not None:
                 self._has_own.add(named)
@@ -296,11 +286,11 @@ class _Cutter:
                 stamped_ms = None
         if stamped_ms is not None:
             yield from self.end()
-            self._open = (stamped_ms, said, number, named, self.is_cut)
+            self._open = (stamped_ms, text, number, named, self.is_cut)
         elif self._open is not None:
             self._skipped[CONTINUED] += 1
             if len(self._more) < _MORE_MAX:
-                self._more.append(said)
+                self._more.append(text)
         else:
             self._skipped[NO_STAMP] += 1
 

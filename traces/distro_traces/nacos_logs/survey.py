@@ -116,7 +116,7 @@ def survey(
         its_zone = zones.get(files.label, zone)
         for log, paths in files.by_log.items():
             for path in paths:
-                on_read = None if on_part is None else partial(_report, on_part, path, Counter(done=done), total)
+                on_read = None if on_part is None else partial(report, on_part, path, Counter(done=done), total)
                 for label in _learn(nodes, files.label, log, path, its_zone, on_read):
                     nodes[label].zone = its_zone
                 done += sizes[path]
@@ -137,7 +137,8 @@ def survey(
     return known
 
 
-def _report(on_part: OnPart, path: Path | None, count: Counter[str], total: int, read: int) -> None:
+def report(on_part: OnPart, path: Path | None, count: Counter[str], total: int, read: int) -> None:
+    """Pass on the progress, with `read` bytes more; `count`: the bytes so far."""
     count["done"] += read
     on_part(path, count["done"], total)
 

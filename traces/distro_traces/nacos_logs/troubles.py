@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from distro_protos.addresses import entries, one_name
 from distro_traces.endings import Differs
@@ -30,7 +31,7 @@ _SEPARATE_MS = 60_000
 """A record after a longer pause begins another episode."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """`until_ms`: null when no record ends it. Times in milliseconds since the trace began."""
 
@@ -39,9 +40,9 @@ class Trouble:
     subject: str  # the member, client or subscriber
     text: str
     from_ms: int
-    until_ms: int | None
-    count: int
-    place: str  # file and line of the first record
+    until_ms: int | None = None
+    count: int = 1
+    place: str = ""  # file and line of the first record
 
 
 @dataclass(slots=True)
@@ -52,12 +53,12 @@ class _Episode:
     from_ms: int
     place: str
     last_ms: int
-    said: Counter[str] = field(default_factory=Counter)
+    reports: Counter[str] = field(default_factory=Counter)
     until_ms: int | None = None
 
     @property
     def count(self) -> int:
-        return sum(self.said.values())
+        return sum(self.reports.values())
 
 
 _Key = tuple[str, str, str]
@@ -75,8 +76,12 @@ class Troubles:
         self._listed: dict[str, set[str]] = {}  # node: members that it once listed as healthy
 
     def take(self, node: str, fact: Fact) -> None:
-        note = _NOTES.get(fact.what)
-        if note is not None:
+        if (report := _REPORTS.get(fact.what)) is not None:
+            subject = "" if report.subject is None else fact[report.subject]
+            self._report(report.kind, node, subject, fact, report.text.format(**fact.details))
+        elif (kind := _ENDS.get(fact.what)) is not None:
+            self._close((kind, node, ""), fact.at_ms)
+        elif (note := _NOTES.get(fact.what)) is not None:
             note(self, node, fact)
 
     def restarted(self, node: str, last_ms: int, fact: Fact) -> None:
@@ -93,9 +98,17 @@ class Troubles:
         episodes = [_settled(each) for each in (*self._over, *self._open.values()) if _is_reported(each)]
         troubles = [_trouble(each, began_ms) for each in episodes]
         places = {(each.node, each.subject): each.place for each in episodes if each.kind == "link"}
-        troubles += [_never_reached(each, places.get((each.node, each.member), "")) for each in unreached]
+        for each in unreached:
+            place = places.get((each.node, each.member), "")
+            troubles.append(
+                Trouble("unreached", each.node, each.client, str(each), each.first_ms, count=each.failed, place=place)
+            )
         never = {(each.client, each.member) for each in unreached}
-        troubles += [_differs(each) for each in differing if (each.client, each.node) not in never]
+        troubles += [
+            Trouble("differs", each.node, each.client, each.text, each.from_ms)
+            for each in differing
+            if (each.client, each.node) not in never
+        ]
         troubles += [_hole(node, hole, began_ms) for node, hole in holes]
         return sorted(troubles, key=lambda trouble: (trouble.kind != "old-mode", trouble.from_ms, trouble.node))
 
@@ -104,7 +117,7 @@ class Troubles:
 
     # Episodes
 
-    def _say(self, kind: str, node: str, subject: str, fact: Fact, what: str) -> None:
+    def _report(self, kind: str, node: str, subject: str, fact: Fact, what: str) -> None:
         key = (kind, node, subject)
         found = self._open.get(key)
         if found is not None and kind in _SEPARATE and fact.at_ms - found.last_ms > _SEPARATE_MS:
@@ -114,7 +127,7 @@ class Troubles:
             if len(self._open) + len(self._over) >= KEPT_MAX:
                 return
             found = self._open[key] = _Episode(kind, node, subject, fact.at_ms, fact.place, fact.at_ms)
-        found.said[what] += 1
+        found.reports[what] += 1
         found.last_ms = fact.at_ms
 
     def _close(self, key: _Key, at_ms: int) -> None:
@@ -134,7 +147,7 @@ class Troubles:
         known = self._listed.setdefault(node, set())
         known |= old
         for member in known - listed:
-            self._say("member", node, member, fact, "not in its list of healthy members")
+            self._report("member", node, member, fact, "not in its list of healthy members")
         for member in listed:
             self._close(("member", node, member), fact.at_ms)
         known |= listed
@@ -143,57 +156,39 @@ class Troubles:
         for address, state in states_in(fact["list"]):
             member = self._name(address)
             if state in ("DOWN", "SUSPICIOUS"):
-                self._say("member", node, member, fact, f"{state} in its list")
+                self._report("member", node, member, fact, f"{state} in its list")
             elif state == "UP":
                 self._close(("member", node, member), fact.at_ms)
 
-    def _unhealthy(self, node: str, fact: Fact) -> None:
-        self._say("member", node, fact["target"], fact, _REPORTED)
-
     def _report_fails(self, node: str, fact: Fact) -> None:
         why = fact.details.get("why", "").strip().rstrip(";") or "no reason is given"
-        self._say("reports", node, fact["target"], fact, why)
-
-    def _status_fails(self, node: str, fact: Fact) -> None:
-        self._say("reports", node, fact["target"], fact, "a request of the 1.x part")
+        self._report("reports", node, fact["target"], fact, why)
 
     def _call_ends(self, node: str, fact: Fact) -> None:
         target = fact.details.get("target")
         if target is None:
             why = "timed out" if "imeout" in fact.more else "failed"
-            self._say("link", node, "a member that the record does not name", fact, f"call {why}")
+            self._report("link", node, "a member that the record does not name", fact, f"call {why}")
             return
         if fact.details.get("result") == "true":
             self._close(("link", node, target), fact.at_ms)
         elif fact.what is What.CALL_CANCELLED:
-            self._say("link", node, target, fact, "call cancelled, the member is not UP")
+            self._report("link", node, target, fact, "call cancelled, the member is not UP")
         elif fact.what is What.CALL_FAILS:
-            self._say("link", node, target, fact, "call timed out" if "imeout" in fact.more else "call failed")
+            self._report("link", node, target, fact, "call timed out" if "imeout" in fact.more else "call failed")
         else:
-            self._say("link", node, target, fact, "call answered with failure")
+            self._report("link", node, target, fact, "call answered with failure")
 
     def _load_ends(self, node: str, fact: Fact) -> None:
         if fact.details.get("result") == "true":
             self._close(("not-loaded", node, ""), fact.at_ms)
             return
         how = "cancelled, it is not UP" if "cancelled" in fact.details else "failed"
-        self._say("not-loaded", node, "", fact, f"load from {fact['target']} {how}")
-
-    def _loaded(self, node: str, fact: Fact) -> None:
-        self._close(("not-loaded", node, ""), fact.at_ms)
-
-    def _not_loaded(self, node: str, fact: Fact) -> None:
-        self._say("not-loaded", node, "", fact, "sends no verify")
-
-    def _no_members(self, node: str, fact: Fact) -> None:
-        self._say("not-loaded", node, "", fact, "waits for a member list")
+        self._report("not-loaded", node, "", fact, f"load from {fact['target']} {how}")
 
     def _old_mode(self, node: str, fact: Fact) -> None:
-        said = "upgrade check result false" if "check" in fact.details else "data of 1.x arrives"
-        self._say("old-mode", node, "", fact, said)
-
-    def _new_mode(self, node: str, fact: Fact) -> None:
-        self._close(("old-mode", node, ""), fact.at_ms)
+        what = "upgrade check result false" if "check" in fact.details else "data of 1.x arrives"
+        self._report("old-mode", node, "", fact, what)
 
     def _removes(self, node: str, fact: Fact) -> None:
         if len(self._removed) >= KEPT_MAX:
@@ -202,69 +197,63 @@ class Troubles:
 
     def _applies(self, node: str, fact: Fact) -> None:
         if self._removed.pop((node, fact["client"]), None) is not None:
-            self._say("flapping", node, fact["client"], fact, "came again after a DELETE")
+            self._report("flapping", node, fact["client"], fact, "came again after a DELETE")
 
     def _refuses(self, node: str, fact: Fact) -> None:
         found = self._open.get(("flapping", node, fact["client"]))
         if found is not None or (node, fact["client"]) in self._removed:
-            self._say("flapping", node, fact["client"], fact, f"verified by {fact['ip']}")
-
-    def _redirect(self, node: str, fact: Fact) -> None:
-        self._say("redirect", node, fact["ip"], fact, "refused")
-
-    def _dropped(self, node: str, fact: Fact) -> None:
-        self._say("dropped", node, fact["client"], fact, "dropped")
-
-    def _ejected(self, node: str, fact: Fact) -> None:
-        why = "nothing came from it, and it did not answer" if fact.what is What.OUTDATED else "too many connections"
-        self._say("ejected", node, fact["client"], fact, why)
-
-    def _push_fails(self, node: str, fact: Fact) -> None:
-        self._say("push", node, fact["ip"], fact, f"{fact['service']} after {fact['ms']} ms")
+            self._report("flapping", node, fact["client"], fact, f"verified by {fact['ip']}")
 
 
+class _Report(NamedTuple):
+    """A record that reports a trouble by itself; `subject`: the detail that names the member, client or subscriber."""
+
+    kind: str
+    subject: str | None
+    text: str
+
+
+_REPORTED = "reported to while it is not UP"
+_REPORTS: Mapping[What, _Report] = {
+    What.MEMBER_UNHEALTHY: _Report("member", "target", _REPORTED),
+    What.STATUS_FAILS: _Report("reports", "target", "a request of the 1.x part"),
+    What.NOT_LOADED: _Report("not-loaded", None, "sends no verify"),
+    What.NO_MEMBERS: _Report("not-loaded", None, "waits for a member list"),
+    What.REDIRECT_REFUSED: _Report("redirect", "ip", "refused"),
+    What.REGISTER_DROPPED: _Report("dropped", "client", "dropped"),
+    What.OUTDATED: _Report("ejected", "client", "nothing came from it, and it did not answer"),
+    What.OVERLOADED: _Report("ejected", "client", "too many connections"),
+    What.PUSH_FAILS: _Report("push", "ip", "{service} after {ms} ms"),
+}
+_ENDS: Mapping[What, str] = {What.LOADED: "not-loaded", What.NEW_MODE: "old-mode"}
 _NOTES: Mapping[What, Callable[[Troubles, str, Fact], None]] = {
     What.STARTS: Troubles._starts,
     What.MEMBERS: Troubles._members,
     What.STATES: Troubles._states,
-    What.MEMBER_UNHEALTHY: Troubles._unhealthy,
     What.REPORT_FAILS: Troubles._report_fails,
-    What.STATUS_FAILS: Troubles._status_fails,
     What.CALL_ENDS: Troubles._call_ends,
     What.CALL_FAILS: Troubles._call_ends,
     What.CALL_CANCELLED: Troubles._call_ends,
     What.LOAD_ENDS: Troubles._load_ends,
     What.LOAD_FAILS: Troubles._load_ends,
-    What.LOADED: Troubles._loaded,
-    What.NOT_LOADED: Troubles._not_loaded,
-    What.NO_MEMBERS: Troubles._no_members,
     What.OLD_MODE: Troubles._old_mode,
     What.REMOVE: Troubles._removes,
     What.APPLY: Troubles._applies,
     What.VERIFY_REFUSED: Troubles._refuses,
-    What.NEW_MODE: Troubles._new_mode,
-    What.REDIRECT_REFUSED: Troubles._redirect,
-    What.REGISTER_DROPPED: Troubles._dropped,
-    What.OUTDATED: Troubles._ejected,
-    What.OVERLOADED: Troubles._ejected,
-    What.PUSH_FAILS: Troubles._push_fails,
 }
 _SEPARATE = frozenset({"link", "redirect", "dropped", "push", "reports"})
 
 
-_REPORTED = "reported to while it is not UP"
-
-
 def _settled(each: _Episode) -> _Episode:
     """A member known only from reports sent to it is not UP until the last of these reports."""
-    return replace(each, until_ms=each.last_ms) if each.until_ms is None and set(each.said) == {_REPORTED} else each
+    return replace(each, until_ms=each.last_ms) if each.until_ms is None and set(each.reports) == {_REPORTED} else each
 
 
 def _is_reported(each: _Episode) -> bool:
-    if each.kind == "member" and each.said == {_REPORTED: 1}:
+    if each.kind == "member" and each.reports == {_REPORTED: 1}:
         return False  # sent while the list changed
     if each.kind == "flapping":
-        return each.said["came again after a DELETE"] >= FLAPS
+        return each.reports["came again after a DELETE"] >= FLAPS
     if each.kind in _BRIEF_MS and each.until_ms is not None:
         return each.until_ms - each.from_ms >= _BRIEF_MS[each.kind]
     return True
@@ -276,38 +265,12 @@ def _trouble(each: _Episode, began_ms: int) -> Trouble:
         node=each.node,
         subject=each.subject,
         text=_TEXTS[each.kind].format(
-            subject=each.subject, count=each.count, said=", ".join(_counted(each)), ended=_ended(each)
+            subject=each.subject, count=each.count, reports=", ".join(_counted(each)), ended=_ended(each)
         ),
         from_ms=each.from_ms - began_ms,
         until_ms=None if each.until_ms is None else each.until_ms - began_ms,
         count=each.count,
         place=each.place,
-    )
-
-
-def _never_reached(each: Unreached, place: str) -> Trouble:
-    return Trouble(
-        kind="unreached",
-        node=each.node,
-        subject=each.client,
-        text=str(each),
-        from_ms=each.first_ms,
-        until_ms=None,
-        count=each.failed,
-        place=place,
-    )
-
-
-def _differs(each: Differs) -> Trouble:
-    return Trouble(
-        kind="differs",
-        node=each.node,
-        subject=each.client,
-        text=each.text,
-        from_ms=each.from_ms,
-        until_ms=None,
-        count=1,
-        place="",
     )
 
 
@@ -319,8 +282,6 @@ def _hole(node: str, hole: Hole, began_ms: int) -> Trouble:
         text=f"{hole.text}; nothing is concluded from what is not logged then",
         from_ms=hole.from_ms - began_ms,
         until_ms=hole.until_ms - began_ms,
-        count=1,
-        place="",
     )
 
 
@@ -331,24 +292,24 @@ def _ended(each: _Episode) -> str:
 
 
 def _counted(each: _Episode) -> Iterator[str]:
-    most = each.said.most_common(4)
+    most = each.reports.most_common(4)
     for what, count in most:
         yield what if count == 1 else f"{what} ({count} times)"
-    if len(each.said) > len(most):
-        yield f"{len(each.said) - len(most)} more"
+    if len(each.reports) > len(most):
+        yield f"{len(each.reports) - len(most)} more"
 
 
 _TEXTS = {
-    "old-mode": "runs as 1.x: what it replicates does not go by the rules of 2.x: {said}",
+    "old-mode": "runs as 1.x: what it replicates does not go by the rules of 2.x: {reports}",
     "restart": "restarted (from its last record to its start); what ended it is not logged",
-    "not-loaded": "{ended}: {said}",
-    "member": "does not take {subject} for UP: {said}",
-    "reports": "reports to {subject} failed: {said}",
-    "link": "calls to {subject} fail: {said}",
-    "flapping": "its copy of {subject} goes and comes: {said}",
+    "not-loaded": "{ended}: {reports}",
+    "member": "does not take {subject} for UP: {reports}",
+    "reports": "reports to {subject} failed: {reports}",
+    "link": "calls to {subject} fail: {reports}",
+    "flapping": "its copy of {subject} goes and comes: {reports}",
     "redirect": "refused {count} of the requests that {subject} passed on: that peer takes this node for responsible "
     "and it does not, so their member lists differ",
-    "dropped": "a registration of {subject} was answered with success and dropped, its client is gone: {said}",
-    "ejected": "closed the connection of {subject}: {said}",
-    "push": "pushes to the subscriber {subject} failed: {said}",
+    "dropped": "a registration of {subject} was answered with success and dropped, its client is gone: {reports}",
+    "ejected": "closed the connection of {subject}: {reports}",
+    "push": "pushes to the subscriber {subject} failed: {reports}",
 }

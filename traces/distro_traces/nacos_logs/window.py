@@ -20,6 +20,13 @@ NOT_SENT = "a call that was cancelled before it was sent: its target was not up"
 _EFFECTS = frozenset({What.CONNECT, What.PUBLISH, What.WITHDRAW, What.NO_BATCH})
 _ENDS_EFFECTS = frozenset({What.APPLY, What.REMOVE, What.DISCONNECT, What.RECEIVED})
 _ARRIVALS = frozenset({What.RECEIVED, What.VERIFY})
+_FOLLOWED_BY = {
+    What.RECEIVED: (_ARRIVALS, What.APPLY),
+    What.VERIFY: (_ARRIVALS, What.VERIFY_DIFFERS),
+    What.REMOVE: (_ENDS_EFFECTS | {What.CONNECT}, What.DISCONNECT),
+    What.EXPIRE: (_ENDS_EFFECTS, What.WITHDRAW),
+}
+"""The one fact that belongs to another, and those after which it does not."""
 
 
 class Action(NamedTuple):
@@ -70,14 +77,9 @@ def _belonging(fact: Fact, ahead: Iterable[Fact], taken: set[int]) -> tuple[Fact
     near = [other for other in ahead if id(other) not in taken and other.at_ms <= fact.at_ms + WINDOW_MS]
     if fact.what is What.APPLY:
         return tuple(_until(near, _ENDS_EFFECTS, _EFFECTS))
-    if fact.what is What.RECEIVED:
-        return tuple(_until(near, _ARRIVALS, frozenset({What.APPLY})))[:1]
-    if fact.what is What.VERIFY:
-        return tuple(_until(near, _ARRIVALS, frozenset({What.VERIFY_DIFFERS})))[:1]
-    if fact.what is What.REMOVE:
-        return tuple(_until(near, _ENDS_EFFECTS | {What.CONNECT}, frozenset({What.DISCONNECT})))[:1]
-    if fact.what is What.EXPIRE:
-        return tuple(_until(near, _ENDS_EFFECTS, frozenset({What.WITHDRAW})))[:1]
+    if fact.what in _FOLLOWED_BY:
+        end, wanted = _FOLLOWED_BY[fact.what]
+        return tuple(_until(near, end, frozenset({wanted})))[:1]
     if fact.what is What.CALL:
         mine = [other for other in near if other.details.get("target") == fact["target"]]
         ends = tuple(_until(mine, frozenset({What.CALL}), frozenset({What.CALL_CANCELLED, What.CALL_ENDS})))
