@@ -17,6 +17,8 @@ from distro_model.rules.rule import Function
 LAST_READ = "3.1.0"
 """The latest release that was read and run: its head of September 2025."""
 
+EVERY_RELEASE = Span()
+
 
 @dataclass(frozen=True, slots=True)
 class Break:
@@ -36,14 +38,15 @@ class Break:
 class Defect:
     """`repair`: the rules of `strict`, and the parameters, that remove the defect from the model.
 
-    `releases`: without an end where no release repaired it; None where no release has it. `last_seen`: the latest
-    release that is known to have it; in later ones it is expected, and a pass there only means that it may be repaired.
+    `releases`: every release if none is named, without an end where no release repaired it, None where no release has
+    it. `last_seen`: the latest release that is known to have it; in later ones it is expected, and a pass there only
+    means that it may be repaired.
     """
 
     id: str
     sentence: str
-    releases: Span | None
     link: str
+    releases: Span | None = EVERY_RELEASE
     last_seen: str = LAST_READ
     breaks: tuple[Break, ...] = ()
     repair: tuple[Function, ...] = ()

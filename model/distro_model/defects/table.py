@@ -17,14 +17,12 @@ _PROCESSOR = f"{_NAMING}/consistency/ephemeral/distro/v2/DistroClientDataProcess
 _CLIENTS = f"{_NAMING}/core/v2/client/manager/impl/ConnectionBasedClientManager.java"
 _CORE = "core/src/main/java/com/alibaba/nacos/core/remote"
 
-_EVERY_RELEASE = Span()
 _LEFT = (("nodes", 3), ("leaves", 1))
 
 _ROWS = (
     Defect(
         id="B01",
         sentence="A snapshot or a CHANGE is applied to any client with that id, also to one that is connected here",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/15857",
         breaks=(
             Break("INV-NATIVE", "a stale snapshot overwrites a client that is connected here"),
@@ -55,7 +53,6 @@ _ROWS = (
     Defect(
         id="B05",
         sentence="A CHANGE is made and applied in parts: events in between leave content and revision inconsistent",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/10056",
     ),
     Defect(
@@ -93,7 +90,6 @@ _ROWS = (
     Defect(
         id="B11",
         sentence="A snapshot is one message, and an answer of a member may have 10 MiB: larger ones never load",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/13390",
     ),
     Defect(
@@ -111,7 +107,6 @@ _ROWS = (
     Defect(
         id="B15",
         sentence="The owner is computed from the members that are not DOWN; with different views it may be no member",
-        releases=_EVERY_RELEASE,
         link=f"{_NAMING}/core/DistroMapper.java",
     ),
     Defect(
@@ -123,13 +118,11 @@ _ROWS = (
     Defect(
         id="B16-unhandled",
         sentence="A sync of a type or an operation that the node does not know is acknowledged",
-        releases=_EVERY_RELEASE,
         link=f"{_NAMING}/remote/rpc/handler/DistroDataRequestHandler.java",
     ),
     Defect(
         id="B17",
         sentence="Only a VERIFY that succeeds renews a lease: the copy of a client that changes before each expires",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/12299",
     ),
     Defect(
@@ -147,19 +140,16 @@ _ROWS = (
     Defect(
         id="B22",
         sentence="A change is sent by the owner at the time of its event, and nothing is sent when the owner changes",
-        releases=_EVERY_RELEASE,
         link=_PROCESSOR,
     ),
     Defect(
         id="B23",
         sentence="A node that was suspended for longer than a lease ends all copies before their owners can renew them",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/8090",
     ),
     Defect(
         id="B24",
         sentence="The retry of a CHANGE that fails after the client left replaces the queued DELETE, and sends nothing",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/10809",
         breaks=(
             Break("INV-DELETE", "the retry of a CHANGE replaces the queued DELETE"),
@@ -170,19 +160,16 @@ _ROWS = (
     Defect(
         id="B25",
         sentence="A request changes and announces the client that it looked up, even if that was removed since",
-        releases=_EVERY_RELEASE,
         link=f"{_NAMING}/remote/rpc/handler/InstanceRequestHandler.java",
     ),
     Defect(
         id="B26",
         sentence="A CHANGE that arrives after the DELETE of its client restores it",
-        releases=_EVERY_RELEASE,
         link=_PROCESSOR,
     ),
     Defect(
         id="B27",
         sentence="A snapshot that was made before a DELETE and arrives after it restores the client",
-        releases=_EVERY_RELEASE,
         link=_PROCESSOR,
         breaks=(
             Break("INV-DELETE", "a snapshot that was requested before the DELETE restores the client"),
@@ -219,7 +206,6 @@ _ROWS = (
     Defect(
         id="B33",
         sentence="A node that is not loaded itself gives a snapshot",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/12160",
     ),
     Defect(
@@ -231,7 +217,6 @@ _ROWS = (
     Defect(
         id="B37",
         sentence="Tasks for a node that has left go on: until 2.0.1 all, later if its address is a part of a member's",
-        releases=_EVERY_RELEASE,
         link=f"{_ISSUE}/14951",
         breaks=(
             Break("INV-RETRY", "a part of a member's address counts as a member", least=_LEFT),
@@ -242,25 +227,21 @@ _ROWS = (
     Defect(
         id="B39",
         sentence="A connection that answers a detection is ejected nevertheless",
-        releases=_EVERY_RELEASE,
         link=f"{_CODE}/2.3.2/{_CORE}/NacosRuntimeConnectionEjector.java",
     ),
     Defect(
         id="B40",
         sentence="A transport that ends between the check and the insertion of its connection leaves a client for ever",
-        releases=_EVERY_RELEASE,
         link=f"{_CODE}/2.2.4/{_CORE}/ConnectionManager.java",
     ),
     Defect(
         id="B41",
         sentence="A DELETE removes any client with that id, also one that is connected here",
-        releases=_EVERY_RELEASE,
         link=_PROCESSOR,
     ),
     Defect(
         id="B42",
         sentence="A sync whose answer cannot be read, or is of an unknown type, is neither finished nor retried",
-        releases=_EVERY_RELEASE,
         link=f"{_CODE}/2.2.4/common/src/main/java/com/alibaba/nacos/common/remote/client/grpc/GrpcConnection.java",
     ),
     Defect(
@@ -272,7 +253,6 @@ _ROWS = (
     Defect(
         id="D4",
         sentence="A change of nothing but the cluster of an instance is not applied",
-        releases=_EVERY_RELEASE,
         link="https://github.com/alibaba/nacos/pull/14754",
     ),
     Defect(
@@ -290,7 +270,6 @@ _ROWS = (
     Defect(
         id="native-connect-onto-synced",
         sentence="A connection whose id is held as a copy creates no native client: it is neither synced nor verified",
-        releases=_EVERY_RELEASE,
         link=_CLIENTS,
     ),
     Defect(

@@ -21,21 +21,18 @@ def asks_one_alone(node: NodeState, event: ConnectionCheckDue, profile: Profile)
 MUTANTS = (
     Mutant(
         "B03",
-        "No connection is ever probed: the client of a silent connection is never removed.",
         rules=(connections.checks_no_connection,),
         breaks=("INV-SILENT",),
         bounds=Bounds(changes=1, drops=0, swallows=0, silences=1),
     ),
     Mutant(
         "B35",
-        "A node's own requests count as activity of its target: a connection that broke silently is never replaced.",
         parameters={"sending_counts_as_activity": True},
         breaks=("INV-LIVE", "INV-RECONNECT"),
         bounds=Bounds(changes=0, drops=0, swallows=0, half_open=1, periods=6),
     ),
     Mutant(
         "B39",
-        "An answer to a probe is counted before it is recorded, and the check continues in between.",
         rules=(connections.counts_first,),
         breaks=("INV-LIVE",),
         bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),

@@ -19,14 +19,12 @@ def never_counts_as_beat(_node: NodeState, _held: Client, _source: str, _: Profi
 MUTANTS = (
     Mutant(
         "B06",
-        "A beat or its absence changes an ip:port client without changing its revision.",
         rules=(ip_clients.revision_of_registration,),
         breaks=("INV-CONV", "INV-VERIFY", "INV-REV"),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, lapses=1),
     ),
     Mutant(
         "B22",
-        "A change is announced by the node that is the owner when its event is handled, and ages are not compared.",
         rules=(
             ip_clients.changed_and_announced_late,
             ip_clients.held_as_a_copy,
@@ -39,14 +37,12 @@ MUTANTS = (
     ),
     Mutant(
         "B30",
-        "Two first requests create a client twice; the beat check watches the one that is lost.",
         rules=(ip_clients.creates_twice,),
         breaks=("INV-DEAD",),
         bounds=Bounds(nodes=1, clients=0, ip_clients=1, drops=0, swallows=0, lapses=2, races=1),
     ),
     Mutant(
         "D7",
-        "A change by version 2 of the HTTP API stays at the receiving node, even if another node owns the client.",
         rules=(ip_clients.only_v1_is_passed_on, ip_clients.changed_and_announced_late),
         breaks=("INV-CONV", "INV-CLIENTACK"),
         bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, in_flight=1, v2_requests=1),

@@ -31,14 +31,12 @@ def only_nothing_fits(clients: int, _: Profile) -> bool:
 MUTANTS = (
     Mutant(
         "B11",
-        "A snapshot is one message: where it is too large no load ever succeeds, and the node never verifies.",
         rules=(only_nothing_fits,),
         breaks=("INV-LIVE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1, in_flight=1),
     ),
     Mutant(
         "B32",
-        "The first load always fails: no peer is known yet.",
         rules=(load.knows_no_peer_at_first,),
         breaks=("INV-LOAD",),
         bounds=Bounds(changes=0, drops=0, swallows=0, crashes=1),

@@ -9,7 +9,6 @@ from distro_model.rules import notify, sync
 MUTANTS = (
     Mutant(
         "B08",
-        "Each class of local events has its own queue: a client's change may be handled after its disconnection.",
         # `strict` sends the DELETE nevertheless (B24), and would hide all effects of the order of a CHANGE and a
         # DELETE.
         rules=(notify.queue_of_class, sync.skips_gone_client),
@@ -18,7 +17,6 @@ MUTANTS = (
     ),
     Mutant(
         "B13",
-        "The index receives registrations and removed clients through two queues, in either order.",
         rules=(notify.removed_by_one_event, notify.handled_removal_from_index_too),
         breaks=("INV-INDEX",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),
@@ -41,7 +39,6 @@ MUTANTS = (
     ),
     Mutant(
         "B44",
-        "A push is published before the index has the entry that caused it.",
         rules=(notify.registered_after_push,),
         breaks=("INV-INDEX",),
         bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),

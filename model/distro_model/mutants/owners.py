@@ -20,7 +20,6 @@ def first_of_all(node: NodeState, client: str, _: Profile) -> str:
 MUTANTS = (
     Mutant(
         "B15",
-        "The owner is computed from the members that are not DOWN; with different views there may be none.",
         rules=(owners.owner_among_alive,),
         breaks=("INV-OWNER",),
         bounds=Bounds(nodes=3, clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, in_flight=1),

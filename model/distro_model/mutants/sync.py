@@ -49,7 +49,6 @@ def sent_again(node: NodeState, event: CallEnded, request: Change | Delete, prof
 MUTANTS = (
     Mutant(
         "B24",
-        "The retry of a failed CHANGE replaces a queued DELETE, and finding no client to send ends silently.",
         # Either of the two repairs alone is enough for `strict`.
         rules=(sync.replaces_anything, sync.skips_gone_client),
         breaks=("INV-DELETE",),
@@ -71,7 +70,6 @@ MUTANTS = (
     ),
     Mutant(
         "B42",
-        "A sync whose answer cannot be read, or is of an unknown type, is neither finished nor retried.",
         rules=(sync.drops_unreadable,),
         breaks=("INV-RETRY",),
         bounds=Bounds(changes=1, drops=0, swallows=0, garbles=1),

@@ -9,8 +9,6 @@ from distro_model.rules import torn
 MUTANTS = (
     Mutant(
         "B05",
-        "CHANGEs of one client are applied at the same time, service by service: the revision does not"
-        " identify the content that has stayed.",
         rules=(torn.on_change,),
         breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
         bounds=Bounds(torn=1, services=2, drops=0, swallows=0),

@@ -110,21 +110,18 @@ MUTANTS = (
     # --8<-- [start:B02]
     Mutant(
         "B02",
-        "Verify tests only that the client exists, not its revision.",
         rules=(verify.existence_is_enough,),
         breaks=("INV-CONV", "INV-VERIFY"),
     ),
     # --8<-- [end:B02]
     Mutant(
         "B23",
-        "A node that was suspended for longer than a lease ends all copies before it receives from their owners again.",
         rules=(verify.checks_always,),
         breaks=("INV-LIVE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1, pauses=1),
     ),
     Mutant(
         "B31",
-        "The lease is 30 s: a short outage removes the copies of clients that are connected.",
         parameters={"lease_ms": 30000},
         breaks=("INV-LIVE",),
         bounds=Bounds(changes=1, swallows=0, periods=3, lease_periods=2),
@@ -201,7 +198,6 @@ MUTANTS = (
     ),
     Mutant(
         "revision-zero-wildcard",
-        "A verify of revision 0 succeeds against any copy.",
         rules=(verify.zero_always_matches,),
         breaks=("INV-VERIFY", "INV-CONV"),
         bounds=Bounds(changes=0, drops=0, swallows=0, strays=1),
