@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distro_model.search.kernels import split
 from distro_model.search.layout import Ints, Known, Longs
@@ -28,37 +29,9 @@ Reserve = Callable[[int], None]
 """Called with the number of bytes to add; raises `OutOfRoomError`."""
 
 
-class Trail:
-    """State -> the state and the transition that it came from."""
-
-    def __init__(self) -> None:
-        self.parents = np.zeros(FIRST_SLOTS, np.uint32)
-        self.ordinals = np.zeros(FIRST_SLOTS, np.uint16)
-
-    @property
-    def memory_bytes(self) -> int:
-        return self.parents.nbytes + self.ordinals.nbytes
-
-    @property
-    def bytes_per_state(self) -> int:
-        return self.parents.itemsize + self.ordinals.itemsize
-
-    def resize(self, size: int) -> None:
-        self.parents.resize(size, refcheck=False)
-        self.ordinals.resize(size, refcheck=False)
-
-    def write(self, first: int, parents: Longs, ordinals: Ints) -> None:
-        if len(ordinals) and ordinals.max() > np.iinfo(self.ordinals.dtype).max:
-            self.ordinals = self.ordinals.astype(np.uint32)
-        end = first + len(parents)
-        self.parents[first:end] = parents
-        self.ordinals[first:end] = ordinals
-
-    def read(self, state: int) -> tuple[int, int]:
-        return int(self.parents[state]), int(self.ordinals[state])
-
-
 class KnownStates:
+    """`parents` and `ordinals`: for each state the one that it was reached from, and by which transition of that."""
+
     def __init__(self, columns: int, exact: bool) -> None:
         self.exact = exact
         self.size = 0
@@ -66,11 +39,12 @@ class KnownStates:
         self.prints = np.zeros(FIRST_SLOTS, np.uint64)
         self.where = np.zeros(FIRST_SLOTS if exact else 0, np.uint32)
         self.rows = np.zeros((FIRST_SLOTS if exact else 0, columns), np.int32)
-        self.trail = Trail()
+        self.parents = np.zeros(FIRST_SLOTS, np.uint32)
+        self.ordinals: NDArray[np.uint16 | np.uint32] = np.zeros(FIRST_SLOTS, np.uint16)
 
     @property
     def memory_bytes(self) -> int:
-        return sum(each.nbytes for each in (self.prints, self.where, self.rows)) + self.trail.memory_bytes
+        return sum(each.nbytes for each in (self.prints, self.where, self.rows, self.parents, self.ordinals))
 
     def arrays(self) -> Known:
         return Known(self.prints, self.where, self.rows)
@@ -92,16 +66,20 @@ class KnownStates:
         if wanted > self.room:
             longer = max(wanted, self.room + self.room // 4)
             of_rows = self.rows.itemsize * self.rows.shape[1] if self.exact else 0
-            reserve((longer - self.room) * (self.trail.bytes_per_state + of_rows))
+            reserve((longer - self.room) * (self.parents.itemsize + self.ordinals.itemsize + of_rows))
             self.room = longer
-            self.trail.resize(longer)
+            self.parents.resize(longer, refcheck=False)
+            self.ordinals.resize(longer, refcheck=False)
             if self.exact:
                 self.rows.resize((longer, self.rows.shape[1]), refcheck=False)
 
     def append(self, rows: Ints, parents: Longs, ordinals: Ints) -> None:
         """Number the new states; they are in the set already."""
         end = self.size + len(rows)
-        self.trail.write(self.size, parents, ordinals)
+        if len(ordinals) and ordinals.max() > np.iinfo(self.ordinals.dtype).max:
+            self.ordinals = self.ordinals.astype(np.uint32)
+        self.parents[self.size : end] = parents
+        self.ordinals[self.size : end] = ordinals
         if self.exact:
             self.rows[self.size : end] = rows
         self.size = end
@@ -110,6 +88,6 @@ class KnownStates:
         """The run to a state: which transition to take, from the initial row on."""
         ordinals = []
         while state != NO_ROOT:
-            state, ordinal = self.trail.read(state)
-            ordinals.append(ordinal)
+            ordinals.append(int(self.ordinals[state]))
+            state = int(self.parents[state])
         return ordinals[::-1]
