@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def line_of(*words: str | None) -> str:
+    """The words that there are, with a space between them."""
+    return " ".join(word for word in words if word)
+
+
 @dataclass(frozen=True, slots=True)
 class Connect:
     """A client opens its connection. A connection id is never used twice, so a name connects once in a run."""
@@ -43,7 +48,7 @@ class Deregister:
     instance: str | None = None
 
     def __str__(self) -> str:
-        return " ".join(filter(None, ("deregister", self.client, self.service, self.instance)))
+        return line_of("deregister", self.client, self.service, self.instance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +251,7 @@ class OfRequest(OfLink):
         return operation in self.meets and self.operation in (None, operation) and self.client in (None, client)
 
     def __str__(self) -> str:
-        words = (self.verb, f"{self.source}->{self.target}", self.operation, self.client)
-        return " ".join(word for word in words if word is not None)
+        return line_of(self.verb, f"{self.source}->{self.target}", self.operation, self.client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +261,8 @@ class Fault(OfRequest):
     held: bool = False
 
     def __str__(self) -> str:
-        words = (self.verb, "held" if self.held else None, f"{self.source}->{self.target}", self.operation, self.client)
-        return " ".join(word for word in words if word is not None)
+        held = "held" if self.held else None
+        return line_of(self.verb, held, f"{self.source}->{self.target}", self.operation, self.client)
 
 
 class Drop(Fault):
@@ -408,10 +412,9 @@ class Says:
     content: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        words = ["say", self.peer, self.operation, *([self.client] if self.client else [])]
-        words += [f"revision {self.revision}"] if self.operation in ("CHANGE", "VERIFY") else []
+        revision = f"revision {self.revision}" if self.operation in ("CHANGE", "VERIFY") else None
         published = " and ".join(f"{service} {instance}" for service, instance in self.content)
-        return " ".join([*words, *([published] if published else [])])
+        return line_of("say", self.peer, self.operation, self.client, revision, published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +427,7 @@ class Answers:
     client: str | None = None
 
     def __str__(self) -> str:
-        words = ("answer", self.peer, self.operation, self.result, self.client)
-        return " ".join(word for word in words if word is not None)
+        return line_of("answer", self.peer, self.operation, self.result, self.client)
 
 
 RequestAction = Drop | Swallow | LoseReply | Garble | Mistype | Duplicate | Reorder | Deliver | AnswerLate | Reply

@@ -121,8 +121,8 @@ def _plain(timing: Timing, done: tuple[Action, ...], *, lasting: bool) -> tuple[
     repaired."""
     end = _end(timing, done)
     for link in timing.links:
-        for unheard in (False, True):
-            freed = tuple(_without_hold(done, link, unheard=unheard))
+        for verifies_too in (False, True):
+            freed = tuple(_without_hold(done, link, verifies_too=verifies_too))
             if len(freed) < len(done) and _end(timing, freed) == end:
                 done = freed
                 break
@@ -153,13 +153,13 @@ def _end(timing: Timing, done: Iterable[Action]) -> object:
     return frozenset(map(shown_by, last.states)), Counter(last.traffic)
 
 
-def _without_hold(done: Iterable[Action], link: tuple[str, str], *, unheard: bool) -> Iterator[Action]:
-    """Requests of this link arrive at once, or meet a fault that waited for them; `unheard`: verifies too."""
+def _without_hold(done: Iterable[Action], link: tuple[str, str], *, verifies_too: bool) -> Iterator[Action]:
+    """Requests of this link arrive at once, or meet a fault that waited for them; `verifies_too`: verifies too."""
     kept: list[Action] = []
     for action in done:
         if not isinstance(action, Hold | actions.OfRequest) or (action.source, action.target) != link:
             kept.append(action)
-        elif isinstance(action, actions.Fault) and (unheard or action.operation != "VERIFY"):
+        elif isinstance(action, actions.Fault) and (verifies_too or action.operation != "VERIFY"):
             waits = [at for at, each in enumerate(kept) if isinstance(each, Advance)]
             while len(waits) > 1 and waits[-2] == waits[-1] - 1:
                 waits.pop()

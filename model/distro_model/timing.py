@@ -211,7 +211,7 @@ class _Search:
             before = place
             place = self.passed(place, until_ms)
             if self.shown(place, place.position, (place.position,)) is None:
-                raise ConflictError(self.came(before, place))
+                raise ConflictError(self.unexpected(before, place))
         return place
 
     def awaited(self, place: Place, step: Transition) -> Place:
@@ -231,7 +231,7 @@ class _Search:
             if position is not None:
                 return place.at(position)
             if self.shown(place, place.position, (place.position,)) is None:
-                raise ConflictError(self.came(before, place))
+                raise ConflictError(self.unexpected(before, place))
         raise ConflictError(f"it does not happen within {wait_ms // 1000} s")
 
     def passed(self, place: Place, until_ms: int) -> Place:
@@ -244,9 +244,9 @@ class _Search:
         for (source, target), wanted, there in zip(self.timing.links, expected, shown, strict=True):
             for (request, _), count in (Counter(dict(there)) - Counter(dict(wanted))).items():
                 if request.operation is Operation.VERIFY:
-                    unheard = actions.Swallow(source, target, "VERIFY", subject_of(request), held=True)
+                    swallow = actions.Swallow(source, target, "VERIFY", subject_of(request), held=True)
                     for _ in range(count):
-                        place = place.do(unheard)
+                        place = place.do(swallow)
         return place
 
     # Comparing
@@ -261,7 +261,7 @@ class _Search:
                 return None
         return None
 
-    def came(self, before: Place, after: Place) -> str:
+    def unexpected(self, before: Place, after: Place) -> str:
         """The automatic event, and its time since the beginning of the run."""
         names, began_ms = before.states[0].plan.names, self.timing.quiet.now_ms
         at_ms, due = next_instant(before.states[0].board(), before.now_ms)

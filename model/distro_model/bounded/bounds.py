@@ -172,8 +172,8 @@ class Bounds:
 
     def __str__(self) -> str:
         """Only the bounds that are not zero, without the limits of the search."""
-        said = [(each.name, getattr(self, each.name)) for each in fields(self)]
+        values = [(each.name, getattr(self, each.name)) for each in fields(self)]
         hidden = {"max_states"}
         hidden |= set() if self.periods else {"lease_periods"}
         hidden |= set() if self.services > 1 else {"services"}
-        return " ".join(f"{name}={value}" for name, value in said if value and name not in hidden)
+        return " ".join(f"{name}={value}" for name, value in values if value and name not in hidden)

@@ -46,19 +46,19 @@ FALL_SILENT = Transition(
 )
 
 
-def speak_again(life: Life) -> Lived | None:
+def end_silence(life: Life) -> Lived | None:
     return Lived(replace(life, silent=False)) if life.silent else None
 
 
 ANSWER_AGAIN = Transition(
     "answer again",
-    (writes(speak_again, "{client} is not silent"),),
+    (writes(end_silence, "{client} is not silent"),),
     of(AnswerAgain, "client"),
 )
 """Of clocks only: where the length of a silence has no effect, the silence need not end."""
 
 
-def none_asked(node: NodeState | None) -> Idle | None:
+def none_probed(node: NodeState | None) -> Idle | None:
     return None if node is None or node.detections else Idle(())
 
 
@@ -69,7 +69,7 @@ def check_of(idle: Names, now: int) -> ConnectionCheckDue | None:
 CHECK_CONNECTIONS = Transition(
     "connection check",
     (
-        chooses(none_asked, "{node_name} is down, or waits for answers"),
+        chooses(none_probed, "{node_name} is down, or waits for answers"),
         handles("node", check_of, "no connection is idle"),
     ),
     lambda node_name, idle: Happens(node_name, f"probes {', '.join(idle)}, if it probes at all", Cause.LEASE),

@@ -43,12 +43,12 @@ def ask(ip_life: IpLife) -> list[Wanted]:
         return []
     left, number = ip_life.changes_left - 1, ip_life.registrations + 1
     instance = f"{ip_life.client.partition('#')[0]} v={number}"
-    said = replace(ip_life, changes_left=left, earlier=ip_life.published, silence=0)
-    new = replace(said, registrations=number, published=((SERVICE, instance),))
+    active = replace(ip_life, changes_left=left, earlier=ip_life.published, silence=0)
+    new = replace(active, registrations=number, published=((SERVICE, instance),))
     asked = [Wanted(new, HttpReceived(0, ip_life.client, HttpAction.REGISTER, SERVICE, instance))]
     if ip_life.published:
         gone = HttpReceived(0, ip_life.client, HttpAction.DEREGISTER, SERVICE, "")
-        asked.append(Wanted(replace(said, published=()), gone))
+        asked.append(Wanted(replace(active, published=()), gone))
     return asked
 
 
@@ -85,7 +85,7 @@ def http_request(asking: HttpReceived, now: int) -> HttpReceived:
     return replace(asking, at_ms=now) if now else asking
 
 
-def hear(ip_life: IpLife, wanted: IpLife, answer: Answer | None, periods: int) -> Outcome | None:
+def take_answer(ip_life: IpLife, wanted: IpLife, answer: Answer | None, periods: int) -> Outcome | None:
     """A refused request is retried; in a period the attempt itself counts."""
     if answer is not None and answer.result is CallResult.SUCCESS:
         return Outcome(wanted)
@@ -123,7 +123,7 @@ _HANDLED = (
     writes(route, "it is not handled there"),
     writes(of(Before, "handling")),
     handles("handling", http_request),
-    records(hear, "nothing comes of it"),
+    records(take_answer, "nothing comes of it"),
     records(accepted),
     watches(dropped),
 )

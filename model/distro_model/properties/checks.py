@@ -345,7 +345,7 @@ def diverged(property_id: str) -> Function:
         held = held_by(peers_of(nodes, life.home), life.client)
         if len(set(held.values())) < 2:
             return ()
-        return ((Finding(property_id, f"{life.client}: {said(held)}"),),)
+        return ((Finding(property_id, f"{life.client}: {contents_text(held)}"),),)
 
     return found
 
@@ -452,7 +452,7 @@ def held_by(nodes: Nodes, client: str) -> dict[str, Content]:
     return {name: () if each is None else each.content for name, each in held.items()}
 
 
-def said(held: dict[str, Content]) -> str:
+def contents_text(held: dict[str, Content]) -> str:
     return ", ".join(f"{name} shows {text_of(content)}" for name, content in held.items())
 
 

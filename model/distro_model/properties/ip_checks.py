@@ -26,9 +26,9 @@ from distro_model.properties.checks import (
     after_each,
     all_slices,
     at_rest,
+    contents_text,
     held_by,
     peers_of,
-    said,
     settled_look,
     sliced,
     stable,
@@ -114,7 +114,7 @@ def ip_diverged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
     held = held_by(nodes, life.client)
     if not stable(nodes) or not life.published or life.silence or len(set(held.values())) < 2:
         return ()
-    return ((Finding("INV-CONV", f"{life.client}: {said(held)}"),),)
+    return ((Finding("INV-CONV", f"{life.client}: {contents_text(held)}"),),)
 
 
 def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
@@ -123,7 +123,7 @@ def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
     claimed = life.published and life.sure and not life.silence and stable(nodes)
     if not claimed or set(map(shown, held.values())) == {life.published}:
         return ()
-    what = f"{life.client} was answered for {text_of(life.published)}: {said(held)}"
+    what = f"{life.client} was answered for {text_of(life.published)}: {contents_text(held)}"
     return ((Finding("INV-CLIENTACK", what),),)
 
 
@@ -178,6 +178,6 @@ def _misrevised(client: str) -> Function:
         if held.revision != copy.revision or held.content == copy.content or not held.revision:
             return ()
         contents = {one.name: held.content, other.name: copy.content}
-        return ((Finding("INV-REV", f"{client} at one revision: {said(contents)}"),),)
+        return ((Finding("INV-REV", f"{client} at one revision: {contents_text(contents)}"),),)
 
     return found

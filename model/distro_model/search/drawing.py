@@ -61,9 +61,9 @@ def dot(graph: StateGraph, describe: Describe = shortly) -> str:
     for number, texts in drawn.nodes(data=True):
         label = "\n".join(f"{column}: {texts[column]}" for column in graph.system.columns)
         lines.append(f"  {number} [label={_quoted(label)}{', style=bold' if texts['initial'] else ''}];")
-    for before, after, said in drawn.edges(data=True):
+    for before, after, edge in drawn.edges(data=True):
         lines.append(
-            f"  {before} -> {after} [label={_quoted(said['label'])}{'' if said['fair'] else ', style=dashed'}];"
+            f"  {before} -> {after} [label={_quoted(edge['label'])}{'' if edge['fair'] else ', style=dashed'}];"
         )
     return "\n".join([*lines, "}"]) + "\n"
 
