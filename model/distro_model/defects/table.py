@@ -63,7 +63,7 @@ _ROWS = (
     ),
     Defect(
         id="B07",
-        sentence="A client learnt from a member is created as native: it is sent on and verified, and never expires",
+        sentence="A client that a member sends is created as native: it is sent on and verified, and never expires",
         releases=None,
         link="https://github.com/alibaba/nacos/commit/f56dedc7fe",
     ),

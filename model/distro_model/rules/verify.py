@@ -146,7 +146,7 @@ def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) 
 
 @guard(source="lease-pause")
 def checks_in_time(event: LeaseCheckDue, profile: Profile) -> bool:
-    """No check was missed altogether: else the node was suspended, or its clock jumped, and renewals may be waiting."""
+    """No whole check was missed: else the node was suspended, or its clock jumped, and renewals may be waiting."""
     return event.last_ms is None or event.at_ms - event.last_ms <= 2 * profile.lease_check_ms
 
 
