@@ -27,19 +27,19 @@ class TestLink:
 
     def test_requests_on_their_way_are_lost_and_so_are_the_following(self):
         link = Link(calls=(self.CALL, replace(self.CALL, phase=Phase.ANSWERED, answer=SUCCESS)))
-        (broken,) = break_silently(link)
+        broken = break_silently(link)
         assert [call.phase for call in broken.with_call(self.CALL).calls] == [Phase.LOST] * 3
 
     def test_an_abandoned_request_vanishes_and_a_refused_one_stays_refused(self):
         link = Link(calls=(replace(self.CALL, phase=Phase.ABANDONED), replace(self.CALL, phase=Phase.REFUSED)))
-        (broken,) = break_silently(link)
+        broken = break_silently(link)
         assert [call.phase for call in broken.calls] == [Phase.REFUSED]
 
     def test_a_link_that_is_down_or_broken_has_no_connection_to_break(self):
         assert break_silently(Link(down=True)) is break_silently(Link(half_open=True)) is None
 
     def test_a_new_connection_carries_requests_again(self):
-        (mended,) = reconnect(Link(half_open=True))
+        mended = reconnect(Link(half_open=True))
         assert mended.with_call(self.CALL).calls == (self.CALL,)
         assert reconnect(Link()) is None
 

@@ -21,8 +21,9 @@ from distro_model.cluster.statement import (
     Step,
     Transition,
     alternatives,
-    events,
+    changed_by,
     reads_of,
+    values,
     written_by,
 )
 from distro_model.cluster.values import Call, Link
@@ -160,13 +161,14 @@ def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock
 def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, handles: bool, watches: bool) -> Look:
     """A look-up of the values of `names`: the same function and constants are the same object."""
     given = partial(function, **dict(constants)) if constants else function
-    meant = _seen if watches else events if handles else alternatives
+    returns_value = handles or changed_by(function) is not None
+    meant = _seen if watches else values if returns_value else alternatives
 
-    def look(*values: Value) -> Sequence[Alternative]:
-        return meant(given(*values))
+    def look(*read: Value) -> Sequence[Alternative]:
+        return meant(given(*read))
 
-    def look_by_name(*values: Value) -> Sequence[Alternative]:
-        return meant(given(**dict(zip(names, values, strict=True))))
+    def look_by_name(*read: Value) -> Sequence[Alternative]:
+        return meant(given(**dict(zip(names, read, strict=True))))
 
     in_order = reads_of(function)[: len(names)] == names
     found = look if in_order else look_by_name
@@ -182,7 +184,7 @@ def _seen(found: object) -> Sequence[Alternative]:
 def _constant(function: Function, constants: Constants, *, handles: bool) -> Look:
     """A look-up that reads no register."""
     found = function(**dict(constants))
-    result = events(found) if handles else alternatives(found)
+    result = values(found) if handles else alternatives(found)
     return lambda _: result
 
 

@@ -16,7 +16,6 @@ from distro_model.cluster import connections
 from distro_model.cluster.budget import Budget, Clock
 from distro_model.cluster.half_open import tests
 from distro_model.cluster.nodes import has_something_to_verify
-from distro_model.cluster.registers import IpLived
 from distro_model.cluster.statement import Transition, chooses, watches, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.node import MemberState, NodeState
@@ -25,10 +24,6 @@ from distro_model.search.system import NO_GUARD, Fairness, Finding
 from distro_model.transitions import Cause, Happens
 
 # A period passes
-
-
-class Passed(NamedTuple):
-    clock: Clock
 
 
 def is_empty(any_link: Link) -> bool:
@@ -71,8 +66,8 @@ def is_known(stale: tuple[tuple[str, str], ...], any_source_name: str, any_targe
     return (any_source_name, any_target_name) not in stale
 
 
-def passes(clock: Clock, periods: int) -> Passed | None:
-    return Passed(Clock(clock.period + 1, slept=clock.slept)) if clock.period < periods else None
+def passes(clock: Clock, periods: int) -> Clock | None:
+    return Clock(clock.period + 1, slept=clock.slept) if clock.period < periods else None
 
 
 def overdue(
@@ -143,10 +138,10 @@ class Aged(NamedTuple):
     every_node: NodeState | None
 
 
-def fall_silent(ip_life: IpLife) -> IpLived | None:
+def fall_silent(ip_life: IpLife) -> IpLife | None:
     if not ip_life.published or ip_life.silence == 2:
         return None
-    return IpLived(replace(ip_life, silence=ip_life.silence + 1, sure=False))
+    return replace(ip_life, silence=ip_life.silence + 1, sure=False)
 
 
 def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:

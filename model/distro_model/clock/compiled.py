@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from distro_model.cluster.statement import Does, Step, Transition, reads_of, written_by
+from distro_model.cluster.statement import Does, Step, Transition, changed_by, reads_of, written_by
 from distro_model.search.system import NO_GUARD
 
 NODES = {"node": "at", "source": "source", "target": "target", "home": "at", "asked": "asked", "handling": "handling"}
@@ -133,7 +133,7 @@ class _Writer:
             return self.guarded(f"not {call}", step)
         lines = [f"result = {call}", *self.guarded("result is None", step)]
         for name in written:
-            lines.append(f"{where.get(name, name)} = result.{name}")
+            lines.append(f"{where.get(name, name)} = result{'' if changed_by(step.function) else f'.{name}'}")
             self.has_changed = self.has_changed or name in COLUMNS or name in own
             self.has_call = self.has_call or name == "call"
         return lines

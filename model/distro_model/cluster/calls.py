@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from distro_model.actions import ACKNOWLEDGED, OPERATIONS, SYNCS
 from distro_model.cluster import alarms
-from distro_model.cluster.registers import Before, Lived, Meant, OneLink, Taken
+from distro_model.cluster.registers import Before, Meant, Taken
 from distro_model.cluster.statement import Function, Step, Transition, chooses, handles, of, records, watches, writes
 from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
@@ -102,16 +102,16 @@ def end(call: Call, answer: Answer | None, target_name: str, now: int) -> CallEn
     return None if answer is None else CallEnded(now, target_name, call.request, answer)
 
 
-def lose(link: Link, call: Call) -> OneLink:
-    return OneLink(link.with_phase(call, Phase.LOST))
+def lose(link: Link, call: Call) -> Link:
+    return link.with_phase(call, Phase.LOST)
 
 
-def abandon(link: Link, call: Call) -> OneLink:
-    return OneLink(link.with_phase(call, Phase.ABANDONED))
+def abandon(link: Link, call: Call) -> Link:
+    return link.with_phase(call, Phase.ABANDONED)
 
 
-def keep_answer(link: Link, call: Call, answer: Answer | None) -> OneLink:
-    return OneLink(link.with_phase(call, Phase.ANSWERED, answer))
+def keep_answer(link: Link, call: Call, answer: Answer | None) -> Link:
+    return link.with_phase(call, Phase.ANSWERED, answer)
 
 
 def ended_with(answer: Answer) -> Function:
@@ -146,8 +146,8 @@ def left_to_lease(call: Call) -> Left:
     return Left(call.request.client if isinstance(call.request, Delete) else None)
 
 
-def without_delete(life: Life, left: str | None) -> Lived:
-    return Lived(replace(life, left_cleanly=False) if left == life.client else life)
+def without_delete(life: Life, left: str | None) -> Life:
+    return replace(life, left_cleanly=False) if left == life.client else life
 
 
 # Transitions

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
-from distro_model.cluster.registers import Lived
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
@@ -62,8 +61,8 @@ def with_answer(life: Life, request: InstanceRequest, answer: Answer | None) -> 
 # Connections
 
 
-def open_connection(life: Life) -> Lived | None:
-    return Lived(replace(life, connection=Connection.OPEN)) if life.connection is Connection.NEW else None
+def open_connection(life: Life) -> Life | None:
+    return replace(life, connection=Connection.OPEN) if life.connection is Connection.NEW else None
 
 
 CONNECT = Transition(
@@ -73,8 +72,8 @@ CONNECT = Transition(
 )
 
 
-def end_connection(life: Life, period: int) -> Lived | None:
-    return Lived(life.ended(period)) if life.is_up and not life.silent else None
+def end_connection(life: Life, period: int) -> Life | None:
+    return life.ended(period) if life.is_up and not life.silent else None
 
 
 DISCONNECT = Transition(
@@ -124,11 +123,11 @@ def ask_batch(life: Life) -> Asked | None:
     return Asked(RegisterBatch(life.client, SERVICE, instances))
 
 
-def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
+def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Life:
     """The content that the client publishes from now on, and the content acknowledged to it."""
     left = life.changes_left - (not isinstance(event, BatchRegistered))  # batches have a separate budget
     contents = (*life.contents, after_request(life.contents[-1], event))
-    return Lived(with_answer(replace(life, contents=contents, changes_left=left), event, answer))
+    return with_answer(replace(life, contents=contents, changes_left=left), event, answer)
 
 
 CHANGE = Transition(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from distro_model.actions import AnswerAgain, FallSilent
-from distro_model.cluster.registers import Before, Lived
+from distro_model.cluster.registers import Before
 from distro_model.cluster.statement import Transition, chooses, handles, of, watches, writes
 from distro_model.cluster.values import Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
@@ -26,16 +26,12 @@ class Idle(NamedTuple):
     idle: Names
 
 
-class Guest(NamedTuple):
-    guest: Life
-
-
 class Ejected(NamedTuple):
     ejected: Names
 
 
-def silence(life: Life) -> Lived | None:
-    return Lived(replace(life, silent=True)) if life.acts else None
+def silence(life: Life) -> Life | None:
+    return replace(life, silent=True) if life.acts else None
 
 
 FALL_SILENT = Transition(
@@ -46,8 +42,8 @@ FALL_SILENT = Transition(
 )
 
 
-def end_silence(life: Life) -> Lived | None:
-    return Lived(replace(life, silent=False)) if life.silent else None
+def end_silence(life: Life) -> Life | None:
+    return replace(life, silent=False) if life.silent else None
 
 
 ANSWER_AGAIN = Transition(
@@ -125,8 +121,8 @@ def wrongly_ejected(ejected: Names, guest: Life, node_name: str) -> Finding | No
     return Finding("INV-LIVE", f"{node_name} closed the connection of {guest.client}, which had answered")
 
 
-def close(ejected: Names, guest: Life, period: int) -> Guest:
-    return Guest(guest.ended(period) if guest.client in ejected else guest)
+def close(guest: Life, ejected: Names, period: int) -> Life:
+    return guest.ended(period) if guest.client in ejected else guest
 
 
 END_CHECK = Transition(

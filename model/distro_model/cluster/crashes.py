@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from distro_model.actions import Crash, Restart
-from distro_model.cluster.registers import IpLived, Lived, Node, Stale
+from distro_model.cluster.registers import Node
 from distro_model.cluster.statement import Transition, handles, of, records, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.events import LoadDue
@@ -17,47 +16,39 @@ Pairs = tuple[tuple[str, str], ...]
 """(node, other): the node's belief about the other may legitimately be out of date."""
 
 
-class Outgoing(NamedTuple):
-    outgoing: Link
-
-
-class Incoming(NamedTuple):
-    incoming: Link
-
-
 def stop(node: NodeState | None) -> Node | None:
     return None if node is None else Node(None)
 
 
-def vanish(outgoing: Link) -> Outgoing:
-    return Outgoing(Link(outgoing.down, cut=outgoing.cut))
+def vanish(outgoing: Link) -> Link:
+    return Link(outgoing.down, cut=outgoing.cut)
 
 
-def refuse(incoming: Link) -> Incoming:
-    return Incoming(Link(True, incoming.refused().calls, cut=incoming.cut))
+def refuse(incoming: Link) -> Link:
+    return Link(True, incoming.refused().calls, cut=incoming.cut)
 
 
-def disconnect(life: Life, node_name: str, period: int) -> Lived:
+def disconnect(life: Life, node_name: str, period: int) -> Life:
     """The client's own node has crashed, and its connection with it; other nodes may keep copies that no node
     removes."""
     if life.home != node_name or not life.is_up:
-        return Lived(replace(life, left_cleanly=False))
-    return Lived(replace(life, connection=Connection.ENDED, silent=False, ended_period=period))
+        return replace(life, left_cleanly=False)
+    return replace(life, connection=Connection.ENDED, silent=False, ended_period=period)
 
 
-def shaken(ip_life: IpLife) -> IpLived:
+def shaken(ip_life: IpLife) -> IpLife:
     """A node has crashed, or left a list: state that only it held is lost, or not sent to every node."""
-    return IpLived(replace(ip_life, sure=False))
+    return replace(ip_life, sure=False)
 
 
 def with_pairs(stale: Pairs, *pairs: tuple[str, str]) -> Pairs:
     return tuple(sorted({*stale, *pairs}))
 
 
-def stop_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+def stop_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Pairs:
     """No node has observed yet that it has stopped, including those that believed it DOWN before."""
     kept = tuple(pair for pair in stale if pair[0] != node_name)
-    return Stale(with_pairs(kept, *((other, node_name) for other in others)))
+    return with_pairs(kept, *((other, node_name) for other in others))
 
 
 CRASH = Transition(
@@ -82,13 +73,13 @@ def start(
     return None if node is not None else Node(fresh_node(node_name, others, now, addresses))
 
 
-def mend(incoming: Link) -> Incoming:
-    return Incoming(Link(False, incoming.calls, cut=incoming.cut))
+def mend(incoming: Link) -> Link:
+    return Link(False, incoming.calls, cut=incoming.cut)
 
 
-def start_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+def start_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Pairs:
     """It believes all members UP, and the others have not observed that it runs again."""
-    return Stale(with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others)))
+    return with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others))
 
 
 RESTART = Transition(

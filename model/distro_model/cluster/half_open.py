@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.cluster.nodes import next_on
-from distro_model.cluster.registers import OneLink
 from distro_model.cluster.statement import Transition, writes
 from distro_model.cluster.values import Link, Phase
 from distro_model.node import NodeState
@@ -23,7 +22,7 @@ def on_connection(source: str, target: str, what: str) -> Happens:
     return Happens("", f"{source}->{target}: the connection {what}")
 
 
-def break_silently(link: Link) -> OneLink | None:
+def break_silently(link: Link) -> Link | None:
     if link.down or link.cut or link.half_open:
         return None
     calls = tuple(
@@ -31,7 +30,7 @@ def break_silently(link: Link) -> OneLink | None:
         for call in link.calls
         if call.phase is not Phase.ABANDONED
     )
-    return OneLink(replace(link, calls=calls, half_open=True))
+    return replace(link, calls=calls, half_open=True)
 
 
 BREAK = Transition(
@@ -42,8 +41,8 @@ BREAK = Transition(
 )
 
 
-def reconnect(link: Link) -> OneLink | None:
-    return OneLink(replace(link, half_open=False)) if link.half_open else None
+def reconnect(link: Link) -> Link | None:
+    return replace(link, half_open=False) if link.half_open else None
 
 
 def tests(source: NodeState | None, now: int, target_name: str, profile: Profile) -> bool:

@@ -177,9 +177,9 @@ def inside(node: NodeState | None) -> list[Asking]:
     return [] if node is None else [Asking(each) for each in node.entered]
 
 
-def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
+def raced(ip_life: IpLife, asking: HttpReceived) -> IpLife:
     """The order of two first requests at once is unspecified: no property assumes the client's last content."""
-    return IpLived(replace(ip_life, sure=False, silence=0) if asking.client == ip_life.client else ip_life)
+    return replace(ip_life, sure=False, silence=0) if asking.client == ip_life.client else ip_life
 
 
 FINISH = Transition(

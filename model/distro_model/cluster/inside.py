@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Register
 from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, request_of, with_answer
-from distro_model.cluster.registers import Lived
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
@@ -91,8 +90,8 @@ LOSE_EVENT = Transition(
 # Set-ups in two steps
 
 
-def open_transport(life: Life) -> Lived | None:
-    return Lived(replace(life, connection=Connection.OPENING)) if life.connection is Connection.NEW else None
+def open_transport(life: Life) -> Life | None:
+    return replace(life, connection=Connection.OPENING) if life.connection is Connection.NEW else None
 
 
 START_SETUP = Transition(
@@ -103,12 +102,12 @@ START_SETUP = Transition(
 )
 
 
-def insert_connection(life: Life, home: NodeState | None) -> Lived | None:
+def insert_connection(life: Life, home: NodeState | None) -> Life | None:
     """The node completes the set-up, whether or not the client's end is still open."""
     if home is None or life.client not in dict(home.local.setups):
         return None
     connection = Connection.OPEN if life.connection is Connection.OPENING else life.connection
-    return Lived(replace(life, connection=connection))
+    return replace(life, connection=connection)
 
 
 FINISH_SETUP = Transition(
@@ -128,12 +127,12 @@ def ask_early(life: Life) -> Asked | None:
     return Asked(Register(life.client, SERVICE, _instance(life, "early")))
 
 
-def answered_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
+def answered_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Life:
     """A client that is refused retries when it is connected; a client that receives SUCCESS expects its change to be
     applied."""
     if answer is None or answer.result is not CallResult.SUCCESS:
-        return Lived(life)
-    return Lived(with_answer(replace(life, changes_left=life.changes_left - 1), event, answer))
+        return life
+    return with_answer(replace(life, changes_left=life.changes_left - 1), event, answer)
 
 
 EARLY_REQUEST = Transition(
@@ -165,8 +164,8 @@ def request_started(action: Change, now: int) -> RequestStarted:
     return RequestStarted(now, request_of(action, 0))
 
 
-def answered_at_start(life: Life, event: RequestStarted, answer: Answer | None) -> Lived:
-    return Lived(with_answer(replace(life, changes_left=life.changes_left - 1), event.request, answer))
+def answered_at_start(life: Life, event: RequestStarted, answer: Answer | None) -> Life:
+    return with_answer(replace(life, changes_left=life.changes_left - 1), event.request, answer)
 
 
 START_REQUEST = Transition(
@@ -186,12 +185,12 @@ def requests_finished(life: Life, home: NodeState | None, now: int) -> list[Requ
     return [RequestFinished(now, each) for each in pending if each.client == life.client]
 
 
-def answered_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> Lived:
+def answered_at_end(life: Life, event: RequestFinished, answer: Answer | None) -> Life:
     """The content that the client publishes has changed at its node, if its request was carried out while it was
     there."""
     if answer is not None and answer.result is CallResult.SUCCESS and life.connection is Connection.OPEN:
         life = replace(life, contents=(*life.contents, after_request(life.contents[-1], event.request)))
-    return Lived(with_answer(life, event.request, answer))
+    return with_answer(life, event.request, answer)
 
 
 FINISH_REQUEST = Transition(

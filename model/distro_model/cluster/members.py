@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from distro_model.actions import ListMembers
 from distro_model.cluster.crashes import Pairs, shaken, with_pairs
-from distro_model.cluster.registers import IpLived, Lived, Stale
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import IpLife, Life
 from distro_model.events import CallEnded, MembersListed, RequestReceived
@@ -30,13 +29,13 @@ def _is_up(node: NodeState, other: str) -> bool:
 
 
 def brings_news(
-    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
-) -> Stale | None:
+    stale: Pairs, source: NodeState | None, target: NodeState | None, source_name: str, target_name: str
+) -> Pairs | None:
     if source is None or target is None or target_name not in source.others:
         return None
     fresh = tuple(pair for pair in stale if pair not in {(source_name, target_name), (target_name, source_name)})
     known = _is_up(source, target_name) and (_is_up(target, source_name) or source_name not in target.others)
-    return None if fresh == stale and known else Stale(fresh)
+    return None if fresh == stale and known else fresh
 
 
 def report_arrives(source_name: str, now: int) -> RequestReceived:
@@ -61,13 +60,13 @@ NEWS = Transition(
 
 
 def brings_bad_news(
-    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
-) -> Stale | None:
+    stale: Pairs, source: NodeState | None, target: NodeState | None, source_name: str, target_name: str
+) -> Pairs | None:
     if source is None or target is not None or target_name not in source.others:
         return None
     fresh = tuple(pair for pair in stale if pair != (source_name, target_name))
     known = source.member(target_name).state is MemberState.DOWN
-    return None if fresh == stale and known else Stale(fresh)
+    return None if fresh == stale and known else fresh
 
 
 def report_fails(target_name: str, now: int) -> CallEnded:
@@ -84,13 +83,13 @@ BAD_NEWS = Transition(
 
 
 def fails_to_reach(
-    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
-) -> Stale | None:
+    stale: Pairs, source: NodeState | None, target: NodeState | None, source_name: str, target_name: str
+) -> Pairs | None:
     if source is None or target is None or target_name not in source.others:
         return None
     if source.member(target_name).state is MemberState.DOWN:
         return None
-    return Stale(with_pairs(stale, (source_name, target_name)))
+    return with_pairs(stale, (source_name, target_name))
 
 
 FALSE_ALARM = Transition(
@@ -127,20 +126,20 @@ def rereading(node: NodeState | None) -> Listed | None:
     return None if node is None else Listed(node.others, None)
 
 
-def relist(stale: Pairs, changed: str | None, peer: NodeState | None, node_name: str, peer_name: str) -> Stale:
+def relist(stale: Pairs, changed: str | None, peer: NodeState | None, node_name: str, peer_name: str) -> Pairs:
     """No report of a new member that runs has arrived yet. A new member that does not run was never reported UP."""
     if changed != peer_name:
-        return Stale(stale)
+        return stale
     fresh = tuple(pair for pair in stale if pair != (node_name, peer_name))
-    return Stale(fresh if peer is None else with_pairs(fresh, (node_name, peer_name)))
+    return fresh if peer is None else with_pairs(fresh, (node_name, peer_name))
 
 
-def unsettled(life: Life, listed: tuple[str, ...], others: tuple[str, ...]) -> Lived:
-    return Lived(replace(life, left_cleanly=False, unlisted=_unlisted(life, listed, others)))
+def unsettled(life: Life, listed: tuple[str, ...], others: tuple[str, ...]) -> Life:
+    return replace(life, left_cleanly=False, unlisted=_unlisted(life, listed, others))
 
 
-def left_out(ip_life: IpLife, listed: tuple[str, ...], others: tuple[str, ...]) -> IpLived:
-    return IpLived(replace(ip_life, unlisted=_unlisted(ip_life, listed, others)))
+def left_out(ip_life: IpLife, listed: tuple[str, ...], others: tuple[str, ...]) -> IpLife:
+    return replace(ip_life, unlisted=_unlisted(ip_life, listed, others))
 
 
 def _unlisted(life: Life | IpLife, listed: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:

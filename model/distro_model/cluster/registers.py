@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from distro_model.cluster.values import Call, IpLife, Life, Link
+from distro_model.cluster.values import Call, IpLife, Link
 from distro_model.node import NodeState
-
-
-class OneLink(NamedTuple):
-    link: Link
 
 
 class Taken(NamedTuple):
@@ -19,10 +15,6 @@ class Taken(NamedTuple):
 
 class Meant(NamedTuple):
     call: Call
-
-
-class Lived(NamedTuple):
-    life: Life
 
 
 class IpLived(NamedTuple):
@@ -35,7 +27,3 @@ class Node(NamedTuple):
 
 class Before(NamedTuple):
     before: NodeState | None
-
-
-class Stale(NamedTuple):
-    stale: tuple[tuple[str, str], ...]

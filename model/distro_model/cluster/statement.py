@@ -2,9 +2,9 @@
 
 A parameter is a value that an earlier step of the transition wrote, or a column of the place where it happens
 ("source", "link"), or a constant of that place ("source_name", "profile"). Where a parameter belongs to a family
-("life": one for each client), the step happens once for each member. A step writes the fields of the NamedTuple that it
-returns; a list of those is a choice, None (or False) is its guard being false. A test verifies that names and types
-match.
+("life": one for each client), the step happens once for each member. A step that returns a value of the type of its
+first parameter gives that its next value; any other writes the fields of the NamedTuple that it returns, and a list of
+those is a choice. None (or False) is its guard being false. A test verifies that names and types match.
 
 Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock and a simulation a plain
 function (`clock/compiled.py`).
@@ -167,14 +167,25 @@ def kinds_in(hint: Any) -> frozenset[Any]:
 
 @cache
 def written_by(function: Function) -> Mapping[str, Any]:
-    """Register name -> type: the fields of the NamedTuple that it returns, maybe in a list, maybe or None."""
+    """Register name -> type: its first parameter, or the fields of the NamedTuple that it returns, maybe in a list,
+    maybe or None."""
     parts = [each for each in kinds_in(hints_of(function).get("return", NoneType)) if each is not NoneType]
     if parts == [bool]:
         return {}
+    if (name := changed_by(function)) is not None:
+        return {name: parts[0]}
     result = get_args(parts[0])[0] if len(parts) == 1 and get_origin(parts[0]) is list else parts[0] if parts else None
     if len(parts) != 1 or not hasattr(result, "_fields"):
         raise StatementError(f"{function.__module__}.{function.__qualname__} does not say what it writes: {parts}")
     return dict(get_type_hints(result))
+
+
+@cache
+def changed_by(function: Function) -> str | None:
+    """The first parameter, where the function returns its next value."""
+    name, *_ = (*reads_of(function), None)
+    result = kinds_in(hints_of(function).get("return", NoneType)) - {NoneType}
+    return name if name is not None and result == {hints_of(function).get(name)} else None
 
 
 def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
@@ -186,8 +197,8 @@ def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
     return ((),) if result is True else result
 
 
-def events(result: Any) -> Sequence[tuple[Any, ...]]:
-    """The result of a step that sends an event, likewise."""
+def values(result: Any) -> Sequence[tuple[Any, ...]]:
+    """The result of a step that returns an event, or the next value of its first parameter, likewise."""
     if result is None:
         return ()
     return [(each,) for each in result] if isinstance(result, list) else ((result,),)

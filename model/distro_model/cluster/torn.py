@@ -8,7 +8,7 @@ same client.
 from __future__ import annotations
 
 from distro_model.cluster.calls import arrival, end, meaning, one_of
-from distro_model.cluster.registers import OneLink, Taken
+from distro_model.cluster.registers import Taken
 from distro_model.cluster.statement import Transition, handles, writes
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import ApplyDue, ReadDue
@@ -21,8 +21,8 @@ from distro_model.work import Apply
 is_change = one_of((Operation.CHANGE,))
 
 
-def begin(link: Link, call: Call) -> OneLink:
-    return OneLink(link.with_phase(call, Phase.HANDLED))
+def begin(link: Link, call: Call) -> Link:
+    return link.with_phase(call, Phase.HANDLED)
 
 
 def is_unanswered(answer: Answer | None) -> bool:
