@@ -23,7 +23,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.push import PushService
-from distro_impl.naming.service_info import DEFAULT_HEART_BEAT, ENABLED, RESERVED_KEYS, is_enabled
+from distro_impl.naming.service_info import DEFAULT_HEART_BEAT, ENABLED, RESERVED_KEYS, WEIGHT, is_enabled
 
 
 @mutant("m-index-loses-the-others", ClientIndex, "discard")
@@ -58,6 +58,12 @@ def _keeps_batches(old: Any, self: Any, client_id: str, *arguments: Any) -> None
     for service, published in (leaving.publishers if leaving else {}).items():
         if isinstance(published, PublishedBatch):
             self._publishers.add(service, leaving)
+
+
+@mutant("m-weight-of-zero-is-hidden", service_storage, "merged")
+def _without_zero(old: Any, published: Any) -> Any:
+    """An instance with a weight of 0 is in no list."""
+    return tuple(instance for instance in old(published) if instance.extend_datum.get(WEIGHT) != 0)
 
 
 @mutant("m-one-host-for-each-address", service_storage, "merged")

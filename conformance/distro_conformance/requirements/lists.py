@@ -81,19 +81,20 @@ async def selectors_select(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
-    """A list is the union of what all clients publish, own and synced, each with its published values, the time-outs in
-    its metadata, and the service and group that it belongs to. What two clients publish differently at one address is
-    shown twice."""
+    """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
+    too, the time-outs in its metadata, and the service and group that it belongs to. What two clients publish
+    differently at one address is shown twice."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
     await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
     await _register(await kit.client(), service, 81)
+    await _register(await kit.client(), service, 83, weight=0)
     content = sync_data(synced, 1, [(service, "10.0.0.1", 82)])
     content["instancePublishInfos"][0]["extendDatum"] = {**metadata, "publishInstanceWeight": 2.5}
     change = distro_request("CHANGE", synced, target=kit.target.address, content=content)
     reply = await kit.peer.send(change)
     kit.assume(reply.succeeded, "an acknowledged CHANGE", reply)
-    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
+    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in range(80, 84)))
     listed = (await reader.ask("ServiceQueryRequest", query_request(service))).body["serviceInfo"]
     named = (listed.get("name"), listed.get("groupName"))
     kit.require(named == (service, GROUP), f"{service} of the group {GROUP}", listed)
@@ -103,6 +104,7 @@ async def list_is_the_union(kit: Kit) -> None:
         (80, 2.5, metadata, _OWN_TIMES),
         (81, 1.0, {}, _USUAL_TIMES),
         (82, 2.5, metadata, _OWN_TIMES),
+        (83, 0.0, {}, _USUAL_TIMES),
     ):
         host = hosts[port]
         shown = (host.get("weight"), host.get("metadata"))
@@ -113,7 +115,7 @@ async def list_is_the_union(kit: Kit) -> None:
         found = [host.get(key) for key in _TIMES]
         kit.require(found == times, f"{dict(zip(_TIMES, times, strict=True))}", host)
     await _register(await kit.client(), service, 81, metadata={"zone": "b"})
-    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 81, 82)))
+    await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 81, 82, 83)))
 
 
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")
