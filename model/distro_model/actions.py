@@ -390,7 +390,7 @@ class Move:
         return f"move {self.node} {self.address}"
 
 
-SAID = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
+WELL_FORMED = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
 """The requests that a played member can send to the node."""
 MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE", "UNKNOWN-TYPE")
 """Requests that no member would send, by their error."""
@@ -402,7 +402,7 @@ RESULTS = ("fail", "error", "unreadable", "unheard")
 class Says:
     """A played member sends this to the node under test: any request about any client, valid or not.
 
-    `operation` is one of SAID or MALFORMED. Several instances of a service, with `, ` between them, are a batch.
+    `operation` is one of WELL_FORMED or MALFORMED. Several instances of a service, with `, ` between them, are a batch.
     """
 
     peer: str

@@ -33,7 +33,7 @@ from distro_conformance.node.player import UNREACHABLE
 from distro_conformance.release import listed_profile
 from distro_conformance.verdict import UsageError
 from distro_model import actions
-from distro_model.actions import MALFORMED, OPERATIONS, RESULTS, SAID, Action, Advance
+from distro_model.actions import MALFORMED, OPERATIONS, RESULTS, WELL_FORMED, Action, Advance
 
 VERSION = 2
 """The version of the language. Version 1 had fewer verbs and conditions; each of its texts is valid in version 2."""
@@ -95,8 +95,8 @@ def _deregister(words: Words) -> actions.Deregister:
 def _says(words: Words) -> actions.Says:
     """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81, 10.0.0.1:82`"""
     peer, operation = words.node(), words.word("operation")
-    if operation not in (*SAID, *MALFORMED):
-        raise ValueError(f"'{operation}' is no request of a member; known are {', '.join((*SAID, *MALFORMED))}")
+    if operation not in (*WELL_FORMED, *MALFORMED):
+        raise ValueError(f"'{operation}' is no request of a member; known are {', '.join((*WELL_FORMED, *MALFORMED))}")
     client = words.optional()
     revision = int(words.word("revision")) if words.takes("revision") else 0
     content = []
@@ -195,7 +195,7 @@ VERBS: Mapping[str, Verb] = {
     "node": Verb("NODE RELEASE", NodeRelease, _node_release),
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
     "say": Verb(
-        f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE, … and SERVICE …]",
+        f"NODE {'|'.join((*WELL_FORMED, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE, … and SERVICE …]",
         actions.Says,
         _says,
     ),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from distro_model.actions import ACKNOWLEDGED, OPERATIONS, SYNCS
 from distro_model.cluster import alarms
-from distro_model.cluster.registers import Before, Meant, Taken
+from distro_model.cluster.registers import Before, Taken
 from distro_model.cluster.statement import Function, Step, Transition, chooses, handles, of, records, watches, writes
 from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
@@ -37,7 +37,7 @@ class MaybeTaken(NamedTuple):
     call: Call | None
 
 
-class MaybeMeant(NamedTuple):
+class MaybeFirst(NamedTuple):
     call: Call | None
 
 
@@ -46,9 +46,9 @@ def take_first(link: Link) -> MaybeTaken:
     return MaybeTaken(link, None) if position is None else MaybeTaken(link.without(position), link.calls[position])
 
 
-def mean_first(link: Link) -> MaybeMeant:
+def first_call(link: Link) -> MaybeFirst:
     position = first_sent(link)
-    return MaybeMeant(None if position is None else link.calls[position])
+    return MaybeFirst(None if position is None else link.calls[position])
 
 
 def take_overtaking(link: Link) -> list[Taken]:
@@ -66,13 +66,13 @@ def take_waiting(link: Link) -> list[MaybeTaken]:
 # Whether there is a call of this kind: a separate step, so that a search examines each link once for all kinds.
 
 
-def is_operation(call: Call | None, operation: Operation) -> Meant | None:
-    return Meant(call) if call is not None and call.request.operation is operation else None
+def is_operation(call: Call | None, operation: Operation) -> Call | None:
+    return call if call is not None and call.request.operation is operation else None
 
 
 def one_of(operations: tuple[str, ...]) -> Function:
-    def is_one(call: Call | None) -> Meant | None:
-        return Meant(call) if call is not None and call.request.operation in operations else None
+    def is_one(call: Call | None) -> Call | None:
+        return call if call is not None and call.request.operation in operations else None
 
     return is_one
 
@@ -81,8 +81,8 @@ is_sync, is_acknowledged, is_any = map(one_of, (SYNCS, ACKNOWLEDGED, OPERATIONS)
 
 
 def has_come_to(phase: Phase) -> Function:
-    def has_come(call: Call | None) -> Meant | None:
-        return Meant(call) if call is not None and call.phase is phase else None
+    def has_come(call: Call | None) -> Call | None:
+        return call if call is not None and call.phase is phase else None
 
     return has_come
 
@@ -172,9 +172,9 @@ def taking(kind: Function) -> tuple[Step, ...]:
     return chooses(take_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
-def meaning(kind: Function) -> tuple[Step, ...]:
+def deciding(kind: Function) -> tuple[Step, ...]:
     """An outcome of the first request in transit, if it is of this kind."""
-    return chooses(mean_first, NO_GUARD), chooses(kind, NO_CALL)
+    return chooses(first_call, NO_GUARD), chooses(kind, NO_CALL)
 
 
 def ending(phase: Phase) -> tuple[Step, ...]:
@@ -211,15 +211,17 @@ OVERTAKE = Transition(
 )
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), handles("target", arrival)), _says(CallFate.DUPLICATED))
+DUPLICATE = Transition(
+    "duplicate", (*deciding(is_acknowledged), handles("target", arrival)), _says(CallFate.DUPLICATED)
+)
 """The request arrives, and will arrive again. A clock does so on request; a search loses the reply instead, after which
 the sender retries."""
 
-LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(CallFate.LOST), cost="drops")
+LOSE = Transition("lose", (*deciding(is_any), writes(lose)), _says(CallFate.LOST), cost="drops")
 
 LOSE_REPLY = Transition(
     "lose reply",
-    (*meaning(is_any), writes(lose), handles("target", arrival)),
+    (*deciding(is_any), writes(lose), handles("target", arrival)),
     _says(CallFate.REPLY_LOST),
     cost="lost_replies",
 )
@@ -239,7 +241,7 @@ content."""
 
 REPLY_LATE = Transition(
     "reply late",
-    (*meaning(is_any), handles("target", arrival), writes(keep_answer)),
+    (*deciding(is_any), handles("target", arrival), writes(keep_answer)),
     _says(CallFate.REPLY_LATE),
     cost="late_replies",
 )
@@ -266,7 +268,7 @@ TIME_OUT = Transition(
 ABANDON = Transition(
     "abandon",
     (
-        *meaning(is_acknowledged),
+        *deciding(is_acknowledged),
         writes(abandon),
         handles("source", ended_with(TIMEOUT)),
     ),

@@ -13,10 +13,6 @@ class Taken(NamedTuple):
     call: Call
 
 
-class Meant(NamedTuple):
-    call: Call
-
-
 class IpLived(NamedTuple):
     ip_life: IpLife
 

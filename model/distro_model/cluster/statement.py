@@ -183,9 +183,9 @@ def written_by(function: Function) -> Mapping[str, Any]:
 @cache
 def changed_by(function: Function) -> str | None:
     """The first parameter, where the function returns its next value."""
-    name, *_ = (*reads_of(function), None)
-    result = kinds_in(hints_of(function).get("return", NoneType)) - {NoneType}
-    return name if name is not None and result == {hints_of(function).get(name)} else None
+    read, hints = reads_of(function), hints_of(function)
+    result = kinds_in(hints.get("return", NoneType)) - {NoneType}
+    return read[0] if read and result == kinds_in(hints.get(read[0])) - {NoneType} else None
 
 
 def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ same client.
 
 from __future__ import annotations
 
-from distro_model.cluster.calls import arrival, end, meaning, one_of
+from distro_model.cluster.calls import arrival, deciding, end, one_of
 from distro_model.cluster.registers import Taken
 from distro_model.cluster.statement import Transition, handles, writes
 from distro_model.cluster.values import Call, Link, Phase
@@ -32,7 +32,7 @@ def is_unanswered(answer: Answer | None) -> bool:
 BEGIN = Transition(
     "begin CHANGE",
     (
-        *meaning(is_change),
+        *deciding(is_change),
         writes(begin),
         handles("target", arrival),
         writes(is_unanswered, "it is answered at once"),

@@ -187,8 +187,13 @@ def remembered(layout: Layout, registers: Ints, step: Int) -> Int:
 
 
 @part_of_kernel
-def note_miss(tally: Tally, report: Longs, lately: Words, function: Int, one: Int, two: Int, three: Int) -> None:
-    """Write down what must be asked, if there is space and it was not written down lately."""
+def note_miss(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, step: Int) -> None:
+    """Write down the look-up that must be computed, if there is space and it was not written down lately."""
+    registers, steps, lately = scratch.registers, layout.steps, scratch.asked_lately
+    function = np.int64(steps[step, FUNCTION])
+    one = np.int64(registers[steps[step, READ_0]])
+    two = np.int64(registers[steps[step, READ_1]])
+    three = np.int64(registers[steps[step, READ_2]])
     key = hashed_place(function << 32 | one, two << 32 | three) | np.uint64(1)
     place = (key >> np.uint64(1)) & np.uint64(lately.size - 1)
     if lately[place] == key or report[MISSES] == tally.misses.shape[0]:
@@ -200,15 +205,6 @@ def note_miss(tally: Tally, report: Longs, lately: Words, function: Int, one: In
     tally.misses[miss, 2] = two
     tally.misses[miss, 3] = three
     report[MISSES] += 1
-
-
-@part_of_kernel
-def note_missed_lookup(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, step: Int) -> None:
-    registers, steps = scratch.registers, layout.steps
-    one = np.int64(registers[steps[step, READ_0]])
-    two = np.int64(registers[steps[step, READ_1]])
-    three = np.int64(registers[steps[step, READ_2]])
-    note_miss(tally, report, scratch.asked_lately, np.int64(steps[step, FUNCTION]), one, two, three)
 
 
 @part_of_kernel
@@ -418,7 +414,7 @@ def walk_row(
                 elif value == UNASKED:
                     note_strand(tally, aside, strand)
                     if sign == 1:
-                        note_missed_lookup(layout, tally, report, scratch, step)
+                        note_miss(layout, tally, report, scratch, step)
                     if state == FREE:
                         state = MISSED
                 else:
