@@ -61,6 +61,12 @@ def tables(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathF
     return tables_of(spark, corpus, tmp_path_factory.mktemp("tables"))
 
 
+@pytest.fixture(scope="module")
+def of_servers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataFrame, DataFrame]:
+    """Of one recording."""
+    return tables_of(spark, SERVERS, tmp_path_factory.mktemp("servers"))
+
+
 def tables_of(spark: SparkSession, recordings: Path, place: Path) -> tuple[DataFrame, DataFrame]:
     """Events and runs, as two tables hold them: the events in no order."""
     loaded = load(spark, [recordings])
@@ -85,9 +91,9 @@ def test_two_tables_give_the_rows_of_the_engine_in_this_process(
 
 
 def test_rows_of_clients_are_judged_when_they_are_asked_for_by_one_exchange(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, of_servers: tuple[DataFrame, DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    events, runs = tables_of(spark, SERVERS, tmp_path)
+    events, runs = of_servers
     events.repartition(2).write.parquet(str(tmp_path / "in two files"))
     violations(spark.read.parquet(str(tmp_path / "in two files")), runs).explain()
     plan = capsys.readouterr().out
@@ -115,8 +121,8 @@ def test_merged_twice_by_its_key_the_table_stays_the_same(
     assert after.equals(frame(violations(events, runs)).sort("id"))
 
 
-def test_tables_that_do_not_fit_are_refused_in_one_line(tables: tuple[DataFrame, DataFrame]) -> None:
-    events, runs = tables
+def test_tables_that_do_not_fit_are_refused_in_one_line(of_servers: tuple[DataFrame, DataFrame]) -> None:
+    events, runs = of_servers
     other = runs.withColumn("header", F.regexp_replace("header", '"target": *"[^"]*"', '"target": "another"'))
     cases: list[tuple[DataFrame, DataFrame, type[Exception], str]] = [
         (events.drop("seq"), runs, NotATraceError, "^events: .* column seq is missing"),

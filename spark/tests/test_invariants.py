@@ -1838,7 +1838,7 @@ def test_spark_finds_the_same(library: Library, spark: SparkSession, monkeypatch
 
 def test_in_parts_the_same_is_found(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of clients, and of violations that are in memory at once; every fifth recording."""
-    monkeypatch.setattr(tally, "PART_ROWS", 20)
+    monkeypatch.setattr(tally, "PART_ROWS", 60)
     monkeypatch.setattr(tally, "RESULTS_AT_ONCE", 4)
     measured = {"convergence": True, "responsibility": True}
     some = sorted(library.directory.iterdir())[::5]

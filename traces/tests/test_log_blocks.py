@@ -145,17 +145,15 @@ def test_a_packed_file_that_was_cut_gives_what_is_whole(tmp_path: Path) -> None:
     logs = tmp_path / "logs" / "n0"
     logs.mkdir(parents=True)
     draw = random.Random(5)
-    lines = "".join(
-        f"2026-11-21 02:00:00,000 INFO Client connection 17_10.0.0.{draw.randrange(256)}_{number} connect\n"
-        for number in range(20_000)
-    )
-    packed = gzip.compress(lines.encode())
+    written = [f"17_10.0.0.{draw.randrange(256)}_{number}" for number in range(20_000)]
+    lines = (f"2026-11-21 02:00:00,000 INFO Client connection {client} connect\n" for client in written)
+    packed = gzip.compress("".join(lines).encode())
     (logs / "naming-server.log.gz").write_bytes(packed[: len(packed) // 2])
     found = import_logs(tmp_path / "logs", tmp_path / "out")
     assert found.skipped[CUT] == 1
     clients = [e.client for e in read_ndjson(found.path).events]
     assert 5000 < len(clients) < 15_000
-    assert all(f"connection {client} connect\n" in lines for client in clients)
+    assert set(clients) <= set(written)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
