@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -261,7 +262,9 @@ def test_a_release_that_is_not_listed_says_as_which_it_is_judged(
 
 def test_a_profile_is_unknown_to_node_and_model_alike() -> None:
     for name in ("nacos-1.4.7", "nacos-2", "nacos-2.2", "nacos-4.0.0", "nacos-2.2.x", "2.2.4", "", "Strict"):
-        with pytest.raises(UsageError, match=f"no profile '{name}'; known: nacos-2.0.0, "):
+        hint = " (a release is named nacos-2.2.4)" if name == "2.2.4" else ""
+        unknown = re.escape(f"no profile '{name}'{hint}; known: nacos-2.0.0, ")
+        with pytest.raises(UsageError, match=unknown):
             listed_profile(name)
-        with pytest.raises(UnknownProfileError, match=f"no profile '{name}'; known: nacos-2.0.0, "):
+        with pytest.raises(UnknownProfileError, match=unknown):
             rules_named(name)

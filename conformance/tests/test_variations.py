@@ -8,7 +8,7 @@ from pathlib import Path
 from distro_conformance.requirements import all_requirements
 
 KNOWN = {each.id.removeprefix("DISTRO-") for each in all_requirements()}
-TEXT = Path(__file__).parents[2].joinpath("docs", "explanation", "variations.md").read_text("utf-8")
+TEXT = Path(__file__).parents[2].joinpath("docs/explanation/variations.md").read_text("utf-8")
 _, _, *LINES = ([cell.strip() for cell in line.split("|")[1:-1]] for line in TEXT.splitlines() if line.startswith("|"))
 ROWS = {name.strip("*"): cells for name, *cells in LINES}
 REASONS = set(re.findall(r"^(\d+)\. ", TEXT, re.MULTILINE))

@@ -82,7 +82,7 @@ async def selectors_select(kit: Kit) -> None:
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
-    too, the time-outs in its metadata, and the service and group that it belongs to. What two clients publish
+    too, the time-outs in its metadata, and the service and group that it belongs to; what two clients publish
     differently at one address is shown twice."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
