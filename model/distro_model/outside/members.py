@@ -95,14 +95,15 @@ class MembersOutside:
 
     def gathered_ms(self, name: str, call: str, now_ms: int) -> int:
         """The earliest time at which the node read the revision in a VERIFY that arrives now. A round reads all of them
-        before it sends the first (docs/protocol #verify-round). Where requests may not have reached the member, the
-        round waited for its connection at each client, and may be the one before (RpcClient.asyncRequest)."""
+        before it sends the first (docs/protocol #verify-round). Where requests may not have reached a member, a worker
+        waited for its connection at each client, and the round may be the one before (docs/protocol #sync-workers)."""
         peer, interval_ms = self._peers[name], self._profile.verify_interval_ms
         peer.open_verifies.add(call)
         if now_ms - self._verified_ms > interval_ms // 2:
             self._round_ms = now_ms
         self._verified_ms = now_ms
-        waited = peer.sure_since_ms is None or peer.sure_since_ms > now_ms - interval_ms
+        sure_ms = [each.sure_since_ms for each in self._peers.values()]
+        waited = any(since_ms is None or since_ms > now_ms - interval_ms for since_ms in sure_ms)
         return min(self._round_ms, now_ms - interval_ms) if self._slack.skew_ms and waited else self._round_ms
 
     def ended(self, name: str, call: str, took_ms: int, now_ms: int) -> None:
