@@ -347,6 +347,9 @@ class ClientRows:
         after = frozenset(
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
+        if after != states:
+            for each in self._in_steps(holder):
+                each.among_others = True
         return self._keep(event, holder, after | states, "load a snapshot")
 
     def _is_torn(self, asked: Call, giver: str) -> bool:

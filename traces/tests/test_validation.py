@@ -496,6 +496,32 @@ def test_a_snapshot_that_comes_late_may_hold_a_batch(
     assert accepts(trace, rows, "nacos-2.2.4") is is_accepted
 
 
+@pytest.mark.parametrize(
+    ("profile", "comes_first", "shown", "is_accepted"),
+    [
+        ("nacos-2.3.0", True, (2, "d1"), True),
+        ("nacos-2.3.0", False, (2, "d1"), False),
+        ("nacos-2.3.0", True, (3, "d1"), False),
+        ("strict", True, (2, "d1"), False),
+    ],
+)
+def test_a_snapshot_may_be_taken_between_the_steps_of_a_change(
+    tmp_path: Path, profile: str, shown: tuple[int, str], *, comes_first: bool, is_accepted: bool
+) -> None:
+    """B05: b has asked a for its snapshot, with revision 1, and takes it before or after m4 comes with revision 2."""
+    trace = recorded(tmp_path)
+    started, (connected, changed, sent, received, applied) = trace.events[:2], trace.events[2:7]
+    asked = replace(started[1], kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="a", detail=None)
+    change = {"at_ms": 1_000, "revision": 2, "digest": "d2"}
+    calls = [replace(changed, **change), replace(sent, message="m4", **change)]  # type: ignore[arg-type]
+    arrives = replace(received, message="m4", **change)  # type: ignore[arg-type]
+    loaded = replace(applied, at_ms=1_000, message="m0", revision=1, digest="d1")
+    last = replace(loaded, message="m4", revision=shown[0], digest=shown[1])
+    meets = [arrives, loaded] if comes_first else [loaded, arrives]
+    rows = numbered([*started, asked, connected, changed, *calls, *meets, last])
+    assert accepts(trace, rows, profile) is is_accepted
+
+
 @pytest.mark.parametrize("after", ["d3", NOTHING])
 def test_a_request_replaces_all_that_a_snapshot_brought_its_client(tmp_path: Path, after: str) -> None:
     """B01: a is given a batch of b beside the instance that its own client registered there."""

@@ -63,9 +63,23 @@ def _meanwhile(found: Finding, operations: tuple[str, ...]) -> list[Handled]:
 # Two are applied at once
 
 
-@clause("while the node handled the sync that the violation goes by, it handled a CHANGE of that client")
+def _loaded_meanwhile(found: Finding) -> list[Handled]:
+    """The copies from snapshots that the node took while it handled that request."""
+    own, loads = _own(found), found.history.loads.get(found.node, ())
+    if own is None:
+        return []
+    answers = {row.message for row in loads if row.kind == Kind.REPLY_RECEIVED}
+    taken = (row for row in states_of(found.history, found.node) if row.message in answers)
+    return [Handled(row, row.seq, row.seq) for row in taken if own.begin < row.seq < own.end]
+
+
+def _others(found: Finding) -> list[Handled]:
+    return [*_meanwhile(found, CHANGES), *_loaded_meanwhile(found)]
+
+
+@clause("while the node handled the sync that the violation goes by, it handled a CHANGE or a snapshot of that client")
 def two_at_once(found: Finding) -> bool:
-    return bool(_meanwhile(found, CHANGES))
+    return bool(_others(found))
 
 
 @clause_about(_own, "it is not what that sync carried: another content, or the same under a later revision")
@@ -77,7 +91,7 @@ def not_what_it_carried(found: Finding, own: Handled) -> bool:
 
 @clause_about(_own, "the node has held that content since it had handled both")
 def came_of_both(found: Finding, own: Handled) -> bool:
-    both = [own, *_meanwhile(found, CHANGES)]
+    both = [own, *_others(found)]
     until = min(max(each.end for each in both), found.last.seq)
     states = states_of(found.history, found.node)
     count = count_before(states, until + 1)
@@ -255,8 +269,8 @@ def changed_to_that_revision(found: Finding) -> bool:
 MIXED = Symptom(
     bug="B05",
     about=("INV-ACK", "INV-CONV", "INV-REV"),
-    sentence="Two CHANGEs of a client are applied at once, service by service: the content is neither's, or the older "
-    "one's under the newer revision.",
+    sentence="Two CHANGEs of a client, or a CHANGE and a snapshot, are applied at once, service by service: the "
+    "content is neither's, or the older one's under the newer revision.",
     clauses=(two_at_once, not_what_it_carried, came_of_both),
 )
 GIVEN_TORN = Symptom(

@@ -54,6 +54,38 @@ def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owne
     a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
 
 
+def a_change_around_a_snapshot(run: Run, *, comes_first: bool) -> None:
+    """b loads from c, which holds A, and is sent a's CHANGE to B, which comes before the snapshot is taken or after."""
+    run.connect()
+    run.change(1, "A")
+    run.apply("c", 1, "A", "m1")
+    run.change(2, "B")
+    change, load = {"operation": "CHANGE", "client": "c1"}, {"message": "m-load", "operation": "SNAPSHOT"}
+    run.row("b", Kind.REQUEST_SENT, peer="c", **load)
+    run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
+    run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
+    run.row("a", Kind.REQUEST_SENT, peer="b", message="m2", **change, revision=2, digest="B")
+    for step in ("change", "load") if comes_first else ("load", "change"):
+        if step == "change":
+            run.row("b", Kind.REQUEST_RECEIVED, peer="a", message="m2", **change, revision=2, digest="B")
+        else:
+            run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
+            run.apply("b", 1, "A", "m-load")
+    run.apply("b", 2, "A", "m2")
+    run.row("b", Kind.REPLY_SENT, peer="a", message="m2", **change, outcome=Outcome.SUCCESS)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", message="m2", **change, outcome=Outcome.SUCCESS)
+
+
+@case("nacos-2.3.0", INV_REV=["B05"], INV_ACK=["B05"])
+def a_snapshot_that_is_taken_while_a_change_is_applied(run: Run) -> None:
+    a_change_around_a_snapshot(run, comes_first=True)
+
+
+@case("nacos-2.3.0", (known.MIXED, known.two_at_once), INV_REV=[None], INV_ACK=[None])
+def a_snapshot_that_is_taken_before_a_change_comes(run: Run) -> None:
+    a_change_around_a_snapshot(run, comes_first=False)
+
+
 def a_snapshot_with_the_revision_of_before(
     run: Run, *, while_applied: bool = True, revision: int = 1, gives: str | None = "m-load"
 ) -> None:
