@@ -68,7 +68,7 @@ class _Holder:
     life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
-    replaced: frozenset[tuple[int, str]] = frozenset()  # the state before the last change by its connection
+    replaced: frozenset[tuple[int, str]] = frozenset()  # the state before its last change or the last snapshot
     replaced_ms: int = 0
     has_left: bool = False  # the client's own connection has ended here
     early: list[Rejection] = field(default_factory=list)  # of requests sent, unless its client's next row explains them
@@ -348,6 +348,8 @@ class ClientRows:
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
         if after != states:
+            views = map(self._view, states)
+            holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
             for each in self._in_steps(holder):
                 each.among_others = True
         return self._keep(event, holder, after | states, "load a snapshot")

@@ -535,6 +535,22 @@ def test_a_request_replaces_all_that_a_snapshot_brought_its_client(tmp_path: Pat
     assert accepts(trace, rows, "nacos-2.2.4")
 
 
+@pytest.mark.parametrize(
+    ("sent_ms", "content", "is_accepted"), [(1_001, "d1", True), (1_001, "d2", True), (1_100, "d1", False)]
+)
+def test_a_change_may_be_read_before_a_snapshot_overwrites_its_client(
+    tmp_path: Path, sent_ms: int, content: str, *, is_accepted: bool
+) -> None:
+    """B01 and B05: at 1,000 ms a takes a snapshot with d2 of its own client, whose CHANGE is being read."""
+    trace = recorded(tmp_path)
+    started, (connected, changed, sent) = trace.events[:2], trace.events[2:5]
+    asked = replace(started[0], kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="b", detail=None)
+    at_b = [replace(connected, node="b"), replace(changed, node="b", revision=0, digest="d2")]
+    loaded = replace(changed, at_ms=1_000, kind=Kind.REPLICA_APPLIED, message="m0", revision=1, digest="d2")
+    rows = numbered([*started, asked, connected, changed, *at_b, loaded, replace(sent, at_ms=sent_ms, digest=content)])
+    assert accepts(trace, rows, "nacos-2.2.4") is is_accepted
+
+
 @pytest.mark.parametrize("content", [NOTHING, "d2"])
 @pytest.mark.parametrize(
     ("profile", "asked", "is_accepted"),
