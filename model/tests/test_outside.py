@@ -94,10 +94,10 @@ def test_a_report_that_is_missing_is_open_where_the_machine_took_more_than_half_
     assert outside.late == is_open
 
 
-def changed_once(answers_take_ms: int, slack: Slack | None = None) -> NodeOutside:
+def changed_once(answers_take_ms: int, slack: Slack | None = None, profile: str = "nacos-2.3.2") -> NodeOutside:
     """c1 has registered at a, which has sent nothing of it so far."""
     slack = slack or at_leisure()
-    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), slack)
+    outside = NodeOutside("a", ["b"], beside_nodes(profile_named(profile)), slack)
     outside.sent("s", "b", Snapshot(), 0)
     outside.ended("s", CallResult.SUCCESS, (), 10)
     ask(outside, ClientConnected(0, "c1"), 1_000, answers_take_ms)
@@ -310,6 +310,34 @@ def test_an_answer_may_be_lost_with_the_connection_on_which_it_comes(left_ms: in
     outside.peer_back("b", 6_000)
     with nullcontext() if may_be_lost else pytest.raises(Unexplained, match="expects no CHANGE and no DELETE"):
         outside.sent("again", "b", change, 7_000)
+
+
+@pytest.mark.parametrize(
+    ("profile", "content", "revision", "sent_ms", "is_torn"),
+    [
+        ("nacos-2.3.2", 1, 1, 5_100, True),
+        ("nacos-2.3.2", 0, 2, 5_100, True),
+        ("nacos-2.3.2", 1, 1, 6_000, False),
+        ("nacos-2.3.2", 1, 3, 5_100, False),
+        ("strict", 1, 1, 5_100, False),
+    ],
+)
+def test_a_change_sent_in_the_moment_of_another_may_have_the_content_of_one_and_the_revision_of_the_other(
+    profile: str, content: int, revision: int, sent_ms: int, *, is_torn: bool
+) -> None:
+    """B05, seen on a real 2.5.1. c1 changes at 5,000 ms, while a retry of its first CHANGE is due."""
+    outside = changed_once(2, profile=profile)
+    change = Change("c1", 1, (("web", INSTANCES[0]),))
+    outside.sent("c", "b", change, 3_200)
+    outside.ended("c", CallResult.ERROR, (), 3_210)
+    ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[1]), 5_000, 2)
+    torn = Change("c1", revision, (("web", INSTANCES[content]),))
+    if is_torn:
+        outside.sent("t", "b", torn, sent_ms)
+        assert outside.undecided == {Undecided.IN_PARTS: 1}
+    else:
+        with pytest.raises(Unexplained, match="it sends CHANGE"):
+            outside.sent("t", "b", torn, sent_ms)
 
 
 def left_at_3000(slack: Slack) -> NodeOutside:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
+from itertools import product
 
 from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, Forward, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
@@ -34,6 +35,7 @@ from distro_model.outside.slack import Slack
 from distro_model.outside.unexplained import Unexplained, request_text, view_text
 from distro_model.outside.views import is_of_several, view_of
 from distro_model.profile import Profile
+from distro_model.release import STRICT
 from distro_model.rules.owners import is_ip_client
 from distro_model.rules.rule import name_of
 from distro_model.rules.watching import Refusal, watched
@@ -180,7 +182,7 @@ class ClientOutside:
             self._sent_verify(target, request, states, now_ms, gathered_ms)
             return
         kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
-        if not kept and self._is_sent_in_parts(request, target, states):
+        if not kept and (self._is_sent_in_parts(request, target, states) or self._is_torn(request, states, now_ms)):
             self.in_parts += 1
             self.undecided = Undecided.IN_PARTS
             return
@@ -413,6 +415,18 @@ class ClientOutside:
             return False
         is_due = any(isinstance(send.request, Change) for each in states for send in self._sent_for(each.node, target))
         return is_due and self._is_of_several(View(request.revision, request.content), states)
+
+    def _is_torn(self, request: Request, states: Iterable[Possible], now_ms: int) -> bool:
+        """A release changes and reads a client in two steps (B05): in the moment of a change a CHANGE may have the
+        content of after it under the revision of before, or the other way round."""
+        if not self._slack.skew_ms or not isinstance(request, Change) or self._profile.name == STRICT:
+            return False
+        now = [view for each in states if (view := self._view(each.node)) is not None]
+        before = [view for each in self._lately(now_ms - self._slack.skew_ms) if (view := self._view(each.node))]
+        return any(
+            one.content == request.content and other.revision == request.revision
+            for one, other in (*product(now, before), *product(before, now))
+        )
 
     def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
         known = [known for each in states if (known := self._view(each.node)) is not None]
