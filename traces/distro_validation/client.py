@@ -195,7 +195,7 @@ class ClientRows:
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", views_text(views), "connected again")
-        holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
+        self._replace(event, holder, states)
         asked = [self._without_batches(state) for state in states]
         after = frozenset(self._after(state, one).node for state in asked for one in inputs)
         return self._keep(event, holder, after, transition)
@@ -348,11 +348,15 @@ class ClientRows:
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
         if after != states:
-            views = map(self._view, states)
-            holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
+            self._replace(event, holder, states)
             for each in self._in_steps(holder):
                 each.among_others = True
         return self._keep(event, holder, after | states, "load a snapshot")
+
+    def _replace(self, event: Event, holder: _Holder, states: _States) -> None:
+        """Something else takes the place of these states now; what they held may still be sent for a moment."""
+        views = map(self._view, states)
+        holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
 
     def _is_torn(self, asked: Call, giver: str) -> bool:
         """Whether the giver was applying a CHANGE in steps when it made the snapshot (B05)."""

@@ -421,16 +421,18 @@ class ClientOutside:
         content of after it under the revision of before, or the other way round."""
         if not self._slack.skew_ms or not isinstance(request, Change) or self._profile.name == STRICT:
             return False
-        now = [view for each in states if (view := self._view(each.node)) is not None]
-        before = [view for each in self._lately(now_ms - self._slack.skew_ms) if (view := self._view(each.node))]
+        now, before = self._held(states), self._held(self._lately(now_ms - self._slack.skew_ms))
         return any(
             one.content == request.content and other.revision == request.revision
             for one, other in (*product(now, before), *product(before, now))
         )
 
     def _is_of_several(self, view: View | None, states: Iterable[Possible]) -> bool:
-        known = [known for each in states if (known := self._view(each.node)) is not None]
-        return self._is_ip_client and is_of_several(view, known)
+        return self._is_ip_client and is_of_several(view, self._held(states))
+
+    def _held(self, states: Iterable[Possible]) -> list[View]:
+        """The views of the states in which the node holds the client."""
+        return [view for each in states if (view := self._view(each.node)) is not None]
 
     def _sent_for(self, node: NodeState, target: str) -> tuple[Send, ...]:
         """What its task for this member sends when it is due."""

@@ -153,11 +153,12 @@ class MembersOutside:
     def _may_be_unread(self, peer: _Peer, result: CallResult, now_ms: int) -> bool:
         """In real time: whether the node may not have read an answer that was given now, since it did not wait so long,
         or, of a refusal, since the connection of its report has been replaced or was held."""
-        if not self._slack.skew_ms or self._slack.skew_ms >= self._profile.call_timeout_ms:
-            return bool(self._slack.skew_ms)
-        from_ms = now_ms - self._profile.call_timeout_ms - self._slack.skew_ms
-        is_unsettled = peer.is_held or (peer.unsettled_ms is not None and peer.unsettled_ms >= from_ms)
-        return result is not CallResult.SUCCESS and is_unsettled
+        skew_ms, timeout_ms = self._slack.skew_ms, self._profile.call_timeout_ms
+        if skew_ms >= timeout_ms:
+            return True
+        if not skew_ms or result is CallResult.SUCCESS:
+            return False
+        return peer.is_held or (peer.unsettled_ms is not None and peer.unsettled_ms >= now_ms - timeout_ms - skew_ms)
 
     def reported_to(self, name: str, now_ms: int) -> None:
         peer = self._peers[name]
