@@ -19,6 +19,8 @@ is_change, is_delete, is_verify = c("op") == "CHANGE", c("op") == "DELETE", c("o
 is_applied, is_removed = c("kind") == "replica_applied", c("kind") == "replica_removed"
 is_own = c("kind").is_in([kind.value for kind in OWN_CONNECTION])
 is_left = c("kind") == "client_disconnected"
+is_owned = c("is_connection") | (c("at_ms") < c("moved_ms"))
+"""A node that owned the client still does: the owner of an ip:port client may change with a member list."""
 by_lease = c("detail") == LEASE
 is_gone = c("is_state") & c("content").is_null()
 claims = pl.when("is_state").then(c("owned").fill_null(value=False)).otherwise(sent & (is_sync | is_verify))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, call_before, ended, is_change, succeeded
+from distro_spark.expressions import c, call_before, ended, is_change, is_owned, succeeded
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
@@ -56,7 +56,7 @@ def unprovoked(t: Timeline) -> pl.DataFrame:
     stray = stray.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
     stray = t.of(stray, "row", "has_revisions", "moved_ms", "is_connection")
     stray = stray.filter("has_revisions", t.reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
-    stray = stray.filter(c("is_connection") | (c("at_ms") < c("moved_ms"))).sort("row")
+    stray = stray.filter(is_owned).sort("row")
     return _with_failures(t, stray)
 
 

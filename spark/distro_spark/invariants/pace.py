@@ -20,6 +20,7 @@ from distro_spark.expressions import (
     is_delete,
     is_gone,
     is_left,
+    is_owned,
     is_sync,
     is_verify,
     neighbour,
@@ -139,7 +140,7 @@ def _news(t: Timeline) -> pl.DataFrame:
     """For each change of a client by its own connection and each other member: begin, g, to, row, news_ms, due_ms,
     end_row and end_ms, with which the node holds the client no more or its life ends."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
-    is_judged = is_news & (c("is_connection") | (c("at_ms") < c("moved_ms")))
+    is_judged = is_news & is_owned
     return _for_members(t, is_judged, is_gone, "change")
 
 
@@ -151,7 +152,7 @@ def _ends(t: Timeline) -> pl.DataFrame:
 def _repairs(t: Timeline) -> pl.DataFrame:
     """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL."""
     is_fail = ended & is_verify & (c("outcome") == "fail") & c("to").is_not_null() & c("is_native")
-    is_judged = is_fail & (c("is_connection") | (c("at_ms") < c("moved_ms")))
+    is_judged = is_fail & is_owned
     return _due(_held(t, is_judged, is_gone, *_COLUMNS, "to"), "content")
 
 
