@@ -43,9 +43,9 @@ EACH_CLAUSE = [
 ]
 
 
-def write(directory: Path, name: str, case: Case) -> None:
+def write(directory: Path, name: str, case: Case, *, probed: bool = False) -> None:
     with Recorder(directory, name, profile=case.profile, target=case.target or name, nodes="abc") as recorder:
-        run = Run(recorder)
+        run = Run(recorder, probed=probed)
         case.writes(run)
         if not run.is_over:
             run.after(20_000)
@@ -79,7 +79,18 @@ def found(directory: Path) -> FOUND_BY:
     return by_run
 
 
-def test_only_what_has_the_symptom_is_excused(result: CheckResult) -> None:
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
+    """The same runs, but a probe has read each node before its checkpoint."""
+    directory: Path = tmp_path_factory.mktemp("probed")
+    for name, case in CASES.items():
+        write(directory, name, case, probed=True)
+    return in_process(directory)
+
+
+@pytest.mark.parametrize("name", ["result", "probed"])
+def test_only_what_has_the_symptom_is_excused(name: str, request: pytest.FixtureRequest) -> None:
+    result: CheckResult = request.getfixturevalue(name)
     found: dict[tuple[str, str], list[str | None]] = {}
     for violation in result.violations:
         found.setdefault((violation.run, violation.invariant), []).append(violation.known)

@@ -10,13 +10,13 @@ from distro_spark.history import ASKS_AGAIN_MS, LEASE, NEVER, ClientHistory, Fin
 from distro_spark.symptoms.look import (
     CHANGES,
     Handled,
+    change_before,
+    changes_of,
     clause,
     clause_about,
     count_before,
     handled_requests,
     remembered,
-    state_before,
-    states_of,
 )
 from distro_traces.event import BATCH, BATCH_OVER_SINGLE, Kind
 
@@ -54,8 +54,8 @@ def carries_another(found: Finding, change: Handled) -> bool:
 
 @clause_about(_last_change, "the node has applied nothing since that CHANGE came")
 def nothing_applied_since(found: Finding, change: Handled) -> bool:
-    states = states_of(found.history, found.node)
-    return count_before(states, change.begin) == count_before(states, found.last.seq)
+    changes = changes_of(found.history, found.node)
+    return count_before(changes, change.begin) == count_before(changes, found.last.seq)
 
 
 # All are left out, until the lease ends
@@ -65,14 +65,14 @@ def _end(found: Finding) -> Row | None:
     """The row with which the copy ended."""
     if found.last.kind == Kind.REPLICA_REMOVED:
         return found.last
-    state = state_before(found.history, found.node, found.last.seq)
+    state = change_before(found.history, found.node, found.last.seq)
     return state if state is not None and state.kind == Kind.REPLICA_REMOVED else None
 
 
 def _changes_since_it_was_applied(found: Finding, end: Row) -> list[Handled]:
-    states = states_of(found.history, found.node)
-    count = count_before(states, end.seq)
-    since = states[count - 1].seq if count else 0
+    changes = changes_of(found.history, found.node)
+    count = count_before(changes, end.seq)
+    since = changes[count - 1].seq if count else 0
     return [each for each in _changes_answered(found.history, found.node) if since < each.begin < end.seq]
 
 

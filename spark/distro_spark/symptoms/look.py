@@ -95,6 +95,25 @@ def state_before(history: ClientHistory, node: str, seq: int) -> Row | None:
     return states[count - 1] if count else None
 
 
+@remembered
+def changes_of(history: ClientHistory, node: str) -> Sequence[Row]:
+    """The same without readings of a probe that show what the node held already."""
+    changes, held = list[Row](), None
+    for row in sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ):
+        content = row.digest if holds_something(row) else None
+        if row.kind in STATE_KINDS and (row.kind != Kind.OBSERVED or content != held):
+            changes.append(row)
+        held = content
+    return changes
+
+
+def change_before(history: ClientHistory, node: str, seq: int) -> Row | None:
+    """The last row before that one with which the node came to hold what it holds."""
+    changes = changes_of(history, node)
+    count = count_before(changes, seq)
+    return changes[count - 1] if count else None
+
+
 def holds_something(state: Row | None) -> bool:
     return state is not None and state.kind not in GONE_KINDS and state.digest is not None
 

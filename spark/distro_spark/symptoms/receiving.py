@@ -10,6 +10,8 @@ from distro_spark.history import ASKS_AGAIN_MS, LEASE, LEASE_CHECK_MS, LEASE_MS,
 from distro_spark.symptoms.look import (
     CHANGES,
     brought_by_change,
+    change_before,
+    changes_of,
     clause,
     clause_about,
     confirms,
@@ -19,7 +21,6 @@ from distro_spark.symptoms.look import (
     lacked,
     load_of,
     remembered,
-    state_before,
     states_of,
 )
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
@@ -123,8 +124,8 @@ def _acknowledged(found: Finding) -> tuple[Row, bool] | None:
 def has_not_left(found: Finding) -> bool:
     """Whatever it does in the millisecond of the checkpoint. That its owner was another by then, and the old one let it
     go when no verify renewed it, is no leaving."""
-    states = states_of(found.history, str(found.evidence["owner"]))
-    earlier = [row for row in states if row.at_ms < found.last.at_ms and row.detail != LEASE]
+    changes = changes_of(found.history, str(found.evidence["owner"]))
+    earlier = [row for row in changes if row.at_ms < found.last.at_ms and row.detail != LEASE]
     return bool(earlier) and (found.expected != "nothing" or holds_something(earlier[-1]))
 
 
@@ -156,7 +157,7 @@ def confirmed_what_it_missed(found: Finding) -> bool:
 
 def _came(found: Finding) -> Row | None:
     """The row with which the node came to hold what it holds, if that was applied."""
-    state = state_before(found.history, found.node, found.last.seq)
+    state = change_before(found.history, found.node, found.last.seq)
     return state if state is not None and state.kind == Kind.REPLICA_APPLIED else None
 
 

@@ -12,6 +12,7 @@ from distro_spark.symptoms.look import (
     CHANGES,
     CLOCK_SLACK_MS,
     Handled,
+    change_before,
     clause,
     clause_about,
     count_before,
@@ -104,7 +105,7 @@ def came_of_both(found: Finding, own: Handled) -> bool:
 
 
 def _answer_of_giver(found: Finding) -> Row | None:
-    came = state_before(found.history, found.node, found.last.seq + 1)
+    came = change_before(found.history, found.node, found.last.seq + 1)
     if came is None or came.message is None:
         return None
     rows = (row for of_node in found.history.loads.values() for row in of_node)

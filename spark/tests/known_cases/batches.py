@@ -109,6 +109,12 @@ def a_copy_that_is_older_than_what_was_left_out(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH, later="O")
 
 
+@case("nacos-2.3.0", (known.LEFT_OUT, known.nothing_applied_since), INV_CONV=[None])
+def a_copy_of_which_a_probe_reads_something_else_after_what_was_left_out(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH)
+    run.row("b", Kind.OBSERVED, client="c1", revision=1, digest="O")
+
+
 @case("nacos-2.2.4", (known.LEFT_OUT, known.carries_another), INV_CONV=[None])
 def a_change_that_is_never_sent_after_a_batch_that_brought_nothing_new(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH, is_held=True)

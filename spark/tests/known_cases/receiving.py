@@ -98,6 +98,17 @@ def an_owner_that_has_what_has_left_it_later_than_its_load(run: Run) -> None:
     has_what_has_left_it(run, after_ms=100)
 
 
+@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+def an_owner_in_which_a_probe_reads_something_else_than_the_snapshot_brought(run: Run) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 1, "A", run.loads("a", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+    run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
+
+
 @case("nacos-2.2.4", (known.CAME_BACK, known.giver_still_held_it), INV_CONV=[None])
 def a_snapshot_from_a_node_that_had_confirmed_the_delete(run: Run) -> None:
     run.registered()

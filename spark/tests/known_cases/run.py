@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from distro_model.defects import Clause, Symptom
 from distro_spark.history import Finding
 from distro_traces.content import digest
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import RESET_KINDS, STATE_KINDS, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
 
 EMPTY = digest(())
@@ -23,8 +23,12 @@ STEP_MS = 100
 class Run:
     """A run on a, b and c. Time passes by `after`, and `STEP_MS` before each row unless it says otherwise."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, probed: bool = False) -> None:
+        """`probed`: a probe reads each node before a checkpoint, as in recordings of real servers."""
         self.recorder = recorder
+        self.probed = probed
+        self.held: dict[str, dict[str, tuple[int | None, str | None]]] = {}
+        """By node and client: revision and content, None when it is gone."""
         self.at_ms = 0
         self.step_ms = STEP_MS
         self.is_over = False
@@ -37,7 +41,14 @@ class Run:
 
     def row(self, node: str, kind: Kind, **fields: object) -> Event:
         self.at_ms += self.step_ms
-        return self.recorder.record(node, kind, at_ms=self.at_ms, **fields)  # type: ignore[arg-type]
+        event = self.recorder.record(node, kind, at_ms=self.at_ms, **fields)  # type: ignore[arg-type]
+        if kind in RESET_KINDS:
+            self.held[node] = {}
+        elif kind in STATE_KINDS and event.client is not None:
+            revision, _ = self.held[node].get(event.client, (None, None))
+            known = revision if event.revision is None else event.revision
+            self.held[node][event.client] = (known, event.digest)
+        return event
 
     def connect(self, node: str = "a", client: str = "c1") -> None:
         self.row(node, Kind.CLIENT_CONNECTED, client=client, owned=True, revision=0, digest=EMPTY)
@@ -129,7 +140,14 @@ class Run:
 
     def checkpoint(self) -> None:
         for node in "abc":
+            if self.probed:
+                self.probe(node)
             self.row(node, Kind.CHECKPOINT, detail="1")
+
+    def probe(self, node: str) -> None:
+        for client, (revision, content) in sorted(self.held[node].items()):
+            known = None if content is None else revision
+            self.row(node, Kind.OBSERVED, client=client, revision=known, digest=content)
 
     def registered(self, revision: int = 1, content: str = "A") -> None:
         self.connect()
