@@ -87,6 +87,15 @@ def test_a_starved_machine_leaves_only_checks_of_time_open(
     assert found.judgement is Judgement.VIOLATES
 
 
+def test_requirements_that_are_met_do_not_judge_a_mutant_that_never_took_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules of a real server that match nothing are ignored silently; what violates counts all the same."""
+    monkeypatch.setattr(EmbeddedTarget, "unaltered", lambda _: "its rules never fired")
+    target = resolve_target("embedded", mutant="B02")
+    met, violated = run_node_conformance(target, ["DISTRO-SYNC-001", "DISTRO-HOLDER-001"]).findings
+    assert (met.judgement, met.message) == (Judgement.NOT_JUDGED, "B02: its rules never fired")
+    assert violated.judgement is Judgement.VIOLATES
+
+
 def test_a_member_that_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the kit that gave no sign of life, and nothing that is missing says anything."""
     monkeypatch.setattr(Kit, "neglected", "c1 gave no sign of life for 21000 ms")

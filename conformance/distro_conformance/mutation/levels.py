@@ -116,8 +116,7 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
     found = _kill_by(
         mutant_id, "real", failed, seconds, f"no requirement fails, and its rules fired {fired.times} times"
     )
-    if not fired.times:
-        why = f"its rules never fired{': ' if fired.complaint else ''}{fired.complaint}"
+    if why := target.unaltered():
         found = replace(found, judgement=Judgement.NOT_JUDGED, message=why)
     elif open_questions and not failed:
         why = f"no requirement fails, and these were not judged: {', '.join(open_questions)}"

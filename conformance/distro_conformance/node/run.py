@@ -73,7 +73,15 @@ def run_node_conformance(
             return await check_requirements(target, peers, chosen, on_finding, requirement_ids or ())
 
     findings = asyncio.run(run())
+    if why := target.unaltered():
+        findings = [_without_mutant(each, f"{target.mutant}: {why}") for each in findings]
     return Judged(target.spec, target.profile, tuple(findings), time.monotonic() - begun, figures)
+
+
+def _without_mutant(finding: Finding, why: str) -> Finding:
+    """A requirement that is met says nothing about a mutant that never took part."""
+    is_met = finding.judgement is Judgement.CONFORMS
+    return replace(finding, judgement=Judgement.NOT_JUDGED, message=why) if is_met else finding
 
 
 async def run_requirements(target: Target, ids: Sequence[str] | None = None) -> list[Finding]:

@@ -94,3 +94,9 @@ class Fired:
         )
         if complaint and not self.complaint:
             self.complaint = complaint[0].strip()
+
+    def missing(self) -> str | None:
+        """Why no rule has fired, so that the servers behaved as without them; None if one has."""
+        if self.times:
+            return None
+        return f"its rules never fired{': ' if self.complaint else ''}{self.complaint}"

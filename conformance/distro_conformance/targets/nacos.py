@@ -221,3 +221,6 @@ class NacosTarget(Target):
             on_progress=on_progress,
             on_end=self.fired.add if self.mutant else lambda _: None,
         )
+
+    def unaltered(self) -> str | None:
+        return None if self.mutant is None else self.fired.missing()

@@ -153,6 +153,10 @@ class Target:
         assert self._node is not None
         await self._node.change_members(sorted((self.address, *other_members)))
 
+    def unaltered(self) -> str | None:
+        """Why the mutant, if any, has changed nothing on the nodes that have stopped; None if it has."""
+        return None
+
     def shorten_lease(self) -> None:
         """From its next start on, if that can be configured."""
         self._has_short_lease = True
