@@ -460,7 +460,7 @@ def test_a_client_that_may_have_expired_is_ignored_before_an_answer_is_judged(*,
     oracle = Oracle(Mock(idle_for=idle_for), clock)
     oracle.outside = Mock()
     oracle.outside.profile.connection_idle_ms = 20_000
-    asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(return_value=None), "it answers"))
+    asyncio.run(oracle.perform_answered("c1", Mock(), AsyncMock(return_value=None), "it answers"))
     judged = [name for name, _, _ in oracle.outside.mock_calls if name in ("lose", "finish")]
     assert judged == (["lose", "finish"] if in_real_time else ["finish"])
     if in_real_time:
@@ -474,7 +474,7 @@ def test_a_question_whose_end_is_not_known_leaves_no_window_open(error: Exceptio
     oracle.outside = Mock()
     oracle.outside.profile.connection_idle_ms = 20_000
     with pytest.raises(type(error)):
-        asyncio.run(oracle.in_window("c1", Mock(), AsyncMock(side_effect=error), "it answers"))
+        asyncio.run(oracle.perform_answered("c1", Mock(), AsyncMock(side_effect=error), "it answers"))
     assert oracle.outside.lose.called == lost
 
 

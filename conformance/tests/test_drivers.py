@@ -171,7 +171,7 @@ async def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: 
         await cluster.start(("a", "b"), "strict")
         for action in (Connect("c1", "a"), Cut("b", "a"), Crash("b"), Restart("b"), Connect("c2", "b")):
             await cluster.perform(action)
-        cluster.mend()  # its load is not repeated yet
+        cluster.clear_faults()  # its load is not repeated yet
         await cluster.checkpoint()
     finally:
         await cluster.stop()
@@ -193,7 +193,7 @@ async def test_no_checkpoint_is_written_while_a_fault_may_still_lose_messages(
             await cluster.perform(action)
         await cluster.checkpoint()
         before = [event.node for event in _events(tmp_path) if event.kind is Kind.CHECKPOINT]
-        cluster.mend()
+        cluster.clear_faults()
         await cluster.checkpoint()
     finally:
         await cluster.stop()

@@ -246,7 +246,7 @@ async def test_a_target_that_is_gone_has_not_answered_what_it_received() -> None
 async def test_a_mended_link_has_no_fault_armed() -> None:
     async with setting() as s, await s.connect() as source:
         s.link.arm(Swallow("a", "b", "CHANGE"))
-        s.link.mend()
+        s.link.clear_faults()
         await send(source, CHANGE)
         assert "b received CHANGE of c1" in s.events
 

@@ -113,7 +113,7 @@ class Cluster(Protocol):
         """Name of a member to the state (UP, SUSPICIOUS, DOWN) in which the node sees it."""
         ...
 
-    async def givers(self, node: str) -> frozenset[str]:
+    async def snapshot_sources(self, node: str) -> frozenset[str]:
         """The members that have given the node a snapshot since it was started last."""
         ...
 

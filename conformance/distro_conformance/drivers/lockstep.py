@@ -125,7 +125,7 @@ class LockstepCluster(EmbeddedCluster):
     async def rest(self) -> None:
         """Runs the nodes without the model, which can no longer follow them: all faults are repaired, the nodes get
         time to agree, and a checkpoint ends their trace."""
-        self.mend()
+        self.clear_faults()
         all_names = tuple(sorted(self.names))
         for name in self.names:
             await super().perform(ListMembers(name, all_names))

@@ -55,7 +55,7 @@ class ModelCluster(Cluster):
         self._profile: Profile | None = None
         self._states: PossibleStates
         self._last_event: str | None = None
-        self._givers: dict[str, set[str]] = {}
+        self._snapshot_sources: dict[str, set[str]] = {}
         self._later_api = "v2"
 
     def cannot(self, action: Action) -> str | None:
@@ -93,11 +93,11 @@ class ModelCluster(Cluster):
             raise CannotError(str(error)) from error
         match action:
             case Restart(started) | Move(_, started):
-                self._givers[started] = set()
+                self._snapshot_sources[started] = set()
         for outcome in self._states.outcomes:
             for call in outcome.traffic:
                 if (call.operation, call.outcome) == (Operation.SNAPSHOT, CallResult.SUCCESS):
-                    self._givers.setdefault(call.source, set()).add(call.target)
+                    self._snapshot_sources.setdefault(call.source, set()).add(call.target)
         if isinstance(action, Advance):
             self._at_ms += action.ms
         self._note_events(before)
@@ -143,8 +143,8 @@ class ModelCluster(Cluster):
             seen.append({**{each.name: each.state.value.upper() for each in held.members}, node: "UP"})
         return seen
 
-    async def givers(self, node: str) -> frozenset[str]:
-        return frozenset(self._givers.get(node, ()))
+    async def snapshot_sources(self, node: str) -> frozenset[str]:
+        return frozenset(self._snapshot_sources.get(node, ()))
 
     async def checkpoint(self) -> None:
         """There is no recording."""

@@ -98,7 +98,7 @@ class Oracle:
         """The node has the result of a request of its own."""
         self.note(lambda: self.outside.ended(call, result, copies, self.now_ms()))
 
-    async def in_window(
+    async def perform_answered(
         self,
         client: str,
         event: Event,
@@ -114,7 +114,7 @@ class Oracle:
         observed = " ".join((what, *(() if answer is None else (answer.result,)), *words))
         self.outside.finish(key, client, answer, self.now_ms(), observed)
 
-    async def noticed_after(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
+    async def perform_unanswered(self, client: str, event: Event, act: Callable[[], Awaitable[None]]) -> None:
         """The node notices the event by itself; a server notices it later than it happens."""
         with self._begun(client, event) as key:
             await act()
@@ -171,7 +171,7 @@ class Oracle:
         history = self.outside.history.of(found.client) if isinstance(found, Unexplained) else ()
         return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}", history)
 
-    def forgive(self) -> None:
+    def discard_findings(self) -> None:
         """Judges the node only from now on: earlier findings have been reported."""
         self._found = None
         self.outside.forget()

@@ -284,7 +284,7 @@ class PeersCluster(WiredCluster):
         match action:
             case Connect(client, node):
                 connecting = partial(self.clients.connect, client, node)
-                await self.oracle.in_window(client, ClientConnected(0, client), connecting, f"it takes {client}")
+                await self.oracle.perform_answered(client, ClientConnected(0, client), connecting, f"it takes {client}")
             case Register(client, service, instance):
                 await self._acts(action, InstanceRegistered(0, client, service, instance))
             case RegisterBatch(client, service, instances):
@@ -308,7 +308,7 @@ class PeersCluster(WiredCluster):
             await self._settle()
             return FAIL if self.answers[0].is_refused else SUCCESS
 
-        await self.oracle.in_window(client, event, ask, f"it answers '{action}' with")
+        await self.oracle.perform_answered(client, event, ask, f"it answers '{action}' with")
 
     async def _over_http(self, action: HttpRequest) -> None:
         """If the node passes the request on, it is not carried out: played members ignore it."""
@@ -322,7 +322,9 @@ class PeersCluster(WiredCluster):
             self.answers = (answer,)
             return FAIL if answer.is_refused or reply.text == NOT_DONE else SUCCESS
 
-        await self.oracle.in_window(action.client, asked_over_http(action), ask, f"it answers '{action}' with", words)
+        await self.oracle.perform_answered(
+            action.client, asked_over_http(action), ask, f"it answers '{action}' with", words
+        )
 
     async def _disconnect(self, client: str) -> None:
         leave = super()._disconnect
@@ -332,7 +334,7 @@ class PeersCluster(WiredCluster):
                 await leave(client)
             await self._settle()
 
-        await self.oracle.noticed_after(client, ClientDisconnected(0, client), leaves)
+        await self.oracle.perform_unanswered(client, ClientDisconnected(0, client), leaves)
 
     async def _send(self, action: Says) -> None:
         peer = self.peers[action.peer]
@@ -375,7 +377,7 @@ class PeersCluster(WiredCluster):
         if isinstance(request, Snapshot):
             await ask()  # lists are compared after each action
             return
-        await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
+        await self.oracle.perform_answered(action.client or "", event, ask, f"it answers {action} with")
 
     async def _reply_to(self, action: Says, body: Json) -> Message:
         """Sends a request of a member to the node. Raises TargetError where the member was stopped meanwhile, by

@@ -210,16 +210,16 @@ class WiredCluster(Cluster):
         names = {server.address: name for name, server in self.servers.items()}
         return [{names.get(address, address): state for address, state in states.items()}]
 
-    async def givers(self, node: str) -> frozenset[str]:
-        return frozenset(self.traffic.givers[node])
+    async def snapshot_sources(self, node: str) -> frozenset[str]:
+        return frozenset(self.traffic.snapshot_sources[node])
 
     def last_event(self) -> str | None:
         return self.traffic.last_event
 
-    def mend(self) -> None:
+    def clear_faults(self) -> None:
         """Repairs every fault of the links."""
         for link in self.links.values():
-            link.mend()
+            link.clear_faults()
 
     @property
     def is_faulty(self) -> bool:
@@ -250,16 +250,16 @@ class WiredCluster(Cluster):
         await self.clients.forget()
         self.reader.forget()
 
-    async def record_anew(self, recorder: Recorder, profile: str) -> None:
+    async def start_recording(self, recorder: Recorder, profile: str) -> None:
         """In real time: another recording begins, of nodes that run already and links that work; its time is 0 now."""
-        self.record_no_more()
-        self.mend()
+        self.stop_recording()
+        self.clear_faults()
         self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock(self.slack)
         journal = TraceJournal(recorder, self.clock.now_ms, infer_state=True)
         journal.is_of_run = lambda client: client in self.clients.names.values()
         self._records(journal, profile)
 
-    def record_no_more(self) -> None:
+    def stop_recording(self) -> None:
         """Ends the recording."""
         self.journal = self.traffic.recording = None
         if self._recorder is not None:
@@ -334,7 +334,7 @@ class WiredCluster(Cluster):
                 link.source_back()
             elif target == name:
                 link.target_back()
-        self.traffic.givers[name].clear()
+        self.traffic.snapshot_sources[name].clear()
         await self.servers[name].start(until_loaded=until_loaded)
         self.slack.watch(self.servers[name].pid)
         self.up = tuple(each for each in self.names if each in self.up or each == name)

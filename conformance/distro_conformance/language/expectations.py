@@ -210,14 +210,14 @@ class LoadsFrom:
     """Since its last start the node was given a snapshot by one of these members, and by no other."""
 
     node: str
-    givers: tuple[str, ...]
+    snapshot_sources: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.node} loads from {' '.join(self.givers)}"
+        return f"{self.node} loads from {' '.join(self.snapshot_sources)}"
 
     async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
-        found = await cluster.givers(self.node)
-        if found and found <= set(self.givers):
+        found = await cluster.snapshot_sources(self.node)
+        if found and found <= set(self.snapshot_sources):
             return [None]
         return [f"{self.node} was given a snapshot by {' and '.join(sorted(found)) or 'no member'}"]
 

@@ -25,7 +25,7 @@ class TrafficLog:
     client_name: Callable[[str | None], str | None]
     now_ms: Callable[[], int]
     recording: TraceJournal | None = None
-    givers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    snapshot_sources: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """For each node the members that have sent it a snapshot since the last clear."""
     last_event: str | None = None
     """The last ended call about a client, or the last report of a node about its clients, with the time."""
@@ -65,7 +65,7 @@ class TrafficLog:
         if (operation, result) != (Operation.VERIFY, CallResult.SUCCESS):
             self.happened(str(traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
-            self.givers[carried.source].add(carried.target)
+            self.snapshot_sources[carried.source].add(carried.target)
         if self.recording:
             self.recording.ended(self._by_name(carried), outcome)
 

@@ -184,7 +184,7 @@ class _Search:
             if self.real_time.is_spoilt:
                 self.real_time.stop()
                 self.real_time = self._started()
-            self.real_time.record_anew(self._recorder() if self.real_time.is_recorded else None)
+            self.real_time.start_recording(self._recorder() if self.real_time.is_recorded else None)
             return self.real_time
         return Lockstep(
             options.nodes,

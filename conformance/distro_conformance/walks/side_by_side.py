@@ -202,14 +202,14 @@ class SideBySide:
 
     async def _rest(self, cluster: PeersCluster) -> None:
         """Repair all faults, and forget the failures."""
-        cluster.mend()
+        cluster.clear_faults()
         await cluster.forget_clients()
-        cluster.oracle.forgive()
+        cluster.oracle.discard_findings()
         for peer in sorted(set(PEERS) - set(cluster.up)):
             with suppress(DivergedError):  # the node may still owe messages to the run that has ended
                 await cluster.perform(Restart(peer))
         await asyncio.sleep(WAIT_MAX_MS / 1000)
-        cluster.oracle.forgive()
+        cluster.oracle.discard_findings()
 
 
 def _lane_of(error: DivergedError) -> int | None:

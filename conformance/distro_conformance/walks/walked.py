@@ -204,11 +204,11 @@ class RealTime(_OnCluster):
         self._done: list[Action] = []
         super().__init__(self.cluster, options.nodes, resolved.profile)
 
-    def record_anew(self, recorder: Recorder | None) -> None:
+    def start_recording(self, recorder: Recorder | None) -> None:
         """Begin a run with its own recording: only of servers that communicate over links of the kit."""
         if recorder is not None:
             self.recording = recorder.path
-            event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
+            event_loop().run_until_complete(self.cluster.start_recording(recorder, self.profile))
 
     @property
     def is_recorded(self) -> bool:
@@ -233,7 +233,7 @@ class RealTime(_OnCluster):
     def checkpoint(self) -> None:
         """Repairs the faults that are left. Raises DivergedError when the nodes do not agree in time, and neither a
         listed defect nor the machine can be the reason."""
-        self.cluster.mend()
+        self.cluster.clear_faults()
         agree = AllAgree(self.left_out)
         rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
         found = rest.outcome
@@ -247,7 +247,7 @@ class RealTime(_OnCluster):
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
-        self.cluster.record_no_more()  # the recording is complete and can be checked; servers and links go on
+        self.cluster.stop_recording()  # the recording is complete and can be checked; servers and links go on
         if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):
             raise error
 
@@ -267,7 +267,7 @@ class RealTime(_OnCluster):
         """The clients of the run leave, which is not recorded."""
         self._hunt.not_judged["clients_left_out"] += len(self.left_out)
         self._done.clear()
-        self.cluster.record_no_more()
+        self.cluster.stop_recording()
         event_loop().run_until_complete(self.cluster.forget_clients())
 
 

@@ -111,7 +111,7 @@ class Link(PeerLink):
         """Whether a fault keeps requests from their target, or is armed to."""
         return self.is_cut or self.is_blackhole or self.is_refusing or self.is_held or bool(self._armed)
 
-    def mend(self) -> None:
+    def clear_faults(self) -> None:
         """Repairs every fault: held messages travel on, the target can be reached and refuses nothing, and no fault is
         armed."""
         self._armed.clear()

@@ -73,7 +73,7 @@ def start(
     return None if node is not None else Node(fresh_node(node_name, others, now, addresses))
 
 
-def mend(incoming: Link) -> Link:
+def restore_link(incoming: Link) -> Link:
     return Link(False, incoming.calls, cut=incoming.cut)
 
 
@@ -84,7 +84,12 @@ def start_unobserved(stale: Pairs, node_name: str, others: tuple[str, ...]) -> P
 
 RESTART = Transition(
     "restart",
-    (writes(start, "{node_name} runs"), writes(mend), records(start_unobserved), handles("node", of(LoadDue, "now"))),
+    (
+        writes(start, "{node_name} runs"),
+        writes(restore_link),
+        records(start_unobserved),
+        handles("node", of(LoadDue, "now")),
+    ),
     of(Restart, "node_name"),
     fair=Fairness.STRONG,
 )
