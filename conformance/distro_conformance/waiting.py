@@ -1,10 +1,10 @@
-"""Waiting: the clocks, the meaning of being late, and the one loop that looks until an event is observed.
+"""Waiting: the clocks, the meaning of being late, and the one loop that polls until an event is observed.
 
 All waits for a node (of a check, a scenario, a walk, the start of a server) are here. Where a verdict depends on the
 wait, this policy applies:
 
 * An event within the bound is in time. In real time `TOLERANCE_MS` is part of each bound: events of a server are that
-  late on an idle machine, and the kit looks every 100 ms.
+  late on an idle machine, and the kit polls every 100 ms.
 * An event that is later than that, by no more than the slack measured meanwhile (`slack.py`), leaves the question open:
   the node or the machine may have been late. It is never a pass.
 * An event that is still later, or does not come by then, is missed: a violation. But if the machine took more than half
@@ -30,11 +30,11 @@ from distro_conformance.slack import Slack
 T = TypeVar("T")
 Pass = Callable[[int], Awaitable[None]]
 """Lets so many ms pass."""
-Look = Callable[[], Awaitable[T | None]]
+Poll = Callable[[], Awaitable[T | None]]
 """Returns the awaited value, else None or False; it may send a request to the node, hence async."""
 
 TOLERANCE_MS = 500
-"""Part of each bound in real time: events of an idle server come 50 to 150 ms late, and the kit looks for them every
+"""Part of each bound in real time: events of an idle server come 50 to 150 ms late, and the kit polls every
 100 ms."""
 MAX_SLACK_MS = 60_000
 """The longest additional wait for a late event."""
@@ -76,8 +76,8 @@ class Clock(Protocol):
         """Measure this server of the kit too, if time is real."""
         return
 
-    def taking_part(self) -> AbstractContextManager[None]:
-        """While this is entered, virtual time passes only when this check waits too. Real time passes anyway."""
+    def participating(self) -> AbstractContextManager[None]:
+        """While this is entered, virtual time passes only when this check waits too. Real time passes in any case."""
         return nullcontext()
 
 
@@ -113,7 +113,7 @@ class RealClock(Clock):
         self.slack.watch(pid)
 
 
-class Came(Enum):
+class Timeliness(Enum):
     IN_TIME = auto()
     OPEN = auto()
     """Late, or missing, and the machine may be the reason."""
@@ -121,11 +121,11 @@ class Came(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waited(Generic[T]):
+class WaitResult(Generic[T]):
     """The end of a wait: `found` may be present although it came too late."""
 
     found: T | None
-    came: Came
+    timeliness: Timeliness
     took_ms: int
     slack_ms: int
 
@@ -135,58 +135,60 @@ class Waited(Generic[T]):
         return f"{seen} within {self.took_ms} ms, of which this machine took {self.slack_ms} ms"
 
 
-def came(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Came:
+def timeliness(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Timeliness:
     """Classify an event that took `took_ms` since `since_ms`."""
     late_ms = took_ms - within_ms - clock.tolerance_ms
     if late_ms <= 0:
-        return Came.IN_TIME
+        return Timeliness.IN_TIME
     is_open = late_ms <= clock.slack_since(since_ms) or _is_starved(took_ms, clock, since_ms)
-    return Came.OPEN if is_open else Came.MISSED
+    return Timeliness.OPEN if is_open else Timeliness.MISSED
 
 
 def _is_starved(took_ms: int, clock: Clock, since_ms: int) -> bool:
     return 2 * clock.slack_since(since_ms) > took_ms or clock.is_starved_since(since_ms)
 
 
-def known(find: Callable[[], T | None]) -> Look[T]:
-    """A look at data that the kit already has, without a request."""
+def poll_local(find: Callable[[], T | None]) -> Poll[T]:
+    """A poll of data that the kit already has, without a request."""
 
-    async def look() -> T | None:
+    async def poll() -> T | None:
         return find()
 
-    return look
+    return poll
 
 
-async def waited(
-    look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
-) -> Waited[T]:
-    """Look until the value is found, or missed; at least once. `pass_ms`: in place of the clock's own."""
+async def wait_until_found(
+    poll: Poll[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
+) -> WaitResult[T]:
+    """Poll until the value is found, or missed; at least once. `pass_ms`: in place of the clock's own."""
     began_ms = clock.now_ms()
     while True:
-        found = await look()
+        found = await poll()
         took_ms, is_there = clock.now_ms() - began_ms, found is not None and found is not False
         if is_there:
-            return Waited(found, came(took_ms, within_ms, clock, began_ms), took_ms, clock.slack_since(began_ms))
+            return WaitResult(
+                found, timeliness(took_ms, within_ms, clock, began_ms), took_ms, clock.slack_since(began_ms)
+            )
         left_ms = within_ms + clock.tolerance_ms - took_ms
         if left_ms <= 0:
             slack_ms = clock.slack_since(began_ms)
             left_ms += min(slack_ms, MAX_SLACK_MS)
             if left_ms <= 0:
                 is_open = slack_ms > MAX_SLACK_MS or _is_starved(took_ms, clock, began_ms)
-                return Waited(None, Came.OPEN if is_open else Came.MISSED, took_ms, slack_ms)
+                return WaitResult(None, Timeliness.OPEN if is_open else Timeliness.MISSED, took_ms, slack_ms)
         await (pass_ms or clock.pass_ms)(min(step_ms, left_ms))
 
 
-async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
-    """The value that `look` finds by then, in time or late, or None. For waits without a verdict: the start of a
+async def eventually(poll: Poll[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
+    """The value that `poll` finds by then, in time or late, or None. For waits without a verdict: the start of a
     server, a message under way."""
-    return (await waited(look, clock, within_ms, step_ms=step_ms)).found
+    return (await wait_until_found(poll, clock, within_ms, step_ms=step_ms)).found
 
 
 async def never(
-    look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
+    poll: Poll[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
 ) -> T | None:
-    """Watch for the whole time: the value that `look` found, None when it never found one.
+    """Watch for the whole time: the value that `poll` found, None when it never found one.
 
     A value found after that time may have begun after it, too, and is ignored.
     """
@@ -194,7 +196,7 @@ async def never(
         return None
     until_ms = clock.now_ms() + for_ms
     while True:
-        found = await look()
+        found = await poll()
         if found is not None and found is not False:
             return found if clock.now_ms() <= until_ms else None
         if (left_ms := until_ms - clock.now_ms()) <= 0:
@@ -214,7 +216,7 @@ def _most(clock: Clock, since_ms: int) -> int:
     return min(clock.slack_since(since_ms), MAX_SLACK_MS)
 
 
-async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_all(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all, in order. The first failure cancels the others, and is raised."""
     tasks = [asyncio.create_task(each) for each in awaited]
     try:
@@ -225,7 +227,7 @@ async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def in_order(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_in_order(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all, in order. All are awaited; the first failure in order is raised.
 
     So the same run names the same node, whichever is faster.

@@ -27,7 +27,7 @@ from distro_conformance.audit.member import Member, Reading
 from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
-from distro_conformance.waiting import RealClock, eventually, known
+from distro_conformance.waiting import RealClock, eventually, poll_local
 from distro_conformance.wire.transports import OVER_GRPC
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_model.actions import (
@@ -196,7 +196,7 @@ def test_an_address_without_a_port_is_refused() -> None:
 async def test_following_ends_with_the_last_observation_when_it_is_interrupted() -> None:
     async with audited_cluster() as lab:
         following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
-        assert await eventually(known(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
+        assert await eventually(poll_local(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 3
 
@@ -238,7 +238,7 @@ async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pyte
         monkeypatch.setattr(lab.audit, "look", look)
         monkeypatch.setattr(auditing, "_table", table)
         following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
-        assert await eventually(known(lambda: calls >= 4), RealClock(), within_ms=5_000)
+        assert await eventually(poll_local(lambda: calls >= 4), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
         assert "fewer than two members can be read" in printed

@@ -19,7 +19,7 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.verdict import UsageError, Verdict
-from distro_conformance.waiting import RealClock, eventually, known
+from distro_conformance.waiting import RealClock, eventually, poll_local
 from distro_impl import Cluster, profile_named
 from distro_model.actions import Connect, HttpRegister, Register
 
@@ -39,7 +39,9 @@ expect within 5s: query web everywhere shows nothing
 @contextlib.asynccontextmanager
 async def cluster_on_ipv6() -> AsyncIterator[Cluster]:
     async with Cluster(3, ip="::1", profile=profile_named("nacos-2.2.4").acquainted()) as cluster:
-        assert await eventually(known(lambda: all(node.record.load_ms for node in cluster.nodes)), RealClock(), 60_000)
+        assert await eventually(
+            poll_local(lambda: all(node.record.load_ms for node in cluster.nodes)), RealClock(), 60_000
+        )
         yield cluster
 
 

@@ -15,14 +15,14 @@ from distro_conformance.language.holding import hold
 from distro_conformance.verdict import Verdict
 from distro_conformance.waiting import (
     MAX_SLACK_MS,
-    Came,
     Clock,
+    Timeliness,
     eventually,
-    in_order,
-    known,
+    gather_in_order,
     never,
+    poll_local,
     settled,
-    waited,
+    wait_until_found,
 )
 
 
@@ -56,58 +56,60 @@ class Busy(Hand):
 
 
 def there_from(clock: Hand, at_ms: int) -> Callable[[], Awaitable[str | None]]:
-    return known(lambda: "there" if clock.at_ms >= at_ms else None)
+    return poll_local(lambda: "there" if clock.at_ms >= at_ms else None)
 
 
 @pytest.mark.parametrize(("from_ms", "seen"), [(970, "there"), (1_001, None)])
 def test_an_event_after_the_time_is_no_violation(from_ms: int, seen: str | None) -> None:
     clock = Hand()
 
-    async def look() -> str | None:
+    async def poll() -> str | None:
         clock.at_ms += 7  # so long does it take
         return "there" if clock.at_ms >= from_ms else None
 
-    assert asyncio.run(never(look, clock, 1_005)) == seen
+    assert asyncio.run(never(poll, clock, 1_005)) == seen
 
 
 @pytest.mark.parametrize("nothing", [None, False])
 def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool | None) -> None:
-    assert asyncio.run(eventually(known(lambda: nothing), Hand(), 200)) is None
+    assert asyncio.run(eventually(poll_local(lambda: nothing), Hand(), 200)) is None
     clock = Hand()
-    assert asyncio.run(eventually(known(lambda: clock.at_ms > 100 or nothing), clock, 200)) is True
-    assert asyncio.run(eventually(known(lambda: ()), Hand(), 200)) == ()
+    assert asyncio.run(eventually(poll_local(lambda: clock.at_ms > 100 or nothing), clock, 200)) is True
+    assert asyncio.run(eventually(poll_local(lambda: ()), Hand(), 200)) == ()
 
 
 @pytest.mark.parametrize(
-    ("takes", "there_ms", "came"),
+    ("takes", "there_ms", "timeliness"),
     [
-        (0, 1_500, Came.IN_TIME),  # the delay of an idle machine is part of the bound
-        (0, 1_600, Came.MISSED),
-        (50, 1_500, Came.IN_TIME),
-        (50, 2_500, Came.OPEN),  # 1,000 ms late, and the machine took 1,250
-        (50, 3_100, Came.MISSED),  # 1,600 ms late, and the machine took 1,550
-        (50, 99_000, Came.MISSED),
-        (52, 99_000, Came.OPEN),  # it took more than half: of several threads each may have waited as long
+        (0, 1_500, Timeliness.IN_TIME),  # the delay of an idle machine is part of the bound
+        (0, 1_600, Timeliness.MISSED),
+        (50, 1_500, Timeliness.IN_TIME),
+        (50, 2_500, Timeliness.OPEN),  # 1,000 ms late, and the machine took 1,250
+        (50, 3_100, Timeliness.MISSED),  # 1,600 ms late, and the machine took 1,550
+        (50, 99_000, Timeliness.MISSED),
+        (52, 99_000, Timeliness.OPEN),  # it took more than half: of several threads each may have waited as long
     ],
 )
-def test_late_is_open_within_what_the_machine_took_and_never_in_time(takes: int, there_ms: int, came: Came) -> None:
+def test_late_is_open_within_what_the_machine_took_and_never_in_time(
+    takes: int, there_ms: int, timeliness: Timeliness
+) -> None:
     clock = Busy(takes=takes)
-    assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
+    assert asyncio.run(wait_until_found(there_from(clock, there_ms), clock, 1_000)).timeliness is timeliness
     assert clock.at_ms <= 3_200, "the wait ends when the result can no longer be open"
 
 
 def test_in_virtual_time_the_bound_is_exact() -> None:
-    for there_ms, came in ((1_000, Came.IN_TIME), (1_001, Came.MISSED)):
+    for there_ms, timeliness in ((1_000, Timeliness.IN_TIME), (1_001, Timeliness.MISSED)):
         clock = Hand()
-        assert asyncio.run(waited(there_from(clock, there_ms), clock, 1_000)).came is came
+        assert asyncio.run(wait_until_found(there_from(clock, there_ms), clock, 1_000)).timeliness is timeliness
 
 
 def test_where_the_other_side_may_have_given_up_what_is_missing_is_open() -> None:
     clock = Busy(takes=10, starved=True)
-    missing = asyncio.run(waited(there_from(clock, 99_000), clock, 1_000))
-    assert (missing.came, missing.found) == (Came.OPEN, None)
+    missing = asyncio.run(wait_until_found(there_from(clock, 99_000), clock, 1_000))
+    assert (missing.timeliness, missing.found) == (Timeliness.OPEN, None)
     endless = Busy(takes=100)
-    assert asyncio.run(waited(there_from(endless, 999_000), endless, 1_000)).came is Came.OPEN
+    assert asyncio.run(wait_until_found(there_from(endless, 999_000), endless, 1_000)).timeliness is Timeliness.OPEN
     assert endless.at_ms <= 1_500 + MAX_SLACK_MS + 50, "and it ends"
 
 
@@ -118,8 +120,8 @@ def test_a_slow_answer_is_time_of_the_node_and_no_slack() -> None:
         clock.at_ms += 2_000  # so long does the node take to answer
         return "there"
 
-    slow = asyncio.run(waited(asks, clock, 1_000))
-    assert (slow.came, slow.found, slow.took_ms) == (Came.MISSED, "there", 2_000)
+    slow = asyncio.run(wait_until_found(asks, clock, 1_000))
+    assert (slow.timeliness, slow.found, slow.took_ms) == (Timeliness.MISSED, "there", 2_000)
 
 
 @pytest.mark.parametrize(("clock", "at_ms"), [(Hand(), 1_000), (Busy(), 1_500), (Busy(takes=50), 3_000)])
@@ -135,7 +137,7 @@ def test_the_first_failure_in_order_is_raised_and_not_the_fastest() -> None:
         raise ValueError(fails)
 
     with pytest.raises(ValueError, match="a"):
-        asyncio.run(in_order([after(5, "a"), after(0, "b")]))
+        asyncio.run(gather_in_order([after(5, "a"), after(0, "b")]))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from distro_conformance.node_mutants import with_mutant
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.credentials import options_for
 from distro_conformance.targets.embedded import ReferenceNode
-from distro_conformance.waiting import together
+from distro_conformance.waiting import gather_all
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import (
@@ -138,7 +138,7 @@ class EmbeddedCluster(WiredCluster):
             for action in prologue(names, model_profile_named(profile)):
                 await self.perform(action)
         else:
-            await together(self._bring_up(name, until_loaded=True) for name in names)
+            await gather_all(self._bring_up(name, until_loaded=True) for name in names)
         await self._from_now_on(self._clock_from_now_on())
 
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:

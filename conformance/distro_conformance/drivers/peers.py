@@ -30,7 +30,7 @@ from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import eventually, known
+from distro_conformance.waiting import eventually, poll_local
 from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, Carried, outcome_of, read_query, read_request
@@ -451,6 +451,6 @@ class PeersCluster(WiredCluster):
         self.oracle.note(lambda: self.oracle.outside.reported(name, result, self.clock.now_ms()))
 
     async def _until_joined(self) -> None:
-        joined = known(lambda: all(peer.is_connected for peer in self.peers.values()))
+        joined = poll_local(lambda: all(peer.is_connected for peer in self.peers.values()))
         if await eventually(joined, self.clock, JOINED_WITHIN_MS) is None:
             raise TargetError(f"{self.under_test} has not connected to its members within {JOINED_WITHIN_MS} ms")

@@ -25,7 +25,7 @@ from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.targets.target import Node, OnProgress, Place, Target
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import RealClock, eventually, together
+from distro_conformance.waiting import RealClock, eventually, gather_all
 from distro_conformance.wire.connection import LOOPBACK
 from distro_conformance.wire.forwarder import Forwarder
 from distro_conformance.wire.links import Link
@@ -99,7 +99,7 @@ class RealTimeCluster(WiredCluster):
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
-        await together(self._bring_up(name, until_loaded=True) for name in self._lists)
+        await gather_all(self._bring_up(name, until_loaded=True) for name in self._lists)
         first = self.servers[next(iter(self._lists))].address
         self.clients.headers = await asyncio.to_thread(self.target.credentials.client_headers, first)
         await self._until_all_up()

@@ -30,7 +30,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_of
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.targets.target import Node
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
+from distro_conformance.waiting import Clock, RealClock, eventually, gather_in_order, poll_local
 from distro_conformance.wire.connection import LOOPBACK, TRANSPORT
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import OVER_GRPC, Wire
@@ -276,13 +276,13 @@ class WiredCluster(Cluster):
     async def held_by(self, nodes: Sequence[str]) -> Observation:
         """What each of these nodes holds, as its SNAPSHOT shows; None for a node that is down."""
         up = [name for name in nodes if name in self.up and name not in self._paused]
-        held = await in_order(map(self.reader.held, up))
+        held = await gather_in_order(map(self.reader.held, up))
         return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
         up = [name for name in nodes if name in self.up]
-        lists = await in_order(self.reader.lists(name, self.clients.services) for name in up)
+        lists = await gather_in_order(self.reader.lists(name, self.clients.services) for name in up)
         return dict(zip(up, lists, strict=True))
 
     def name_of(self, address: str) -> str:
@@ -452,7 +452,7 @@ class WiredCluster(Cluster):
         """In real time the request may still be on its way to the link."""
         meant = self._by_id(action)
         decide = partial(link.reply, meant) if isinstance(meant, Reply) else partial(link.decide, meant)
-        if await eventually(known(decide), self.clock, UNDER_WAY_MS if self.clock.is_real else 0) is None:
+        if await eventually(poll_local(decide), self.clock, UNDER_WAY_MS if self.clock.is_real else 0) is None:
             raise TargetError(f"'{action}': no such message waits on the link")
 
     def _by_id(self, action: Meant) -> Meant:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.language.expectations import Expect
 from distro_conformance.verdict import Verdict
-from distro_conformance.waiting import Came, Pass, never, waited
+from distro_conformance.waiting import Pass, Timeliness, never, wait_until_found
 
 STEP_MS = 100
 
@@ -56,18 +56,18 @@ async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) ->
     async def fails() -> bool | None:
         return None if await holds() else True
 
-    wait = await waited(holds, watched, expect.within_ms, step_ms=STEP_MS, pass_ms=pass_ms)
-    is_in_time = wait.came is Came.IN_TIME
+    wait = await wait_until_found(holds, watched, expect.within_ms, step_ms=STEP_MS, pass_ms=pass_ms)
+    is_in_time = wait.timeliness is Timeliness.IN_TIME
     if is_in_time and await never(fails, watched, expect.for_ms, step_ms=STEP_MS, pass_ms=pass_ms) is None:
         return StepResult(Verdict.CONFORMS, "holds")
     found = " or ".join(sorted({reason for reason in reasons if reason})) or "it holds too late"
     when = _when(began_ms, from_ms, to_ms, watched.now_ms())
     last = cluster.last_event()
     detail = f"the last event before: {last}" if last else ""
-    if wait.came is Came.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
+    if wait.timeliness is Timeliness.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
         taken = f"this machine took {watched.slack_since(began_ms)} ms of the time"
         return StepResult(Verdict.INCONCLUSIVE, f"not judged: {taken}; {found}{when}", from_ms, to_ms, detail)
-    is_late = wait.came is Came.MISSED and wait.found is not None
+    is_late = wait.timeliness is Timeliness.MISSED and wait.found is not None
     if not is_late and not all(reasons):
         return StepResult(
             Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}{when}", from_ms, to_ms, detail

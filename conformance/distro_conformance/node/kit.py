@@ -23,7 +23,7 @@ from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Rep
 from distro_conformance.release import Span, Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
-from distro_conformance.waiting import Look, eventually, known
+from distro_conformance.waiting import Poll, eventually, poll_local
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
 from distro_traces.content import Replica
 
@@ -76,13 +76,13 @@ class Kit(Observer):
         """A server accepts a connection's requests before naming knows it, and a registration in between is lost
         (docs/protocol #connection-setup). A node that does not list clients without instances takes the whole time."""
 
-        async def look() -> Replica | None:
+        async def poll() -> Replica | None:
             with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):  # checks judge the answer to a QUERY
                 return await self.peer.query(client.id)
             return None
 
         if self.target.clock.is_real:
-            await eventually(look, self.target.clock, _KNOWN_WITHIN_MS)
+            await eventually(poll, self.target.clock, _KNOWN_WITHIN_MS)
 
     async def publisher(self, *, idle: bool = False, **metadata: str) -> tuple[PlayedClient, str]:
         """A new client of the node, and the one service that it publishes, at 10.0.0.1:80."""
@@ -170,7 +170,7 @@ class Kit(Observer):
     async def arrange_service(self) -> None:
         """Wait for a node that accepts clients: 2.0.x accepts them only after it knows the abilities of its members."""
 
-        async def look() -> bool:
+        async def poll() -> bool:
             client = await self.client()
             try:
                 await client.query("nobody-publishes-here")
@@ -180,7 +180,7 @@ class Kit(Observer):
                 await self.leave(client)
             return True
 
-        await self.arrange(look, within_ms=_SERVES_WITHIN_MS, what="a node that serves naming")
+        await self.arrange(poll, within_ms=_SERVES_WITHIN_MS, what="a node that serves naming")
 
     async def synced(
         self, revision: int = 1, *, client: str | None = None, service: str | None = None, **metadata: str
@@ -197,54 +197,54 @@ class Kit(Observer):
         client, service = await self.publisher()
         return client, service, await self.arrange_sent("CHANGE", client.id)
 
-    def holds(self, client: str, *wanted: str | None) -> Look[Replica]:
-        """Looks for the client at the node; with these services exactly, if any are named."""
+    def holds(self, client: str, *wanted: str | None) -> Poll[Replica]:
+        """Polls for the client at the node; with these services exactly, if any are named."""
 
-        async def look() -> Replica | None:
+        async def poll() -> Replica | None:
             copy = await self.peer.query(client)
             return copy if copy is not None and (not wanted or services(copy) == sorted(map(str, wanted))) else None
 
-        return look
+        return poll
 
-    def lacks(self, client: str) -> Look[str]:
-        """Looks until the node does not know the client."""
+    def lacks(self, client: str) -> Poll[str]:
+        """Polls until the node does not know the client."""
 
-        async def look() -> str | None:
+        async def poll() -> str | None:
             return None if await self.peer.query(client) else f"no trace of {client} at the node"
 
-        return look
+        return poll
 
-    def shows(self, reader: PlayedClient, service: str, *addresses: str) -> Look[tuple[Host, ...]]:
-        """Looks until a query of the service returns exactly these."""
+    def shows(self, reader: PlayedClient, service: str, *addresses: str) -> Poll[tuple[Host, ...]]:
+        """Polls until a query of the service returns exactly these."""
 
-        async def look() -> tuple[Host, ...] | None:
+        async def poll() -> tuple[Host, ...] | None:
             hosts = await reader.query(service)
             return hosts if sorted(host.address for host in hosts) == sorted(addresses) else None
 
-        return look
+        return poll
 
     async def eventually_listed(self, reader: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
         """The list of a query as soon as it shows exactly these. Raises ViolationError."""
-        look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
-        return await self.eventually(look, within_ms=self.timings.view_ms, what=what)
+        poll, what = self.shows(reader, service, *addresses), _listed(service, addresses)
+        return await self.eventually(poll, within_ms=self.timings.view_ms, what=what)
 
     arrange_listed = assumed(eventually_listed)
 
-    def pushed(self, subscriber: PlayedClient, service: str, *addresses: str) -> Look[tuple[Host, ...]]:
-        """Looks until the last push of the service shows exactly these."""
+    def pushed(self, subscriber: PlayedClient, service: str, *addresses: str) -> Poll[tuple[Host, ...]]:
+        """Polls until the last push of the service shows exactly these."""
 
-        def look() -> tuple[Host, ...] | None:
+        def poll() -> tuple[Host, ...] | None:
             hosts = subscriber.last_pushed(service)
             shown = None if hosts is None else sorted(host.address for host in hosts)
             return hosts if shown == sorted(addresses) else None
 
-        return known(look)
+        return poll_local(poll)
 
     async def eventually_pushed(self, subscriber: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
         """The last push of the service as soon as it shows exactly these. Raises ViolationError."""
         what = f"a push of {service} {_at(addresses)} to {subscriber.id}"
-        look = self.pushed(subscriber, service, *addresses)
-        return await self.eventually(look, within_ms=self.timings.push_ms, what=what)
+        poll = self.pushed(subscriber, service, *addresses)
+        return await self.eventually(poll, within_ms=self.timings.push_ms, what=what)
 
     async def revision_of(self, client: str) -> int | None:
         """The revision that the node holds; None: it does not know the client."""
@@ -261,11 +261,13 @@ class Kit(Observer):
         if not self.target.limits.counts_members:
             return NOTHING
         announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
-        change = (await self._waited(announced, within_ms or self.timings.sync_ms + 2 * self.timings.retry_ms)).found
+        change = (
+            await self._wait_until_found(announced, within_ms or self.timings.sync_ms + 2 * self.timings.retry_ms)
+        ).found
         so_far = self.arrivals(client)
         verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
         rounds = 3 if within_ms is None else 1
-        verify = (await self._waited(verified, rounds * self.timings.verify_ms)).found
+        verify = (await self._wait_until_found(verified, rounds * self.timings.verify_ms)).found
         return {"announced": change is not None, "verified": verify is not None}
 
     async def held_as_copy(self, client: str, revision: int, content: Sequence[str]) -> Observed:

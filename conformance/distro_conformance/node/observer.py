@@ -24,7 +24,17 @@ from distro_conformance.node.peer import Arrival, OnArrival, PlayedPeer
 from distro_conformance.release import Timings
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError
-from distro_conformance.waiting import STEP_MS, Came, Look, Waited, came, known, never, settled, waited
+from distro_conformance.waiting import (
+    STEP_MS,
+    Poll,
+    Timeliness,
+    WaitResult,
+    never,
+    poll_local,
+    settled,
+    timeliness,
+    wait_until_found,
+)
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -146,8 +156,8 @@ class Observer:
         after: Arrival | None = None,
         at: PlayedPeer | None = None,
         carrying: Callable[[Replica], bool] | None = None,
-    ) -> Look[Arrival]:
-        """Looks for the first such request at a member (default: `peer`), since the check began or after another;
+    ) -> Poll[Arrival]:
+        """Polls for the first such request at a member (default: `peer`), since the check began or after another;
         `carrying`: the content must satisfy this."""
 
         def is_meant(arrival: Arrival) -> bool:
@@ -160,7 +170,7 @@ class Observer:
             later = arrivals if after is None else arrivals[arrivals.index(after) + 1 :]
             return next(filter(is_meant, later), None)
 
-        return known(find)
+        return poll_local(find)
 
     def note(self, what: str) -> None:
         self.evidence.append(f"{self.target.clock.now_ms()} ms: {what}")
@@ -189,10 +199,10 @@ class Observer:
     def require_within(self, took_ms: int, within_ms: int, what: str, *, since_ms: int) -> None:
         """Requires a duration from then on. Raises ViolationError if it is too long, NotJudgedError if the machine may
         be the reason."""
-        how = came(took_ms, within_ms, self.target.clock, since_ms)
+        how = timeliness(took_ms, within_ms, self.target.clock, since_ms)
         expected, seen = f"{what} within {within_ms} ms", f"{took_ms} ms"
-        self.assume(how is not Came.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
-        self.require(how is Came.IN_TIME, expected, seen)
+        self.assume(how is not Timeliness.OPEN, expected, f"{seen}; {self._taken_since(since_ms)}")
+        self.require(how is Timeliness.IN_TIME, expected, seen)
 
     def require_apart(self, earlier_ms: int, later_ms: int, least_ms: int, what: str) -> None:
         """Requires this time between the two at least. Raises ViolationError if the second came sooner, NotJudgedError
@@ -209,15 +219,15 @@ class Observer:
     # Waiting, in the target's time.
 
     async def eventually(
-        self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
+        self, poll: Poll[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
-        """The result of `look` within the time. Raises ViolationError with the values of `otherwise`; NotJudgedError if
+        """The result of `poll` within the time. Raises ViolationError with the values of `otherwise`; NotJudgedError if
         the machine may have been late."""
-        wait = await self._waited(look, within_ms)
+        wait = await self._wait_until_found(poll, within_ms)
         expected, found = f"{what} within {within_ms} ms", wait.found
-        if wait.came is Came.OPEN:
+        if wait.timeliness is Timeliness.OPEN:
             raise NotJudgedError(f"cannot tell whether {expected}: {wait.why_open}", found=found)
-        if wait.came is Came.MISSED:
+        if wait.timeliness is Timeliness.MISSED:
             observed = await otherwise() if otherwise else NOTHING
             seen = "not seen" if found is None else f"seen after {wait.took_ms} ms"
             seen += f", of which this machine took {wait.slack_ms} ms" if wait.slack_ms else ""
@@ -227,8 +237,8 @@ class Observer:
             )
         return cast("T", found)
 
-    async def _waited(self, look: Look[T], within_ms: int) -> Waited[T]:
-        return await waited(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
+    async def _wait_until_found(self, poll: Poll[T], within_ms: int) -> WaitResult[T]:
+        return await wait_until_found(self._staying(poll), self.target.clock, within_ms, step_ms=self._step_ms)
 
     async def eventually_sent(
         self,
@@ -240,21 +250,21 @@ class Observer:
         within_ms: int | None = None,
     ) -> Arrival:
         """The first such request at a member (default: `peer`), within the time. Raises ViolationError."""
-        look = self.arrival(operation, client, after=after, at=at)
+        poll = self.arrival(operation, client, after=after, at=at)
         due_ms = self.timings.verify_ms if operation == "VERIFY" else self.timings.sync_ms
         what = _sent(operation, client, after, at or self.peer)
-        return await self.eventually(look, within_ms=within_ms or due_ms, what=what)
+        return await self.eventually(poll, within_ms=within_ms or due_ms, what=what)
 
     # Assumptions of a check.
     arrange = assumed(eventually)
     arrange_sent = assumed(eventually_sent)
 
     async def never(
-        self, look: Look[T], *, for_ms: int, what: str, otherwise: Callable[[], Observed] = lambda: NOTHING
+        self, poll: Poll[T], *, for_ms: int, what: str, otherwise: Callable[[], Observed] = lambda: NOTHING
     ) -> None:
-        """Watch for the whole time. Raises ViolationError with the values of `otherwise` when `look` finds something;
+        """Watch for the whole time. Raises ViolationError with the values of `otherwise` when `poll` finds something;
         NotJudgedError if one side may have dropped the other before that, without an answer."""
-        found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
+        found = await never(self._staying(poll), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             self.assume_answers(self.began_ms)
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
@@ -279,17 +289,17 @@ class Observer:
         """The played member stays a member during a wait."""
         await self.peer.stay()
 
-    def _staying(self, look: Look[T]) -> Look[T]:
-        """Gives signs of life beside the look: the time of their answers is not part of the wait."""
+    def _staying(self, poll: Poll[T]) -> Poll[T]:
+        """A poll beside which signs of life are sent: the time of their answers is not part of the wait."""
 
-        async def look_on() -> T | None:
+        async def keep_alive_and_poll() -> T | None:
             if not self.target.clock.is_real:
                 await self.stay()
             elif self._signs_of_life is None or self._signs_of_life.done():
                 self._signs_of_life = asyncio.create_task(self._stay(), name="signs of life")
-            return await look()
+            return await poll()
 
-        return look_on
+        return keep_alive_and_poll
 
     async def _stay(self) -> None:
         with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices a client without an answer
@@ -297,7 +307,7 @@ class Observer:
 
     @property
     def _step_ms(self) -> int:
-        """The interval of looks, longer in real time, where many checks query one node."""
+        """The interval of polls, longer in real time, where many checks query one node."""
         return 100 if self.target.clock.is_real else STEP_MS
 
     def _arrived(self) -> list[Arrival]:

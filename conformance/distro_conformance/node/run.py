@@ -29,7 +29,7 @@ from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError
-from distro_conformance.waiting import known
+from distro_conformance.waiting import poll_local
 from distro_conformance.wire.messages import distro_request
 from distro_model.defects import link_of
 from distro_protos.addresses import parse_address
@@ -202,7 +202,7 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
     kit = Kit(target, peers)
     try:
         if target.limits.counts_members:
-            joined = known(lambda: all(peer.is_connected for peer in peers))
+            joined = poll_local(lambda: all(peer.is_connected for peer in peers))
             await kit.arrange(joined, within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
         await kit.arrange_service()
         reply = await kit.peer.send(distro_request("QUERY", kit.foreign_client(), target=target.address))
@@ -229,7 +229,7 @@ async def _check_on_own_node(target: Target, requirement: Requirement, judged: F
 
 async def _check(kit: Kit, requirement: Requirement, judged: Finding) -> Finding:
     begun = time.monotonic()
-    with kit.target.clock.taking_part():
+    with kit.target.clock.participating():
         try:
             judged = await _outcome(kit, requirement, judged)
         finally:

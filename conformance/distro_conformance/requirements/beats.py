@@ -14,7 +14,7 @@ from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival
 from distro_conformance.requirements.ip_port import registered_here, removal, sent_health
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 
 _OWN_BEAT_MS = 3_000
 """An interval of beats in the metadata of an instance."""
@@ -33,13 +33,13 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     reader = await kit.client()
     await reader.subscribe(service)
 
-    def shown(*states: str) -> Look[str]:
-        async def look() -> str | None:
+    def shown(*states: str) -> Poll[str]:
+        async def poll() -> str | None:
             hosts = await reader.query(service)
             state = "gone" if not hosts else "healthy" if hosts[0].healthy else "unhealthy"
             return state if state in states else None
 
-        return look
+        return poll
 
     def left_of(after_ms: int) -> int:
         return max(0, began_ms + after_ms - kit.target.clock.now_ms())
@@ -179,27 +179,27 @@ async def beat_heals(kit: Kit) -> None:
     subscriber = await kit.client()
     await subscriber.subscribe(service)
 
-    def pushed(healthy: bool) -> Look[bool]:
-        return known(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [healthy])
+    def pushed(healthy: bool) -> Poll[bool]:
+        return poll_local(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [healthy])
 
     within_ms = kit.timings.unhealthy_ms + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
     what = f"an unhealthy {client.id}"
     dead = [sent_health(kit, client.id, False, at=peer) for peer in kit.peers]
-    unhealthy = [await kit.arrange(look, within_ms=within_ms, what=what) for look in dead]
+    unhealthy = [await kit.arrange(poll, within_ms=within_ms, what=what) for poll in dead]
     within_ms = kit.timings.push_ms
     await kit.eventually(pushed(False), within_ms=within_ms, what=f"a push of an unhealthy {client.id}")
-    look = sent_health(kit, other.id, False)
-    also = await kit.arrange(look, within_ms=kit.timings.beat_check_ms, what=f"an unhealthy {other.id}")
+    poll = sent_health(kit, other.id, False)
+    also = await kit.arrange(poll, within_ms=kit.timings.beat_check_ms, what=f"an unhealthy {other.id}")
     await client.beat(service)
     await other.light_beat(its)
     kit.note(f"{client.id} sends a whole beat, and {other.id} a light one")
     for peer, before in zip(kit.peers, unhealthy, strict=True):
-        look = sent_health(kit, client.id, True, after=before, at=peer)
+        poll = sent_health(kit, client.id, True, after=before, at=peer)
         what = f"a CHANGE of {client.id}, healthy again, at {peer.address}"
-        await kit.eventually(look, within_ms=2 * kit.timings.sync_ms, what=what)
+        await kit.eventually(poll, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually(pushed(True), within_ms=within_ms, what=f"a push of {client.id}, healthy again")
-    look, what = sent_health(kit, other.id, True, after=also), f"a CHANGE of {other.id}, healthy again"
-    await kit.eventually(look, within_ms=2 * kit.timings.sync_ms, what=what)
+    poll, what = sent_health(kit, other.id, True, after=also), f"a CHANGE of {other.id}, healthy again"
+    await kit.eventually(poll, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-IPPORT-015", MUST, "#lease-beats")
@@ -220,11 +220,11 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
     async def removed() -> bool:
         return brief not in await _health_of(kit, client)
 
-    for look, after_ms, what in ((unhealthy, _SHORT_MS, "unhealthy"), (removed, 2 * _SHORT_MS, "without")):
+    for poll, after_ms, what in ((unhealthy, _SHORT_MS, "unhealthy"), (removed, 2 * _SHORT_MS, "without")):
         left_ms = max(0, began_ms + after_ms - kit.target.clock.now_ms())
-        await kit.never(look, for_ms=max(0, left_ms - 1), what=f"{brief} of {client.id} may yet beat")
+        await kit.never(poll, for_ms=max(0, left_ms - 1), what=f"{brief} of {client.id} may yet beat")
         await kit.eventually(
-            look,
+            poll,
             within_ms=1 + kit.timings.beat_check_ms + kit.timings.beat_check_ms // 2,
             what=f"{client.id} {what} {brief}",
         )
@@ -233,7 +233,7 @@ async def time_outs_in_the_metadata_count(kit: Kit) -> None:
         await client.beat(beating)  # renews the client, whose lease may be shorter than this check
         await kit.settle(min(left_ms, kit.timings.beat_ms))
     found = await _health_of(kit, client)
-    kit.assume_turns(kit.target.clock.now_ms() - began_ms, 2 * kit.timings.gone_ms, "a look")
+    kit.assume_turns(kit.target.clock.now_ms() - began_ms, 2 * kit.timings.gone_ms, "a poll")
     kit.require(found == {patient: True, beating: True}, f"healthy {patient} and {beating} alone", found)
 
 
@@ -305,8 +305,8 @@ def _assume_checks(kit: Kit, since_ms: int) -> None:
     kit.assume(taken_ms < kit.timings.beat_check_ms, "checks of beats in time", f"this machine took {taken_ms} ms")
 
 
-async def _ends_without_beats(kit: Kit, since_ms: int, ends: Look[bool], what: str) -> None:
-    """Looks, each time with a beat of another instance, until this one has certainly had none for too long; by then, or
+async def _ends_without_beats(kit: Kit, since_ms: int, ends: Poll[bool], what: str) -> None:
+    """Polls, each time with a beat of another instance, until this one has certainly had none for too long; by then, or
     at the next check, it has ended."""
     while kit.target.clock.now_ms() < since_ms + kit.timings.unhealthy_ms + kit.timings.beat_check_ms:
         await ends()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import DETECTION, PlayedClient, query_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _SILENT = 5
@@ -47,7 +47,7 @@ async def answering_client_stays(kit: Kit) -> None:
     client, clock = await _registered(kit), kit.target.clock
     gone, answered_ms = kit.lacks(client.id), list[int]()
 
-    async def look() -> str | None:
+    async def poll() -> str | None:
         if _detections(client) > len(answered_ms):
             answered_ms.append(clock.now_ms())
             kit.note(f"{client.id} has answered a detection")
@@ -58,7 +58,7 @@ async def answering_client_stays(kit: Kit) -> None:
         return {"detections": len(answered_ms), "after_ms": after_ms}
 
     what = f"{client.id} answers every request"
-    await kit.never(look, for_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
+    await kit.never(poll, for_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
 
 
 @requirement("DISTRO-CONNECTION-003", MUST, "#ejector-check", bug="B03")
@@ -90,12 +90,12 @@ async def active_client_is_not_asked(kit: Kit) -> None:
     await _is_asked(kit, idle, within_ms=_CHECK_MS)
 
 
-def _closed(client: PlayedClient) -> Look[bool]:
-    return known(lambda: client.is_closed)
+def _closed(client: PlayedClient) -> Poll[bool]:
+    return poll_local(lambda: client.is_closed)
 
 
-def _asked(client: PlayedClient) -> Look[str]:
-    return known(lambda: DETECTION if _detections(client) else None)
+def _asked(client: PlayedClient) -> Poll[str]:
+    return poll_local(lambda: DETECTION if _detections(client) else None)
 
 
 def _detections(client: PlayedClient) -> int:

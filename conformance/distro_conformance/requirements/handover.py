@@ -14,7 +14,7 @@ from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, SUCCESS
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import known
+from distro_conformance.waiting import poll_local
 from distro_traces.content import Replica
 
 _READ_MS = 6_000
@@ -62,7 +62,7 @@ async def former_owner_falls_silent(kit: Kit) -> None:
     await kit.settle(_UNDER_WAY_MS)
     before = _sent_about(kit, moved)
 
-    spoken_for = known(lambda: next((each for each in _sent_about(kit, moved) if each not in before), None))
+    spoken_for = poll_local(lambda: next((each for each in _sent_about(kit, moved) if each not in before), None))
     client = moved.client.id
     await kit.never(
         spoken_for, for_ms=kit.timings.gone_ms + 2 * kit.timings.beat_check_ms, what=f"the node does not own {client}"
@@ -124,7 +124,7 @@ async def what_waits_is_sent(kit: Kit) -> None:
         return [each for each in found if each.call and services_of(each.call.replica) == both]
 
     before = len(changes())
-    again = known(lambda: next(iter(changes()[before:]), None))
+    again = poll_local(lambda: next(iter(changes()[before:]), None))
     what = f"a CHANGE of {client.id}, which {moved.leaver.address} owns, with {' and '.join(both)} at {stayer.address}"
     await kit.eventually(again, within_ms=2 * kit.timings.retry_ms, what=what)
 

@@ -16,7 +16,7 @@ from distro_conformance.node.player import answer_over_http, instance_request, r
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Poll
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
 from distro_traces.content import Replica
@@ -235,8 +235,8 @@ async def illegal_instance_over_http_is_refused(kit: Kit) -> None:
 
 def sent_health(
     kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None, at: PlayedPeer | None = None
-) -> Look[Arrival]:
-    """Looks for a CHANGE that shows the client's one instance with this health."""
+) -> Poll[Arrival]:
+    """Polls for a CHANGE that shows the client's one instance with this health."""
 
     def shows(replica: Replica) -> bool:
         return [each.healthy for each in replica.published] == [healthy]
@@ -244,14 +244,14 @@ def sent_health(
     return kit.arrival("CHANGE", client, after=after, at=at, carrying=shows)
 
 
-def removal(kit: Kit, client: str, after: Arrival | None = None, *, at: PlayedPeer | None = None) -> Look[Arrival]:
-    """Looks for a CHANGE or a DELETE that removes the client's instance."""
+def removal(kit: Kit, client: str, after: Arrival | None = None, *, at: PlayedPeer | None = None) -> Poll[Arrival]:
+    """Polls for a CHANGE or a DELETE that removes the client's instance."""
 
-    async def look() -> Arrival | None:
+    async def poll() -> Arrival | None:
         emptied = kit.arrival("CHANGE", client, after=after, at=at, carrying=lambda replica: not replica.published)
         return await emptied() or await kit.arrival("DELETE", client, after=after, at=at)()
 
-    return look
+    return poll
 
 
 async def registered_here(kit: Kit, **metadata: str) -> tuple[PlayedHttpClient, str]:

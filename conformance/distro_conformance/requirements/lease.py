@@ -16,7 +16,7 @@ _KEEP_ALIVE_MS = 4_000
 _MORE = 3
 """Copies that end with another one: if each check ended one of them, the last would be late."""
 _LAST_LOOK_MS = 500
-"""The last look comes this long before the end of the lease; a server takes a few ms to answer."""
+"""The last poll comes this long before the end of the lease; a server takes a few ms to answer."""
 
 
 @requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
@@ -68,7 +68,7 @@ async def change_renews(kit: Kit) -> None:
     until_ms = began_ms + kit.timings.lease_ms + 2 * kit.timings.clean_ms
     while kit.target.clock.now_ms() < until_ms + kit.target.clock.slack_since(began_ms):  # the cleaner may be late
         revision += 1
-        for client, service in copies:  # half a turn apart: an end between a look and the next CHANGE is not observed
+        for client, service in copies:  # half a turn apart: an end between a poll and the next CHANGE is not observed
             copy = await kit.peer.query(client)
             if copy is None:
                 kit.assume_turns(kit.target.clock.now_ms() - sent_ms[client], kit.timings.lease_ms, "renewals")
@@ -144,7 +144,7 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     resumed_ms = kit.target.clock.now_ms()
     await kit.sleep(2 * kit.timings.clean_ms)
     held = [await kit.peer.query(client) for client, _ in copies]
-    kit.assume_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a look")
+    kit.assume_turns(kit.target.clock.now_ms() - resumed_ms, kit.timings.lease_ms, "a poll")
     for (client, service), copy in zip(copies, held, strict=True):
         is_held = services(copy) == [service]
         if not is_held:

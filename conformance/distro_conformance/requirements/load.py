@@ -14,7 +14,7 @@ from distro_conformance.node.replies import ERROR, FAILURE, HALF_A_SNAPSHOT, Rep
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 from distro_conformance.wire.messages import batch_data, sync_data
 
 _STARTED_MS = 10_000
@@ -128,8 +128,8 @@ async def slow_snapshot_is_taken(kit: Kit) -> None:
     _all_answer(kit, replace(snapshot_reply(content), after_ms=_SLOW_MS))
     await kit.start_node(until_loaded=False)
 
-    def asked(count: int) -> Look[list[str]]:
-        return known(lambda: [peer.address for peer in kit.peers for _ in _requests(peer)][count - 1 :] or None)
+    def asked(count: int) -> Poll[list[str]]:
+        return poll_local(lambda: [peer.address for peer in kit.peers for _ in _requests(peer)][count - 1 :] or None)
 
     await kit.eventually(asked(1), within_ms=_STARTED_MS, what="a SNAPSHOT request")
     await kit.never(asked(2), for_ms=_SLOW_MS, what=f"the first request is answered after {_SLOW_MS} ms")
@@ -265,8 +265,8 @@ def _requests(peer: PlayedPeer) -> list[Arrival]:
     return [arrival for arrival in peer.arrivals if arrival.is_about("SNAPSHOT")]
 
 
-def _asked(peer: PlayedPeer, number: int = 1) -> Look[Arrival]:
-    return known(lambda: next(iter(_requests(peer)[number - 1 :]), None))
+def _asked(peer: PlayedPeer, number: int = 1) -> Poll[Arrival]:
+    return poll_local(lambda: next(iter(_requests(peer)[number - 1 :]), None))
 
 
 async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
@@ -282,5 +282,7 @@ async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
 
 async def _asked_again(kit: Kit) -> Arrival:
     seen = {peer.address: len(_requests(peer)) for peer in kit.peers}
-    again = known(lambda: next((each for peer in kit.peers for each in _requests(peer)[seen[peer.address] :]), None))
+    again = poll_local(
+        lambda: next((each for peer in kit.peers for each in _requests(peer)[seen[peer.address] :]), None)
+    )
     return await kit.arrange(again, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")

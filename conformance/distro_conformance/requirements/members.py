@@ -10,7 +10,7 @@ from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_protos import Json, Message
 
@@ -20,7 +20,7 @@ _DOWN_MS = 6 * _ROUND_MS
 _READ_MS = 6_000
 """Until a server that reads the file every five seconds has read a change, and earlier messages have arrived."""
 _LOOK_MS = 500
-"""Between looks for what lasts until the next report, which comes within 2 s."""
+"""Between polls for what lasts until the next report, which comes within 2 s."""
 _TAKEN_MS = 1_000
 """Until a report would have taken effect."""
 _MUTE_MS = 45_000
@@ -88,12 +88,14 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     kit.note(f"{client.id} registers {service}")
     await kit.leave(leaving)
 
-    def reached(peer: PlayedPeer) -> Look[Arrival]:
+    def reached(peer: PlayedPeer) -> Poll[Arrival]:
         return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
 
     await kit.eventually(reached(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
-    sent = known(lambda: [each for client in seen for each in kit.arrivals(client, kit.other)[seen[client] :]] or None)
+    sent = poll_local(
+        lambda: [each for client in seen for each in kit.arrivals(client, kit.other)[seen[client] :]] or None
+    )
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
     await kit.eventually(_report(kit.peer, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {kit.peer.address}")
     kit.other.forget(refusal)
@@ -172,7 +174,7 @@ async def list_is_read_again(kit: Kit) -> None:
     kit.note(f"it registers {service}")
     await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
-    sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
+    sent = poll_local(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not on the list")
     await kit.change_members(kit.peer, kit.other)
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
@@ -298,8 +300,8 @@ def _reports(peer: PlayedPeer) -> list[Arrival]:
     return [arrival for arrival in peer.arrivals if arrival.type == REPORT_REQUEST]
 
 
-def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
-    return known(lambda: next(iter(_reports(peer)[count - 1 :]), None))
+def _report(peer: PlayedPeer, count: int) -> Poll[Arrival]:
+    return poll_local(lambda: next(iter(_reports(peer)[count - 1 :]), None))
 
 
 @requirement("DISTRO-MEMBER-013", SHOULD, "#member-reported", since="3.0.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import known
+from distro_conformance.waiting import poll_local
 
 
 @requirement("DISTRO-OWNER-001", MUST, "#owner-responsible, #receive-change", bug="B07")
@@ -21,7 +21,7 @@ async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
         arrivals = (each for synced, _ in copies for peer in kit.peers for each in kit.arrivals(synced, peer))
         return next(arrivals, None)
 
-    claimed = known(sent)
+    claimed = poll_local(sent)
 
     # The reader's own VERIFY shows that a round has passed; before that silence about the other client proves nothing.
     await kit.arrange_sent("VERIFY", reader.id)

@@ -8,7 +8,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.observer import assumed
 from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts, service_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json, Message
 
@@ -37,7 +37,7 @@ async def changes_are_pushed(kit: Kit) -> None:
     group = subscriber.pushed(other)[-1].body["serviceInfo"].get("groupName")
     kit.require(group == _ELSEWHERE["groupName"], f"the group {_ELSEWHERE['groupName']} in the push", group)
     await publisher.register(service, "10.0.0.1", 81, zone="b", weight="2.5")
-    weights = known(lambda: [host.weight for host in subscriber.last_pushed(service) or ()] == [2.5])
+    weights = poll_local(lambda: [host.weight for host in subscriber.last_pushed(service) or ()] == [2.5])
     what = f"a push of {service} with the weight 2.5 to {subscriber.id}"
     await kit.eventually(weights, within_ms=kit.timings.push_ms, what=what)
     for enabled, shown in ("false", ()), ("true", (81,)):
@@ -61,7 +61,7 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
     content["instancePublishInfos"][0]["healthy"] = False
     await kit.peer.send(distro_request("CHANGE", synced, target=kit.target.address, content=content))
     kit.note(f"{kit.peer.address} sends CHANGE of {synced}, now unhealthy")
-    unhealthy = known(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [False])
+    unhealthy = poll_local(lambda: [each.healthy for each in subscriber.last_pushed(service) or ()] == [False])
     what = f"a push of an unhealthy {service} to {subscriber.id}"
     await kit.eventually(unhealthy, within_ms=kit.timings.push_ms, what=what)
     await kit.peer.delete(synced)
@@ -243,7 +243,7 @@ async def _zone_is_pushed(kit: Kit, subscriber: PlayedClient, service: str) -> N
         return [host.metadata.get("zone") for host in subscriber.last_pushed(service) or ()] == ["b"]
 
     what = f"a push of {service} with the zone b to {subscriber.id}"
-    await kit.eventually(known(zones), within_ms=kit.timings.push_ms, what=what)
+    await kit.eventually(poll_local(zones), within_ms=kit.timings.push_ms, what=what)
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:
@@ -262,5 +262,5 @@ def _read_ports(push: Message) -> list[int]:
     return sorted(host.port for host in read_hosts(push))
 
 
-def _pushes(client: PlayedClient, service: str, count: int) -> Look[Message]:
-    return known(lambda: next(iter(client.pushed(service)[count - 1 :]), None))
+def _pushes(client: PlayedClient, service: str, count: int) -> Poll[Message]:
+    return poll_local(lambda: next(iter(client.pushed(service)[count - 1 :]), None))

@@ -9,7 +9,7 @@ from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.observer import Observed
 from distro_conformance.node.player import DETECTION, instance_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import known
+from distro_conformance.waiting import poll_local
 from distro_conformance.wire.connection import SDK_LABELS
 from distro_protos import Json, Message
 
@@ -79,7 +79,7 @@ async def abilities_are_pushed(kit: Kit) -> None:
     kit.assume(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
     await kit.connection(SDK_LABELS, on_push=pushes.append)
-    acknowledged = known(lambda: any(push.type == ACK for push in pushes))
+    acknowledged = poll_local(lambda: any(push.type == ACK for push in pushes))
     await kit.eventually(acknowledged, within_ms=5_000, what=f"a {ACK}")
     table = pushes[0].body.get("abilityTable")
     kit.require(isinstance(table, dict), "a table of abilities in it", pushes[0].body)

@@ -10,7 +10,7 @@ from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.observer import BeyondError
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import known
+from distro_conformance.waiting import poll_local
 
 _LATE_MS = 2_000
 """A push that is made in spite of the switch comes that much later on a busy machine."""
@@ -51,7 +51,7 @@ async def pushes_can_be_switched_off(kit: Kit) -> None:
     await _turn(kit, operator, "pushEnabled", "false")
     await (await kit.client()).register(service, "10.0.0.1", 80)
     kit.note(f"{service} is registered at 10.0.0.1:80")
-    more = known(lambda: subscriber.pushed(service)[before:] or None)
+    more = poll_local(lambda: subscriber.pushed(service)[before:] or None)
     await kit.never(more, for_ms=kit.timings.push_ms + _LATE_MS, what="pushes are switched off")
     await _turn(kit, operator, "pushEnabled", "true")
     await kit.eventually_pushed(subscriber, service, "10.0.0.1:80")

@@ -80,8 +80,8 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
     took_ms = (arrived.at_ms if arrived else kit.target.clock.now_ms()) - changed_ms[0]
     what = "a CHANGE although the client goes on changing"
     kit.require_within(took_ms, kit.timings.sync_ms, what, since_ms=changed_ms[0])
-    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == sorted(names))
-    await kit.eventually(look, within_ms=kit.timings.sync_ms, what="a CHANGE with all services")
+    poll = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == sorted(names))
+    await kit.eventually(poll, within_ms=kit.timings.sync_ms, what="a CHANGE with all services")
 
 
 async def _goes_on_changing(kit: Kit) -> tuple[PlayedClient, list[str], list[int]]:
@@ -194,6 +194,6 @@ async def deregistration_arrives(kit: Kit) -> None:
 
         for peer in kit.peers:
             after = first if peer is kit.peer else None
-            look = kit.arrival("CHANGE", client.id, at=peer, after=after, carrying=is_left)
+            poll = kit.arrival("CHANGE", client.id, at=peer, after=after, carrying=is_left)
             what = f"a CHANGE with {' and '.join(left) or 'no service'} at {peer.address}"
-            await kit.eventually(look, within_ms=kit.timings.sync_ms, what=what)
+            await kit.eventually(poll, within_ms=kit.timings.sync_ms, what=what)

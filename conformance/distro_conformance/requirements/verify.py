@@ -8,7 +8,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, NEVER
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look, known
+from distro_conformance.waiting import Poll, poll_local
 from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
 
 _MANY = 60
@@ -20,8 +20,8 @@ async def verify_carries_the_revision(kit: Kit) -> None:
     client, _, _ = await kit.replicated()
     await client.register(kit.service(), "10.0.0.2", 80)
     kit.note("it registers a second service")
-    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: len(replica.published) == 2)
-    change = await kit.arrange(look, within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services")
+    poll = kit.arrival("CHANGE", client.id, carrying=lambda replica: len(replica.published) == 2)
+    change = await kit.arrange(poll, within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services")
     verify = await kit.eventually_sent("VERIFY", client.id, after=change)
     assert verify.call is not None
     assert change.call is not None
@@ -133,11 +133,11 @@ async def silence_delays_no_verify(kit: Kit) -> None:
     kit.require(len(sent) == 1, f"one CHANGE of {client.id} at {silent.address}", sent)
 
 
-def _received(kit: Kit, operation: str, client: str, peer: PlayedPeer, number: int) -> Look[Arrival]:
-    """Looks for the request with that number, from 1."""
+def _received(kit: Kit, operation: str, client: str, peer: PlayedPeer, number: int) -> Poll[Arrival]:
+    """Polls for the request with that number, from 1."""
 
     def find() -> Arrival | None:
         received = [each for each in kit.arrivals(client, peer) if each.is_about(operation)]
         return received[number - 1] if len(received) >= number else None
 
-    return known(find)
+    return poll_local(find)

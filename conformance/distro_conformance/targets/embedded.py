@@ -18,7 +18,7 @@ from distro_conformance.targets.credentials import headers_of, options_for
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.target import OnProgress, Place, Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually, known
+from distro_conformance.waiting import Clock, RealClock, eventually, poll_local
 from distro_impl import Node, NodeConfig, NodeEvent, SystemClock, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.options import NodeOptions
@@ -34,7 +34,7 @@ class EmbeddedClock(Clock):
     def __init__(self) -> None:
         self.virtual = VirtualClock()
         self._start_ms = self.virtual.now_ms()
-        self._taking_part = 0
+        self._participants = 0
         self._sleepers: list[tuple[int, asyncio.Future[None]]] = []  # until when, and the future of the waiting check
         self._passing: asyncio.Task[None] | None = None
 
@@ -43,7 +43,7 @@ class EmbeddedClock(Clock):
 
     async def pass_ms(self, ms: int) -> None:
         """Raises TargetError when the node itself fails meanwhile: a defect, but not an answer to the check."""
-        if not self._taking_part:
+        if not self._participants:
             await self._advance(ms)
             return
         awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -52,18 +52,18 @@ class EmbeddedClock(Clock):
         await awake
 
     @contextmanager
-    def taking_part(self) -> Iterator[None]:
-        self._taking_part += 1
+    def participating(self) -> Iterator[None]:
+        self._participants += 1
         try:
             yield
         finally:
-            self._taking_part -= 1
+            self._participants -= 1
             self._pass_if_all_wait()
 
     def _pass_if_all_wait(self) -> None:
         self._sleepers = [(until_ms, awake) for until_ms, awake in self._sleepers if not awake.done()]
         is_passing = self._passing is not None and not self._passing.done()
-        if self._sleepers and len(self._sleepers) >= self._taking_part and not is_passing:
+        if self._sleepers and len(self._sleepers) >= self._participants and not is_passing:
             self._passing = asyncio.create_task(self._pass(), name="virtual time")
 
     async def _pass(self) -> None:
@@ -124,7 +124,7 @@ class ReferenceNode:
         except OSError as error:
             raise TargetError(f"the reference node {self.address} cannot be started: {error}") from error
         self.node = node
-        loaded = known(lambda: node.record.load_ms)
+        loaded = poll_local(lambda: node.record.load_ms)
         if until_loaded and await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
             raise TargetError(f"the reference node {self.address} has not loaded within {LOADED_WITHIN_MS} ms")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from distro_conformance import interruption
 from distro_conformance.targets import leash
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock, eventually, together
+from distro_conformance.waiting import RealClock, eventually, gather_all
 
 HOST = "127.0.0.1"
 _LEASH = str(Path(leash.__file__))
@@ -120,7 +120,7 @@ class ServerProcess:
 async def running(servers: Sequence[ServerProcess]) -> AsyncIterator[None]:
     """Run the servers inside; they start together, because each is loaded only once another one has answered it."""
     try:
-        await together(server.start() for server in servers)
+        await gather_all(server.start() for server in servers)
         yield
     finally:
         await asyncio.gather(*(server.close() for server in servers))

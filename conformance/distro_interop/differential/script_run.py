@@ -19,7 +19,7 @@ from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
-from distro_conformance.waiting import eventually, known, settled
+from distro_conformance.waiting import eventually, poll_local, settled
 from distro_conformance.wire.connection import SDK_LABELS
 from distro_conformance.wire.messages import content_of, distro_request
 from distro_interop.differential.exchange import ScriptLog, in_rows, opened
@@ -261,7 +261,7 @@ class ScriptRun:
         No verdict hangs on the wait: how the two nodes differ is judged (`judge.py`)."""
         clock = self.target.clock
         if expected:
-            await eventually(known(lambda: count() >= expected), clock, within_ms + _MARGIN_MS, step_ms=_TICK_MS)
+            await eventually(poll_local(lambda: count() >= expected), clock, within_ms + _MARGIN_MS, step_ms=_TICK_MS)
         else:
             await settled(clock, within_ms + _MARGIN_MS)
         for _ in range(_DELIVERIES if expected else 1):  # what was sent in virtual time arrives in real time

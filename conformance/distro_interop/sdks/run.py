@@ -14,7 +14,7 @@ from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.finding import command
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, all_named
-from distro_conformance.waiting import together
+from distro_conformance.waiting import gather_all
 from distro_interop.sdks.build import SdkMissingError, built
 from distro_interop.sdks.environment import Environment, FailedError, Scenario
 from distro_interop.sdks.nodes import EMBEDDED, guard, require_usable, started_nodes
@@ -70,7 +70,7 @@ async def run_sdks(
         return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
-    cells = [cell for done in await together(map(on_one_cluster, shares)) for cell in done]
+    cells = [cell for done in await gather_all(map(on_one_cluster, shares)) for cell in done]
     cells.sort(key=lambda cell: list(SDKS).index(str(cell.client)))
     return Judged(target, profile, tuple(cells), time.monotonic() - started)
 
