@@ -79,7 +79,7 @@ def row_of(pool: Executor, profile: str, first_seed: int) -> Row:
         simulated_s = time.monotonic() - began
         found = check(Local(directory), replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
-    news, not_reported = news_of(found)
+    news, not_reported = unknown_violations(found)
     return {
         "profile": profile,
         "seed": first_seed,
@@ -95,7 +95,7 @@ def row_of(pool: Executor, profile: str, first_seed: int) -> Row:
     }
 
 
-def news_of(found: CheckResult) -> tuple[list[str], int]:
+def unknown_violations(found: CheckResult) -> tuple[list[str], int]:
     """The violations that are not known and the rows that the model rejects, and how many more there are."""
     news = [f"{each.run}: {each.invariant}: {each.message}" for each in found.violations if each.known is None]
     not_reported = max(0, sum(each.violations for each in found.invariants) - len(news))

@@ -18,7 +18,7 @@ import pytest
 from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.looks import Look, Looks
+from distro_conformance.drivers.node_checker import NodeChecker, NodeReading
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster
 from distro_conformance.drivers.played import ANSWERS
@@ -324,23 +324,23 @@ def test_a_service_that_another_run_has_shortly_published_is_not_compared(at_ms:
     """Its client leaves just before the lists are read, of which the last push is half a second away."""
     oracle = Mock(now_ms=Mock(), outside=NodeOutside("a", ["b"], profile_named("strict"), Slack(LATE_MS, SKEW_MS)))
     reader = Mock(held=AsyncMock())
-    looks = Looks(reader, Mock(), oracle, lambda: None, in_real_time=True)
-    looks._services = {"web": None}
+    checker = NodeChecker(reader, Mock(), oracle, lambda: None, in_real_time=True)
+    checker._services = {"web": None}
     oracle.outside.check_node = Mock()
     for now_ms, held in ((2, {}), (5, {"c1": View(1, (("web", "10.0.0.1:80"),))}), (8, {})):
         oracle.now_ms.return_value, reader.held.return_value = now_ms, held
-        look = asyncio.run(looks.look())
-    assert looks._calm(Look.at(at_ms, {}), look) == calm
+        reading = asyncio.run(checker.check())
+    assert checker._calm(NodeReading.at(at_ms, {}), reading) == calm
 
 
 def test_a_node_without_clients_is_held_to_its_reports_in_real_time() -> None:
     clock = Mock(now_ms=Mock(return_value=60_000), slack_since=Mock(return_value=0), peak_since=Mock(return_value=0))
     cluster = PeersCluster(Mock(clock=clock))
-    cluster.looks._reader = Mock(held=AsyncMock(return_value={}))
+    cluster.checker._reader = Mock(held=AsyncMock(return_value={}))
     rules = beside_nodes(profile_named("nacos-2.2.4"))
     cluster.oracle.outside = NodeOutside("a", ["b"], rules, Slack(LATE_MS, SKEW_MS))
     with pytest.raises(Unexplained, match="it has not reported itself to b"):
-        asyncio.run(cluster.looks.look())
+        asyncio.run(cluster.checker.check())
 
 
 def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the_node(

@@ -214,7 +214,7 @@ def test_unknown_findings_and_those_that_the_model_rejects_are_news() -> None:
     replay = Replay(rejected=3, undecided=0, rejections=(Rejected("r", "c1", event, ()),), rejections_left_out=2)
     found = SimpleNamespace(violations=violations, invariants=[SimpleNamespace(violations=4)], replay=replay)
     rejected = "r: model: no transition is replica_applied of b at 100 ms (seq 7)"
-    assert alarms.news_of(cast(CheckResult, found)) == (["r: INV-REV: two contents", rejected], 3 + 2)
+    assert alarms.unknown_violations(cast(CheckResult, found)) == (["r: INV-REV: two contents", rejected], 3 + 2)
 
 
 @pytest.mark.parametrize(

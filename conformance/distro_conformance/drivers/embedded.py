@@ -118,7 +118,7 @@ class EmbeddedCluster(WiredCluster):
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
         return super().cannot(action)
 
-    async def news_of(self, nodes: Sequence[str]) -> Observation:
+    async def changed_state(self, nodes: Sequence[str]) -> Observation:
         """The state of the nodes that have changed since the last query; nodes count their changes."""
         changed = [name for name in nodes if self._asked_at.get(name) != self._changes(name)]
         return await self.held_by(changed)

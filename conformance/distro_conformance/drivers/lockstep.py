@@ -139,8 +139,8 @@ class LockstepCluster(EmbeddedCluster):
         pushed = await self._on_nodes(action)
         ended = self.traffic.take(began_ms)
         possible = self._possible.after(action, ended)
-        look = self.news_of if pushed is None else self.held_by
-        seen = {**self._last_seen, **await look(self.names)}
+        query = self.changed_state if pushed is None else self.held_by
+        seen = {**self._last_seen, **await query(self.names)}
         after = possible.matching(seen, [each.call for each in ended])
         if isinstance(after, Rejection):
             raise DivergedError(action, self.clock.now_ms(), after)

@@ -18,7 +18,7 @@ from itertools import count
 
 from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
 from distro_conformance.drivers.lockstep import Watch
-from distro_conformance.drivers.looks import Looks
+from distro_conformance.drivers.node_checker import NodeChecker
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
 from distro_conformance.drivers.under_test import Embedded, OfTarget, UnderTest
@@ -122,7 +122,7 @@ class PeersCluster(WiredCluster):
         self._beside: list[asyncio.Task[None]] = []
         self.clock = self.clock if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
-        self.looks = Looks(
+        self.checker = NodeChecker(
             self.reader, self.clients, self.oracle, self._note_connections, in_real_time=self.virtual is None
         )
         self.traffic = OracleTraffic(self.oracle)
@@ -178,7 +178,7 @@ class PeersCluster(WiredCluster):
         """Raises DivergedError when the node does not even start as the model does."""
         self._name(names, spare, profile)
         node, *played = names
-        self.looks.node = node
+        self.checker.node = node
         rules = self._watch(self._under_test.rules_of(profile))
         ports = self._under_test.ports(len(names))
         self.links = {(node, peer): Link(node, peer, self.traffic, self.virtual) for peer in played}
@@ -228,15 +228,15 @@ class PeersCluster(WiredCluster):
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
         try:
-            push_ms, before = self.looks.time_of_a_push(action), None
+            push_ms, before = self.checker.time_of_a_push(action), None
             if isinstance(action, Advance) and push_ms is not None:
                 await super().perform(Advance(action.ms - push_ms))
-                before = await self.looks.before_push()
+                before = await self.checker.before_push()
             await super().perform(action if push_ms is None else Advance(push_ms))
             self.oracle.raise_found(action)
-            look = await self.looks.look()
+            reading = await self.checker.check()
             if before is not None and push_ms is not None:
-                await self.looks.compare_lists(action, before, push_ms, look)
+                await self.checker.compare_lists(action, before, push_ms, reading)
         except (Unexplained, WorkFailedError) as found:
             raise self.oracle.diverged(action, found) from found
         self.oracle.raise_found(action)
@@ -339,7 +339,7 @@ class PeersCluster(WiredCluster):
     async def _send(self, action: Says) -> None:
         peer = self.peers[action.peer]
         if action.operation == "DELETE" and action.client is not None:
-            self.looks.deleted.add(action.client)
+            self.checker.deleted.add(action.client)
         client_id = self._id_of(action)
         if action.operation == "REPORT":
             if self.virtual is None:  # a server acts on it before its answer is here

@@ -1,8 +1,8 @@
-"""Looks at a node among played members: what it holds is judged after each action, and its lists and last pushes are
+"""Checks a node among played members: what it holds is judged after each action, and its lists and last pushes are
 compared with that after a wait that is long enough for a push.
 
-In virtual time every look follows its action. In real time runs side by side share looks, which cost the kit most, and
-change services at any time: a service is compared while no look has shown a change of it.
+In virtual time each action is followed by a reading of the node. In real time runs side by side share readings, which
+cost the kit most, and change services at any time: a service is compared while no reading has shown a change of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PORTION = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class NodeReading:
     """What the node held then, in all and by service."""
 
     at_ms: int
@@ -41,18 +41,18 @@ class Look:
     published: Published
 
     @classmethod
-    def at(cls, at_ms: int, held: Mapping[str, View]) -> Look:
+    def at(cls, at_ms: int, held: Mapping[str, View]) -> NodeReading:
         return cls(at_ms, held, published_by_service(held))
 
-    def as_in(self, other: Look, services: Iterable[str]) -> Lists:
+    def as_in(self, other: NodeReading, services: Iterable[str]) -> Lists:
         """The lists of those services under which the same clients publish the same, in the same revisions."""
         lists = projection(self.held)
         same = (each for each in services if other.published.get(each) == self.published.get(each))
         return {each: lists.get(each, ()) for each in same}
 
 
-class Looks:
-    """`note_members`: notes which members are connected, before a look. `node` is named at the start."""
+class NodeChecker:
+    """`note_members`: notes which members are connected, before a reading. `node` is named at the start."""
 
     node = ""
 
@@ -72,16 +72,16 @@ class Looks:
         self._services: dict[str, None] = {}
         """The services that the node has ever been observed to hold."""
         self._changed_ms: dict[str, int] = {}
-        """When a look has shown a change of a service; in real time only."""
-        self._looking = asyncio.Lock()
-        self._last = Look(-1, {}, {})
+        """When a reading has shown a change of a service; in real time only."""
+        self._checking = asyncio.Lock()
+        self._last = NodeReading(-1, {}, {})
         self._compared_ms = -COMPARED_EVERY_MS
         """When the last comparison of lists began."""
 
-    async def look(self) -> Look:
-        """What the node holds, after what was due has been judged: by a look that began after this call."""
+    async def check(self) -> NodeReading:
+        """What the node holds, after what was due has been judged: by a reading that began after this call."""
         called_ms = self._oracle.now_ms()
-        async with self._looking:
+        async with self._checking:
             if not self._in_real_time or self._last.at_ms <= called_ms:
                 await self._read_and_judge()
             return self._last
@@ -90,30 +90,30 @@ class Looks:
         """In real time in portions: the messages of the node are observed in between, and not after all of them."""
         self._note_members()
         asked_ms = self._oracle.now_ms()
-        look = Look.at(asked_ms, await self._reader.held(self.node))
+        reading = NodeReading.at(asked_ms, await self._reader.held(self.node))
         outside = self._oracle.outside
         if not self._in_real_time:
             self._oracle.measure_slack()
-            outside.shown(look.held, asked_ms, self._oracle.now_ms(), "it shows")
+            outside.shown(reading.held, asked_ms, self._oracle.now_ms(), "it shows")
             outside.check(self._oracle.now_ms())
-            self._last = look
+            self._last = reading
             return
-        self._note_changes(look)
+        self._note_changes(reading)
         clients = sorted(outside.clients)
         for at in range(0, len(clients), PORTION):
             portion = outside.clients.keys() & clients[at : at + PORTION]
             self._oracle.measure_slack()
-            outside.shown(look.held, asked_ms, self._oracle.now_ms(), "it shows", portion)
+            outside.shown(reading.held, asked_ms, self._oracle.now_ms(), "it shows", portion)
             outside.check_clients(portion, self._oracle.now_ms())
             await asyncio.sleep(0)
         self._oracle.measure_slack()
         outside.check_node(self._oracle.now_ms())
-        self._last = look
+        self._last = reading
 
-    def _note_changes(self, look: Look) -> None:
+    def _note_changes(self, reading: NodeReading) -> None:
         now_ms = self._oracle.now_ms()
-        for each in self._last.published.keys() | look.published.keys():
-            if self._last.published.get(each) != look.published.get(each):
+        for each in self._last.published.keys() | reading.published.keys():
+            if self._last.published.get(each) != reading.published.get(each):
                 self._changed_ms[each] = now_ms
 
     # Lists
@@ -129,32 +129,32 @@ class Looks:
         self._compared_ms = now_ms
         return action.ms if self._in_real_time else push_ms
 
-    async def before_push(self) -> Look:
+    async def before_push(self) -> NodeReading:
         held = await self._reader.held(self.node)
-        return Look.at(self._oracle.now_ms(), held)
+        return NodeReading.at(self._oracle.now_ms(), held)
 
-    async def compare_lists(self, action: Action, before: Look, push_ms: int, look: Look) -> None:
+    async def compare_lists(self, action: Action, before: NodeReading, push_ms: int, reading: NodeReading) -> None:
         """Compares the node's lists and its last pushes with what it holds, also of services that it no longer holds;
         not of those that have changed since `before`, `push_ms` ago. Raises DivergedError."""
         self._services.update(dict.fromkeys(before.published))
-        calm = self._calm(before, look)
+        calm = self._calm(before, reading)
         lists = await self._reader.lists(self.node, calm)
-        wrong = wrong_lists({self.node: look.held}, {self.node: lists})
+        wrong = wrong_lists({self.node: reading.held}, {self.node: lists})
         wrong = wrong or self._clients.wrong_push({self.node: calm}, self.deleted)
         if wrong is None:
             return
         last = await self.before_push()
         self._oracle.measure_slack()
-        if calm != last.as_in(look, calm):
+        if calm != last.as_in(reading, calm):
             return  # another run has changed one of them since
         if self._push_ms() > push_ms:
             self._oracle.outside.note_late(f"lists at {self._oracle.now_ms()} ms")
             return
         raise DivergedError(action, self._oracle.now_ms(), f"after `{action}` {wrong}")
 
-    def _calm(self, before: Look, look: Look) -> Lists:
+    def _calm(self, before: NodeReading, reading: NodeReading) -> Lists:
         """The lists of the services that have not changed since, nor been changed back by another run."""
-        lists = look.as_in(before, self._services)
+        lists = reading.as_in(before, self._services)
         return {each: due for each, due in lists.items() if self._changed_ms.get(each, 0) <= before.at_ms}
 
     def _push_ms(self) -> int:
