@@ -23,7 +23,7 @@ from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.drivers.under_test import OfTarget
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
@@ -95,7 +95,7 @@ expect model agrees
 
 
 def lived(**about: str) -> Verdict:
-    return replay(parse(LIFE), target="embedded", wishes=Wishes(**about)).verdict
+    return replay(parse(LIFE), target="embedded", options=ClusterOptions(**about)).verdict
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.5.1", "nacos-3.0.3"])
@@ -142,7 +142,7 @@ def test_the_last_push_is_compared_with_what_the_node_holds(mutant: str | None) 
     """A change is pushed to earlier subscribers also if another client subscribes within the push delay; a change of
     `enabled` or the weight alone is pushed too, and a disabled instance is in no list."""
     expected = Verdict.CONFORMS if mutant is None else Verdict.VIOLATES
-    assert replay(parse(PUSHED), target="embedded", wishes=Wishes(mutant=mutant)).verdict is expected
+    assert replay(parse(PUSHED), target="embedded", options=ClusterOptions(mutant=mutant)).verdict is expected
 
 
 def test_a_life_among_played_members_is_recorded_with_what_they_say(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from zlib import adler32
 
 import pytest
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import ScenarioError, parse, read
 from distro_conformance.verdict import Verdict
@@ -146,7 +146,7 @@ def test_a_light_beat_by_the_later_api_is_answered_in_its_own_codes(profile: str
         "http light-beat web 10.0.0.1:80 at a by v2",
         f"expect answer {taken}",
     ]
-    result = replay(parse("\n".join(["nodes a b", *lines])), target=target, wishes=Wishes(profile=profile))
+    result = replay(parse("\n".join(["nodes a b", *lines])), target=target, options=ClusterOptions(profile=profile))
     assert [step.outcome for step in result.steps if step.text.startswith("expect")] == ["holds"] * 3
 
 

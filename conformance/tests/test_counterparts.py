@@ -21,7 +21,7 @@ from counterparts import (
     of_a_release,
 )
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.findings import Judgement
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.replay import replay
@@ -109,7 +109,7 @@ def test_nodes_with_one_switch_of_a_release_leave_the_model_and_others_do_not(sw
 
     only = Mutant(f"only-{switch}", "It is as in a release.", {switch: of_a_release(switch)})
     monkeypatch.setitem(MUTANTS, only.id, only)
-    last = replay(scenario, target="embedded", wishes=Wishes(mutant=only.id)).steps[-1]
+    last = replay(scenario, target="embedded", options=ClusterOptions(mutant=only.id)).steps[-1]
     (seen,) = (row.removeprefix("Seen: ") for row in scenario.comment.splitlines() if row.startswith("Seen: "))
     assert last.verdict is Verdict.VIOLATES
     assert last.outcome.startswith("differs from the model: ")

@@ -16,7 +16,7 @@ import pytest
 from distro_conformance.drivers import reader
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, ResolvedCluster, resolve_cluster
 from distro_conformance.event_loop import new_event_loop
 from distro_conformance.findings import Judgement
 from distro_conformance.language import replay as runner
@@ -64,8 +64,8 @@ expect within 40s: b loads from a
 def in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedded nodes that, like real servers, have a clock of their own and report nothing about themselves."""
 
-    def embedded(_: str, wishes: Wishes) -> Resolved:
-        return Resolved(EmbeddedCluster(recorder=wishes.recorder, real_time=True), "nacos-2.2.4")
+    def embedded(_: str, options: ClusterOptions) -> ResolvedCluster:
+        return ResolvedCluster(EmbeddedCluster(recorder=options.recorder, real_time=True), "nacos-2.2.4")
 
     monkeypatch.setattr(runner, "resolve_cluster", embedded)
 
@@ -140,7 +140,7 @@ async def test_a_reader_of_a_node_connects_anew_when_the_node_has_ended_the_conn
 
 
 async def test_a_run_beyond_the_driver_is_inconclusive_with_the_reason() -> None:
-    embedded = Resolved(EmbeddedCluster(), "strict")
+    embedded = ResolvedCluster(EmbeddedCluster(), "strict")
     (step,) = await runner._run(parse("pause a"), embedded, lambda _: None, to_the_end=False)
     assert (step.verdict, step.outcome) == (
         Verdict.INCONCLUSIVE,
@@ -262,7 +262,9 @@ def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
         assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
         assert played.profile == "nacos-2.2.4", "as the server says itself"
         seen = replay(
-            parse("nodes a b\nquery web at b"), target=f"attach:{addresses}", wishes=Wishes(allow_disruption=True)
+            parse("nodes a b\nquery web at b"),
+            target=f"attach:{addresses}",
+            options=ClusterOptions(allow_disruption=True),
         )
         assert seen.steps[0].outcome == "shows 10.9.9.9:80", "in the public namespace, where applications are"
         refused = replay(parse("nodes a b\ncrash a"), target=f"attach:{addresses}")
@@ -309,7 +311,7 @@ def test_a_running_node_is_checked_by_external_observations(monkeypatch: pytest.
         assert disrupting.verdict is Verdict.CONFORMS
         assert disrupting.findings[0].again.startswith(f"distrocheck test node --target attach:{address} --allow-disr")
         with pytest.raises(UsageError, match="needs a node that the kit starts"):
-            resolve_cluster(f"attach:{address}", Wishes(played=True))
+            resolve_cluster(f"attach:{address}", ClusterOptions(played=True))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize
 
 from distro_conformance.cli.searching import checker, lines_of
 from distro_conformance.drivers.embedded import EmbeddedCluster
-from distro_conformance.drivers.registry import Resolved
+from distro_conformance.drivers.registry import ResolvedCluster
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.language.expectations import OfHeld
 from distro_conformance.language.replay import replay
@@ -56,7 +56,7 @@ def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    silent = Resolved(Silent(real_time=True), "strict")
+    silent = ResolvedCluster(Silent(real_time=True), "strict")
     monkeypatch.setattr(walked, "resolve_cluster", lambda *_: silent)
     monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
@@ -123,7 +123,9 @@ class LosesDeletes(Walk):
 def test_faults_that_are_still_armed_are_repaired_before_the_nodes_must_agree(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(
+        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+    )
     monkeypatch.setattr(walks, "Machine", LosesDeletes)
     options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=1, seed=1, record_into=tmp_path)
     result = hunt(options, check=checker())
@@ -136,7 +138,7 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, bug: str | None
 ) -> None:
     nodes = Silent if bug is None else EmbeddedCluster
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(nodes(real_time=True), profile))
+    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(nodes(real_time=True), profile))
     monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 3_000)
     monkeypatch.setattr(walks, "Machine", LosesAChange)
@@ -178,7 +180,7 @@ def test_a_run_whose_recording_cannot_be_checked_fails_all_the_same(
     def out_of_order(_: Path) -> list[Finding]:
         raise OSError("no space left")
 
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(Silent(real_time=True), "strict"))
+    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
     monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
     options = HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path)
@@ -255,7 +257,7 @@ def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_recei
 
 
 def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(Silent(real_time=True), "strict"))
+    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
     monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Slack, "is_starved_since", lambda *_: True)
@@ -267,7 +269,7 @@ def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monke
 
 
 def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sound = Resolved(EmbeddedCluster(real_time=True), "strict")
+    sound = ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     monkeypatch.setattr(walked, "resolve_cluster", lambda *_: sound)
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
     result = hunt(HuntOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
@@ -277,7 +279,9 @@ def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.Monk
 
 def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis begins with it, and a short search comes to no other."""
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(
+        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+    )
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     done = {name for name, times in result.coverage["actions"].items() if times}
@@ -286,7 +290,9 @@ def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.Monk
 
 
 def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(
+        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+    )
     monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Machine, "begin", None)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distro_conformance.drivers.peers import PeersCluster
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
@@ -47,7 +47,7 @@ expect model agrees
 
 
 def lived(**about: str) -> Verdict:
-    return replay(parse(LIFE), target="embedded", wishes=Wishes(**about)).verdict
+    return replay(parse(LIFE), target="embedded", options=ClusterOptions(**about)).verdict
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.0.4", "nacos-2.2.4", "nacos-2.5.1"])

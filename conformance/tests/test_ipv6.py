@@ -14,7 +14,7 @@ from distro_conformance.audit.compare import Audit
 from distro_conformance.audit.member import Member
 from distro_conformance.cli import app
 from distro_conformance.drivers.real_time import AttachCluster
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.targets.attached import AttachedTarget
@@ -79,7 +79,7 @@ async def test_members_on_ipv6_replicate_and_are_attached_to_and_audited() -> No
 
 def test_a_target_and_a_member_with_an_address_that_is_none_are_refused() -> None:
     with pytest.raises(UsageError, match="an IPv6 address in brackets"):
-        resolve_cluster("attach:2001:db8::a:8848,[::1]:8848", Wishes())
+        resolve_cluster("attach:2001:db8::a:8848,[::1]:8848", ClusterOptions())
     with pytest.raises(UsageError, match="--member"):
         Member("2001:db8::a:8848")
 

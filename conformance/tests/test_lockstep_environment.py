@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import parse
 from distro_conformance.walks.hunt import hunt
@@ -342,7 +342,7 @@ def test_nodes_and_model_agree(text: str) -> None:
     ],
 )
 def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:
-    assert replay(parse(text), target="embedded", wishes=Wishes(profile="strict", mutant=mutant)).reproduced
+    assert replay(parse(text), target="embedded", options=ClusterOptions(profile="strict", mutant=mutant)).reproduced
 
 
 POISONED_SNAPSHOT = """
@@ -377,7 +377,7 @@ def test_the_elements_of_a_snapshot_before_one_that_cannot_be_applied_are_applie
 
 @pytest.mark.parametrize("target", ["model", "embedded"])
 def test_a_node_of_a_release_without_batches_is_not_asked_for_one(target: str) -> None:
-    result = replay(parse(BATCH), target=target, wishes=Wishes(profile="nacos-2.0.4"))
+    result = replay(parse(BATCH), target=target, options=ClusterOptions(profile="nacos-2.0.4"))
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 
@@ -405,7 +405,7 @@ def test_an_instance_that_is_registered_by_version_2_has_no_id_and_so_is_another
 
 @pytest.mark.parametrize("target", ["model", "embedded"])
 def test_a_node_of_a_release_without_version_2_is_not_asked_by_it(target: str) -> None:
-    result = replay(parse(BY_V2), target=target, wishes=Wishes(profile="nacos-2.1.2"))
+    result = replay(parse(BY_V2), target=target, options=ClusterOptions(profile="nacos-2.1.2"))
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.1.2 know no version 2 of the HTTP API"
 
 

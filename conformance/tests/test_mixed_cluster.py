@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import read
 from distro_conformance.verdict import UsageError, Verdict
@@ -45,4 +45,4 @@ def test_a_cluster_that_cannot_be_is_refused(
     target: str, profile: str | None, mutant: str | None, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
-        resolve_cluster(target, Wishes(profile=profile, mutant=mutant))
+        resolve_cluster(target, ClusterOptions(profile=profile, mutant=mutant))

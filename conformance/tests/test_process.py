@@ -12,7 +12,7 @@ import pytest
 from programs import ROOT, Call
 
 from distro_conformance.cli import options
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
@@ -321,7 +321,7 @@ def test_a_server_of_which_nothing_is_said_is_asked_what_it_is(text: str, profil
     described.write_text(text)
     assert resolve_target(f"process:{described}").profile == profile
     described.write_text("command = ['false', '{port}']")
-    assert resolve_cluster(f"process:{described}", Wishes()).profile == profile, "it was asked once, for all"
+    assert resolve_cluster(f"process:{described}", ClusterOptions()).profile == profile, "it was asked once, for all"
     assert resolve_target(f"process:{described}", "nacos-2.0.4").profile == "nacos-2.0.4"
 
 
@@ -334,7 +334,9 @@ def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:
 
 
 def test_a_node_with_members_on_the_command_line_never_learns_of_others() -> None:
-    given = resolve_cluster("process:distrocheck serve --port {port} --member {members}", Wishes(profile="strict"))
+    given = resolve_cluster(
+        "process:distrocheck serve --port {port} --member {members}", ClusterOptions(profile="strict")
+    )
     assert "names no file of members" in (given.cluster.cannot(ListMembers("a", ("a", "b"))) or "")
-    described = resolve_cluster(f"process:{SERVE}", Wishes()).cluster
+    described = resolve_cluster(f"process:{SERVE}", ClusterOptions()).cluster
     assert described.cannot(ListMembers("a", ("a", "b"))) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.exploration.explored import explore_profile
 from distro_conformance.language.expectations import AllAgree, Has
 from distro_conformance.language.replay import assert_scenario, replay
@@ -36,13 +36,15 @@ def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> Non
     scenario = read(path)
     expected = Verdict.VIOLATES if "violates" in scenario.comment else Verdict.CONFORMS
     assert replay(scenario, target=target).verdict is expected
-    assert replay(scenario, target=target, wishes=Wishes(profile="strict")).verdict is Verdict.CONFORMS
+    assert replay(scenario, target=target, options=ClusterOptions(profile="strict")).verdict is Verdict.CONFORMS
 
 
 @pytest.mark.wire
 def test_a_v2_request_of_a_scenario_is_sent_by_v3_to_a_release_without_v2() -> None:
     (path,) = (each for each in SCENARIOS if each.stem.startswith("d7"))
-    on_model, on_nodes = (replay(read(path), target=target, wishes=Wishes(profile="nacos-3.0.3")) for target in TARGETS)
+    on_model, on_nodes = (
+        replay(read(path), target=target, options=ClusterOptions(profile="nacos-3.0.3")) for target in TARGETS
+    )
     assert on_model.steps == on_nodes.steps
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.gate.run import Gate
 from distro_conformance.node_mutants import MUTANTS, Mutant
@@ -66,7 +66,7 @@ def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
         for name in ("nacos-naming-2.3.2", "nacos-common-2.3.2", "nacos-client-2.3.2"):
             archive.writestr(f"BOOT-INF/lib/{name}.jar", name)
     assert resolve_target(f"nacos:{tmp_path / 'nacos'}").profile == "nacos-2.3.2"
-    assert resolve_cluster(f"nacos:{tmp_path / 'nacos'}", Wishes()).profile == "nacos-2.3.2"
+    assert resolve_cluster(f"nacos:{tmp_path / 'nacos'}", ClusterOptions()).profile == "nacos-2.3.2"
     (jars,) = (tmp_path / "cache" / "nacos").iterdir()
     assert {jar.read_text() for jar in jars.glob("*.jar")} == {
         f"nacos-{each}-2.3.2" for each in ("naming", "common", "client")

@@ -23,9 +23,9 @@ from distro_conformance.cli.options import (
     writable_file,
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
-from distro_conformance.drivers.registry import FORMS, Wishes, resolve_cluster
+from distro_conformance.drivers.registry import FORMS, ClusterOptions, resolve_cluster
 from distro_conformance.language.holding import StepResult
-from distro_conformance.language.replay import findings_of_replay, wishes_for
+from distro_conformance.language.replay import cluster_options, findings_of_replay
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
@@ -57,18 +57,18 @@ def replay(
         raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
     credentials = credentials_of(identity, username, password)
     with progress() as on_progress:
-        wishes = Wishes(
+        options = ClusterOptions(
             profile=profile,
             mutant=mutant,
             allow_disruption=allow_disruption,
             credentials=credentials,
             on_progress=on_progress,
         )
-        resolved = resolve_cluster(target, wishes_for(scenario, wishes))
+        resolved = resolve_cluster(target, cluster_options(scenario, options))
         require_time_for(target)
         if profile is None:
             say_judged_as(resolved.profile)
-        result = run_replay(scenario, target=target, wishes=wishes, on_step=lambda step: None if json else _say(step))
+        result = run_replay(scenario, target=target, options=options, on_step=lambda step: None if json else _say(step))
     if pytest is not None and result.reproduced:
         kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")

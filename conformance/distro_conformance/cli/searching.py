@@ -36,7 +36,7 @@ from distro_conformance.cli.options import (
     writable_places,
 )
 from distro_conformance.cli.output import ResultLine, print_judged, progress, say, say_aside, say_page, summary
-from distro_conformance.drivers.registry import EMBEDDED, Wishes, resolve_cluster
+from distro_conformance.drivers.registry import EMBEDDED, ClusterOptions, resolve_cluster
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding, Judged
 from distro_conformance.node_mutants import with_mutant
@@ -156,7 +156,7 @@ def _require_usable(options: HuntOptions) -> None:
     if options.among_played:
         require_own(resolve_target(target, credentials=credentials))
     else:
-        say_judged_as(resolve_cluster(target, Wishes(credentials=credentials)).profile)
+        say_judged_as(resolve_cluster(target, ClusterOptions(credentials=credentials)).profile)
     require_time_for(target)
 
 

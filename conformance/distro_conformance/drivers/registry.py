@@ -31,16 +31,16 @@ FORMS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What a run wants of its cluster. `profile` is what the user named, `written_for` what the scenario names.
+class ClusterOptions:
+    """What a run needs of its cluster. `profile` is what the user named, `scenario_profile` what the scenario names.
 
-    `over_http`: the nodes have to serve their HTTP API. `in_lockstep`: the model watches every step, where it can.
+    `serves_http`: the nodes have to serve their HTTP API. `in_lockstep`: the model watches every step, where it can.
     """
 
     profile: str | None = None
-    written_for: str | None = None
+    scenario_profile: str | None = None
     mutant: str | None = None
-    over_http: bool = False
+    serves_http: bool = False
     in_lockstep: bool = False
     lease_ms: int | None = None
     allow_disruption: bool = False
@@ -54,18 +54,18 @@ class Wishes:
     @property
     def behaviour(self) -> str:
         """Nodes that can behave like any release."""
-        return self.profile or self.written_for or STRICT
+        return self.profile or self.scenario_profile or STRICT
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedCluster:
     """`profile` names the behaviour that is expected of the cluster."""
 
     cluster: Cluster
     profile: str
 
 
-def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
+def resolve_cluster(target: str, options: ClusterOptions) -> ResolvedCluster:
     """The driver that a `--target` text names. Nothing is started yet.
 
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
@@ -73,55 +73,57 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
     kind, _, rest = target.partition(":")
     if kind not in {form.partition(":")[0] for form in FORMS}:
         raise UsageError(f"no cluster '{target}'; known: {', '.join(FORMS)}")
-    for profile in filter(None, (wishes.profile, wishes.written_for)):
+    for profile in filter(None, (options.profile, options.scenario_profile)):
         listed_profile(profile)
-    if wishes.played:
-        return _among_played(target, wishes)
+    if options.played:
+        return _among_played(target, options)
     match kind:
         case "model" | "embedded" if rest:
             raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
         case "model":
-            return Resolved(ModelCluster(wishes.mutant, wishes.lease_ms), wishes.behaviour)
+            return ResolvedCluster(ModelCluster(options.mutant, options.lease_ms), options.behaviour)
         case "embedded":
-            return Resolved(_embedded(wishes), wishes.behaviour)
-    if wishes.mutant is not None:
+            return ResolvedCluster(_embedded(options), options.behaviour)
+    if options.mutant is not None:
         raise UsageError(f"the target {target} has no mutants; they are built into model and embedded nodes")
-    if wishes.lease_ms is not None and kind not in ("nacos", "mixed"):
+    if options.lease_ms is not None and kind not in ("nacos", "mixed"):
         raise UsageError(f"the target {target} takes no lease from a scenario")
-    if wishes.recorder is not None and kind == "attach":
+    if options.recorder is not None and kind == "attach":
         raise UsageError(f"the target {target} runs already: it is not recorded")
     nodes = resolve_target(
         f"nacos:{rest}" if kind == "mixed" else target,
-        wishes.profile,
-        allow_disruption=wishes.allow_disruption,
-        credentials=wishes.credentials,
+        options.profile,
+        allow_disruption=options.allow_disruption,
+        credentials=options.credentials,
         several=True,
     )
     make = _IN_REAL_TIME.get(kind, RealTimeCluster)
-    return Resolved(make(nodes, wishes.recorder, wishes.on_progress, wishes.lease_ms), nodes.profile)
+    return ResolvedCluster(make(nodes, options.recorder, options.on_progress, options.lease_ms), nodes.profile)
 
 
-def _among_played(target: str, wishes: Wishes) -> Resolved:
+def _among_played(target: str, options: ClusterOptions) -> ResolvedCluster:
     """Any target of `test node`."""
     if target == EMBEDDED:
-        cluster = PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder, serves_http=wishes.over_http)
-        return Resolved(cluster, wishes.behaviour)
-    node = require_own(resolve_target(target, wishes.profile, wishes.mutant, credentials=wishes.credentials))
-    return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
+        cluster = PeersCluster(
+            None, options.mutant, options.wire, recorder=options.recorder, serves_http=options.serves_http
+        )
+        return ResolvedCluster(cluster, options.behaviour)
+    node = require_own(resolve_target(target, options.profile, options.mutant, credentials=options.credentials))
+    return ResolvedCluster(PeersCluster(node, on_progress=options.on_progress), node.profile)
 
 
-def _embedded(wishes: Wishes) -> Cluster:
-    if not wishes.in_lockstep:
+def _embedded(options: ClusterOptions) -> Cluster:
+    if not options.in_lockstep:
         return EmbeddedCluster(
-            wishes.mutant,
-            wishes.recorder,
-            serves_http=wishes.over_http,
-            lease_ms=wishes.lease_ms,
-            wire=wishes.wire,
+            options.mutant,
+            options.recorder,
+            serves_http=options.serves_http,
+            lease_ms=options.lease_ms,
+            wire=options.wire,
             reports_events=True,
         )
-    if wishes.lease_ms is not None:
+    if options.lease_ms is not None:
         raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
     return LockstepCluster(
-        wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http, reports_events=True
+        options.mutant, options.recorder, options.wire, serves_http=options.serves_http, reports_events=True
     )

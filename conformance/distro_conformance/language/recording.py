@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.holding import StepResult
 from distro_conformance.language.replay import OnStep, Replay, replay
 from distro_conformance.language.text import Scenario
@@ -49,8 +49,10 @@ def record(
     )
     with recorder:
         try:
-            wishes = Wishes(profile=profile, credentials=credentials, recorder=recorder, on_progress=on_progress)
-            return replay(scenario, target=target, wishes=wishes, on_step=note, to_the_end=True)
+            options = ClusterOptions(
+                profile=profile, credentials=credentials, recorder=recorder, on_progress=on_progress
+            )
+            return replay(scenario, target=target, options=options, on_step=note, to_the_end=True)
         finally:
             if not steps:
                 recorder.path.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.model import ModelCluster
-from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, ResolvedCluster, resolve_cluster
 from distro_conformance.event_loop import event_loop
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.finding import command
@@ -52,13 +52,13 @@ class Replay:
 OnStep = Callable[[StepResult], None]
 
 
-def wishes_for(scenario: Scenario, wishes: Wishes) -> Wishes:
-    """What the run wants of its cluster: what the user wishes, which wins, and what the scenario needs."""
+def cluster_options(scenario: Scenario, options: ClusterOptions) -> ClusterOptions:
+    """What the run needs of its cluster: the options of the user, which win, and the needs of the scenario."""
     return replace(
-        wishes,
-        written_for=scenario.profile,
-        mutant=wishes.mutant or scenario.mutant,
-        over_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
+        options,
+        scenario_profile=scenario.profile,
+        mutant=options.mutant or scenario.mutant,
+        serves_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
         played=bool(scenario.played),
@@ -70,28 +70,28 @@ def replay(
     scenario: Scenario,
     *,
     target: str,
-    wishes: Wishes = Wishes(),
+    options: ClusterOptions = ClusterOptions(),
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
 ) -> Replay:
-    """Run it, until an expectation is violated or `to_the_end`. Without a profile in wishes or scenario it is the
+    """Run it, until an expectation is violated or `to_the_end`. Without a profile in options or scenario it is the
     target's own.
 
     Raises UsageError for an unknown target, ScenarioError for an action that is impossible in its place,
     TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
     """
-    asked = wishes_for(scenario, wishes)
-    resolved = resolve_cluster(target, asked)
+    merged = cluster_options(scenario, options)
+    resolved = resolve_cluster(target, merged)
     if not scenario.played and not scenario.releases:
         # Actions of played members are always possible; the model does not cover two releases at once.
         event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
     steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
-    return Replay(target, resolved.profile, asked.mutant, tuple(steps))
+    return Replay(target, resolved.profile, merged.mutant, tuple(steps))
 
 
 def assert_scenario(text: str, *, target: str, profile: str | None = None, mutant: str | None = None) -> None:
     """For a plain pytest test: fails with the line at which the scenario does not hold."""
-    result = replay(parse(text), target=target, wishes=Wishes(profile=profile, mutant=mutant))
+    result = replay(parse(text), target=target, options=ClusterOptions(profile=profile, mutant=mutant))
     broken = [step for step in result.steps if step.verdict is not Verdict.CONFORMS]
     assert not broken, "; ".join(
         f"line {step.line} '{step.text}' at {step.at_ms} ms: {step.outcome}" for step in broken
@@ -115,7 +115,9 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         await running.run(line.step)
 
 
-async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_the_end: bool) -> Sequence[StepResult]:
+async def _run(
+    scenario: Scenario, resolved: ResolvedCluster, on_step: OnStep, *, to_the_end: bool
+) -> Sequence[StepResult]:
     cluster = resolved.cluster
     steps: list[StepResult] = []
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from distro_conformance.drivers.registry import Wishes
+from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, read
 from distro_conformance.verdict import Verdict
@@ -28,7 +28,7 @@ def broken_again(directory: Path, profile: str, mutant: str | None) -> Iterator[
         scenario = read(file)
         if (scenario.profile or DEFAULT_PROFILE, scenario.mutant) != (profile, mutant):
             continue
-        found = replay(scenario, target="embedded", wishes=Wishes(profile=profile, mutant=mutant))
+        found = replay(scenario, target="embedded", options=ClusterOptions(profile=profile, mutant=mutant))
         if found.verdict is Verdict.VIOLATES:
             last = found.steps[-1]
             yield (

@@ -16,7 +16,7 @@ from typing import Self
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
 from distro_conformance.drivers.peers import PeersCluster
-from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.event_loop import event_loop
 from distro_conformance.findings.expected import DESCRIBED
@@ -192,7 +192,9 @@ class RealTime(_OnCluster):
 
     def __init__(self, hunt: Hunt, on_progress: OnProgress, check: Check | None) -> None:
         options = hunt.options
-        resolved = resolve_cluster(options.target, Wishes(credentials=options.credentials, on_progress=on_progress))
+        resolved = resolve_cluster(
+            options.target, ClusterOptions(credentials=options.credentials, on_progress=on_progress)
+        )
         if not isinstance(resolved.cluster, WiredCluster):
             raise UsageError(
                 f"there are no nodes to walk on in '{options.target}'; 'explore' and 'simulate' are for the model"
