@@ -37,12 +37,12 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, finding_of
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.walk import ADDRESSES
-from distro_conformance.walks.walked import Lockstep
 from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
@@ -197,20 +197,20 @@ def test_the_header_names_the_played_members() -> None:
 
 
 def test_messages_of_members_and_clients_at_one_instant_are_in_order() -> None:
-    with Lockstep(("a", "b"), "strict", among_played=True) as walked:
-        walked.perform(Connect("c1", "a"))
-        walked.perform(Register("c1", "web", "10.0.0.1:80"))
-        walked.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
-        walked.perform(Answers("b", "VERIFY", "fail", "c1"))
-        walked.perform(Advance(12_000))
+    with Lockstep(("a", "b"), "strict", among_played=True) as driver:
+        driver.perform(Connect("c1", "a"))
+        driver.perform(Register("c1", "web", "10.0.0.1:80"))
+        driver.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
+        driver.perform(Answers("b", "VERIFY", "fail", "c1"))
+        driver.perform(Advance(12_000))
 
 
 def test_a_node_that_says_nothing_is_found_out_when_it_should_have() -> None:
-    with Lockstep(("a", "b"), "strict", "m-delete-retried-as-change", among_played=True) as walked:
+    with Lockstep(("a", "b"), "strict", "m-delete-retried-as-change", among_played=True) as driver:
         for action in parse_steps("connect c1 a", "answer b DELETE fail c1", "disconnect c1", "advance 1.1s"):
-            walked.perform(action)  # type: ignore[arg-type]
+            driver.perform(action)  # type: ignore[arg-type]
         with pytest.raises(DivergedError, match="the model expects DELETE c1 to b by") as found:
-            walked.perform(Advance(4_000))
+            driver.perform(Advance(4_000))
     assert found.value.at_ms == 5_100
     assert "1000 ms: b answers DELETE c1 with fail after 0 ms" in found.value.history
 
@@ -244,9 +244,9 @@ def test_random_runs_of_the_reference_node_are_explained(profile: str) -> None:
 @pytest.mark.parametrize(("profile", "batches"), [("strict", True), ("nacos-2.0.4", False)])
 def test_a_rule_applies_where_the_node_among_played_members_can_do_its_actions(profile: str, *, batches: bool) -> None:
     """Before a client is connected no batch of it is possible; that says nothing about batches."""
-    walked = Lockstep(("a", "b"), profile, among_played=True)
-    with walked:
-        members = {"start": staticmethod(lambda: walked), "nodes": ("a",), "played": ("b",)}
+    driver = Lockstep(("a", "b"), profile, among_played=True)
+    with driver:
+        members = {"start": staticmethod(lambda: driver), "nodes": ("a",), "played": ("b",)}
         walk = type("Walk", (Machine,), members)()
     assert (walk.can_batch, walk.can_fall_silent, walk.can_change_lists, walk.has_v2) == (batches, False, False, False)
     said = {client: walk._content(client, 15) for client in ("f1", f"{ADDRESSES[0]}#true")}

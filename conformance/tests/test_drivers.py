@@ -27,7 +27,7 @@ from distro_conformance.node.run import run_node_conformance
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
-from distro_conformance.walks.walked import Lockstep
+from distro_conformance.walks.driver import Lockstep
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_impl.remote.handlers import Reply, Request

@@ -20,15 +20,15 @@ from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.slack import Slack
 from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.walks import driver
 from distro_conformance.walks import hunt as walks
-from distro_conformance.walks import walked
 from distro_conformance.walks.comparable import left_out_after
+from distro_conformance.walks.driver import WalkDriver, expected_after, is_explained
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import HuntOptions, finding_of
 from distro_conformance.walks.walk import Walk
-from distro_conformance.walks.walked import Walked, expected_after, is_explained
 from distro_impl import Profile
 from distro_model.actions import Action, Advance, Disconnect, Drop
 from distro_model.clock.cluster import View
@@ -57,9 +57,9 @@ def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     silent = ResolvedCluster(Silent(real_time=True), "strict")
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: silent)
-    monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "resolve_cluster", lambda *_: silent)
+    monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path))
     found = result.failure
     assert found is not None
@@ -102,7 +102,7 @@ class LosesAChange(Walk):
             assert isinstance(action, Action)
             self.perform(action)
 
-    def come_to_rest(self, walked: Walked) -> None:
+    def come_to_rest(self, driver: WalkDriver) -> None:
         """Nothing is broken any more."""
 
 
@@ -115,7 +115,7 @@ class LosesDeletes(Walk):
         lost = [Drop("a", "b", "DELETE", "c1")] * 5
         self.perform(*(step for step in run.steps if isinstance(step, Action)), *lost, Disconnect("c1"))
 
-    def come_to_rest(self, walked: Walked) -> None:
+    def come_to_rest(self, driver: WalkDriver) -> None:
         """The walk has no action that disarms a fault."""
 
 
@@ -124,7 +124,7 @@ def test_faults_that_are_still_armed_are_repaired_before_the_nodes_must_agree(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(
-        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+        driver, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     )
     monkeypatch.setattr(walks, "Machine", LosesDeletes)
     options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=1, seed=1, record_into=tmp_path)
@@ -138,9 +138,9 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, bug: str | None
 ) -> None:
     nodes = Silent if bug is None else EmbeddedCluster
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(nodes(real_time=True), profile))
-    monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 3_000)
+    monkeypatch.setattr(driver, "resolve_cluster", lambda *_: ResolvedCluster(nodes(real_time=True), profile))
+    monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 3_000)
     monkeypatch.setattr(walks, "Machine", LosesAChange)
     options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
     result = hunt(options, check=checker())
@@ -180,9 +180,9 @@ def test_a_run_whose_recording_cannot_be_checked_fails_all_the_same(
     def out_of_order(_: Path) -> list[Finding]:
         raise OSError("no space left")
 
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
-    monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
+    monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     options = HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path)
     result = hunt(options, check=out_of_order)
     assert result.failure is not None
@@ -257,9 +257,9 @@ def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_recei
 
 
 def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
-    monkeypatch.setattr(walked, "AGREE_WITHIN_MS", 500)
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
+    monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Slack, "is_starved_since", lambda *_: True)
     result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, runs_max=1))
     assert result.failure is None
@@ -270,8 +270,8 @@ def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monke
 
 def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sound = ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
-    monkeypatch.setattr(walked, "resolve_cluster", lambda *_: sound)
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "resolve_cluster", lambda *_: sound)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     result = hunt(HuntOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
     assert result.verdict is Verdict.CONFORMS
     assert list(tmp_path.iterdir()) == []
@@ -280,9 +280,9 @@ def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.Monk
 def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis begins with it, and a short search comes to no other."""
     monkeypatch.setattr(
-        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+        driver, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     )
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     done = {name for name, times in result.coverage["actions"].items() if times}
     assert {"connect", "register", "advance"} <= done
@@ -291,9 +291,9 @@ def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.Monk
 
 def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        walked, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
+        driver, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     )
-    monkeypatch.setattr(walked, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Machine, "begin", None)
     result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     assert (result.runs, result.verdict) == (1, Verdict.INCONCLUSIVE)

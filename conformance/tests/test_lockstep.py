@@ -17,13 +17,13 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
+from distro_conformance.walks.driver import Lockstep, WalkDriver
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.walk import LISTS_DIFFER_MAX_MS
-from distro_conformance.walks.walked import Lockstep, Walked
 from distro_conformance.wire.transports import Carrier, Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
@@ -145,7 +145,7 @@ def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
     assert 0 < result.not_judged["runs_lost"] == len(rested)
 
 
-class NeverAtRest(Walked):
+class NeverAtRest(WalkDriver):
     """Paper on which nodes differ to the end."""
 
     is_at_rest = False
@@ -154,11 +154,11 @@ class NeverAtRest(Walked):
 @pytest.mark.parametrize("leases", [0, 2], ids=["nodes agree", "nodes differ"])
 def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own_copy_ended(leases: int) -> None:
     """One lease for the keeper, to which the client does not belong (D7), and one for whom it verified."""
-    walked = NeverAtRest() if leases else Walked()
-    members = {"start": staticmethod(lambda: walked), "on_end": staticmethod(lambda *_: None)}
+    driver = NeverAtRest() if leases else WalkDriver()
+    members = {"start": staticmethod(lambda: driver), "on_end": staticmethod(lambda *_: None)}
     machine = type("Walk", (Machine,), members)()
     machine.perform(HttpRegister("web", "10.0.1.1:80", "b", by_v2=True))
-    machine.come_to_rest(walked)
+    machine.come_to_rest(driver)
     waited_ms = sum(action.ms for action in machine.done if isinstance(action, Advance))
     assert waited_ms // 180_000 == leases
 
@@ -167,8 +167,8 @@ def test_a_run_outlasts_what_the_keeper_of_an_http_client_verified_until_its_own
 def test_lists_do_not_differ_for_so_long_that_two_members_must_own_a_client(over_http: bool) -> None:
     """Nodes with different lists own the same client of the HTTP API: the walk caused that, and not the nodes."""
     assert LISTS_DIFFER_MAX_MS < SETTLED_MS
-    walked = Walked()
-    machine = type("Walk", (Machine,), {"start": lambda: walked, "on_end": lambda *_: None})()
+    driver = WalkDriver()
+    machine = type("Walk", (Machine,), {"start": lambda: driver, "on_end": lambda *_: None})()
     machine.change_list(node=0, member=0, names_reader=True)
     machine.perform(Advance(177_000))
     if over_http:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from distro_conformance.walks import NODES
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.rare_starts import BOUNDS, HTTP_BOUNDS, STARTS, on_a_clock, rare_starts
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.walks.walked import Lockstep
 from distro_model.actions import Action, Hold, Release
 from distro_model.bounded.bounds import Bounds
 from distro_model.node import NodeState

@@ -11,10 +11,10 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.tours import TOURS, tour
-from distro_conformance.walks.walked import Lockstep
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds

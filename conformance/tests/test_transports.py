@@ -14,9 +14,9 @@ import pytest
 from programs import Document
 
 from distro_conformance.language.text import ScenarioError, parse
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.walks.walked import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Carrier, Wire
 from distro_impl.transport import grpc_transport
 from distro_impl.transport.memory import MemoryServer

@@ -46,10 +46,10 @@ from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks import STEPS_PER_RUN
+from distro_conformance.walks.driver import Check
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
-from distro_conformance.walks.walked import Check
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 

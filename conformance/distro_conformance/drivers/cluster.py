@@ -68,8 +68,8 @@ class Cluster(Protocol):
         """Why the action makes no sense now, or None."""
         return self.cannot(action)
 
-    def unsuited(self, action: Action) -> str | None:
-        """Why a walk leaves the action out, or None."""
+    def excluded_from_walk(self, action: Action) -> str | None:
+        """Why a walk does not use the action now, or None."""
         return self.forbidden(action)
 
     @property

@@ -99,7 +99,7 @@ class LockstepCluster(EmbeddedCluster):
     def is_loaded(self) -> bool:
         return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
 
-    def unsuited(self, action: Action) -> str | None:
+    def excluded_from_walk(self, action: Action) -> str | None:
         """Also a fault that is already armed for the same requests: many pending faults would outlast every calm
         period."""
         if isinstance(action, Fault):

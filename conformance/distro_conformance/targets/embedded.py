@@ -172,8 +172,8 @@ class EmbeddedTarget(Target):
         super().__init__("embedded", clock=EmbeddedClock())
         self.mutant = mutant
         sound = profile_named(profile) if isinstance(profile, str) else profile
-        suited = sound.acquainted() if acquainted else sound
-        self._profile = with_mutant(suited, mutant)  # last, so that nothing repairs the mutant
+        adapted = sound.acquainted() if acquainted else sound
+        self._profile = with_mutant(adapted, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
         self._options, self._may_be_alone = options or options_for(self._profile), options is not None
         self.member_headers = headers_of(self._options.identity)

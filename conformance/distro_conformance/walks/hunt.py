@@ -23,13 +23,13 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
 from distro_conformance.walks import NODES
+from distro_conformance.walks.driver import Check, Lockstep, RealTime, WalkDriver, expected_after
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.walk import draw
-from distro_conformance.walks.walked import Check, Lockstep, RealTime, Walked, expected_after
 from distro_conformance.wire.transports import OVER_GRPC, Wire, wire_of
 from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
@@ -176,7 +176,7 @@ class _Search:
 
     # A run
 
-    def _start(self) -> Walked | None:
+    def _start(self) -> WalkDriver | None:
         if self._is_enough():
             return None
         options = self.options

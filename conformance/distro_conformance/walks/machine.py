@@ -1,6 +1,6 @@
 """The machine: the random actions of clients, links, nodes and time, and the conditions under which each is possible.
 
-A rule draws small numbers and turns them into actions of the model's vocabulary; what they mean only `Walked` knows.
+A rule draws small numbers and turns them into actions of the model's vocabulary; what they mean only `WalkDriver` knows.
 Numbers index what exists at that moment, so that a shrunk run stays a legal run.
 """
 
@@ -70,7 +70,7 @@ class Machine(Messages):
         without = 2 * len(self.beginnings)
         chosen = number % (without + len(self.beginnings) or 1) - without
         for action in self.beginnings[chosen] if self.beginnings and chosen >= 0 else ():
-            if self.walked is None or self.walked.forbidden(action):
+            if self.driver is None or self.driver.forbidden(action):
                 return
             self.perform(action)
 
@@ -103,7 +103,7 @@ class Machine(Messages):
         chosen = pick(self.published, index)
         self.published.remove(chosen)
         action = Deregister(*chosen)
-        if self.walked and not self.walked.forbidden(action):  # a stale snapshot may have removed it (B01)
+        if self.driver and not self.driver.forbidden(action):  # a stale snapshot may have removed it (B01)
             self.perform(action)
 
     @precondition(lambda self: self.clients)
@@ -124,7 +124,7 @@ class Machine(Messages):
         if ms:
             self.perform(Advance(ms))
         action = AnswerAgain(name)
-        if self.walked and not self.walked.forbidden(action):
+        if self.driver and not self.driver.forbidden(action):
             self.perform(action)
         else:
             del self.silent[name]

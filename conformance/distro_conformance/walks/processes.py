@@ -20,9 +20,9 @@ from queue import Empty
 from threading import Thread
 
 from distro_conformance.interruption import kept_from_children
+from distro_conformance.walks.driver import Check
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions
-from distro_conformance.walks.walked import Check
 from distro_conformance.wire.transports import steps_over
 
 _LOOK_S = 0.2

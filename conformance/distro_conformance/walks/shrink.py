@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.walks.walked import Lockstep
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
 from distro_model.clock.cluster import observe, prologue, start
@@ -65,11 +65,11 @@ class OnNodes:
                 self.wire,
                 serves_http=self.serves_http,
                 among_played=self.among_played,
-            ) as walked:
+            ) as driver:
                 for action in run.actions:
-                    if not walked.forbidden(action):
+                    if not driver.forbidden(action):
                         done.append(action)
-                        walked.perform(action)
+                        driver.perform(action)
         except DivergedError as error:
             self.error = error
             return replace(run, actions=tuple(done))

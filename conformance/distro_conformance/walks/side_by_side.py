@@ -25,10 +25,10 @@ from distro_conformance.language.text import build
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks import NODES, PEERS
+from distro_conformance.walks.driver import WAIT_MAX_MS, WalkDriver, in_real_time
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.walk import draw
-from distro_conformance.walks.walked import WAIT_MAX_MS, Walked, in_real_time
 from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
 from distro_model.rules.owners import is_ip_client, place
@@ -49,13 +49,13 @@ _ADDRESS = re.compile(r"10\.0\.1\.\d+:80\b")
 """Of a client of the HTTP API."""
 
 
-class _Draft(Walked):
+class _Draft(WalkDriver):
     """The walk only records the actions."""
 
     def can(self, action: Action) -> bool:
         return in_real_time(action) is not None
 
-    def suited(self, action: Action) -> Action | None:
+    def adapted(self, action: Action) -> Action | None:
         return in_real_time(action)
 
 

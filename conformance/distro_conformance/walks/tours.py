@@ -18,8 +18,8 @@ from functools import cached_property
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
+from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, Toured, Tours
-from distro_conformance.walks.walked import Lockstep
 from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds

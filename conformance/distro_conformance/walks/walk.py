@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from distro_conformance.drivers.lockstep import LostError
 from distro_conformance.walks import NODES
-from distro_conformance.walks.walked import Walked
+from distro_conformance.walks.driver import WalkDriver
 from distro_model.actions import (
     Action,
     Advance,
@@ -97,7 +97,7 @@ class Walk(RuleBasedStateMachine):
     A run may continue from one of `beginnings`.
     """
 
-    start: Callable[[], Walked | None]
+    start: Callable[[], WalkDriver | None]
     on_end: Callable[[list[Action], BaseException | None], None]
     nodes: Sequence[str] = NODES
     played: Sequence[str] = ()
@@ -109,11 +109,11 @@ class Walk(RuleBasedStateMachine):
         self.done: list[Action] = []
         self.failure: BaseException | None = None
         try:
-            self.walked = type(self).start()
+            self.driver = type(self).start()
         except BaseException as error:  # the nodes do not start, or differ from the model at the start
             type(self).on_end(self.done, error)
             raise
-        self.must_agree = self.walked is not None and self.walked.must_agree
+        self.must_agree = self.driver is not None and self.driver.must_agree
         self.can_batch = self.can(RegisterBatch("c1", SERVICES[0], ()))
         self.can_fall_silent = self.can(FallSilent("c1"))
         self.can_change_lists = self.can(ListMembers(NODES[0], NODES))
@@ -141,12 +141,12 @@ class Walk(RuleBasedStateMachine):
         for action in actions:
             self._limit_difference_of_lists(action)
             self.note(action)
-            suited = self.walked.suited(action) if self.walked is not None else None
-            if self.walked is None or suited is None or self.failure is not None:
+            adapted = self.driver.adapted(action) if self.driver is not None else None
+            if self.driver is None or adapted is None or self.failure is not None:
                 continue
-            self.done.append(suited)
+            self.done.append(adapted)
             try:
-                self.walked.perform(suited)
+                self.driver.perform(adapted)
             except LostError as error:  # no later action is done
                 self.failure = error
             except BaseException as error:
@@ -161,7 +161,7 @@ class Walk(RuleBasedStateMachine):
 
     def can(self, action: Action) -> bool:
         """Whether the cluster can ever do such actions."""
-        return self.walked is not None and self.walked.can(action)
+        return self.driver is not None and self.driver.can(action)
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
@@ -246,18 +246,18 @@ class Walk(RuleBasedStateMachine):
 
     # The end of a run
 
-    def come_to_rest(self, walked: Walked) -> None:
+    def come_to_rest(self, driver: WalkDriver) -> None:
         """After the last rule: repair all faults, and wait for their effects."""
         self.repair()  # while a link is cut the waits have hundreds of indistinguishable outcomes
         if self.ever_over_http:
             self.perform(Advance(FORGOTTEN_MS))
         for calms in range(1, LOADS_CALMS_MAX + 1):
             self.perform(Advance(CALM_MS))
-            if walked.is_at_rest or (calms >= CALMS_MAX and walked.is_loaded):
+            if driver.is_at_rest or (calms >= CALMS_MAX and driver.is_loaded):
                 break
         kept = LEASES_OF_KEPT if self.ever_over_http and not self.played else 0
         for _ in range(self.orphans + kept):
-            if self.played or not walked.is_at_rest:  # nodes differ about clients without an owner
+            if self.played or not driver.is_at_rest:  # nodes differ about clients without an owner
                 self.perform(Advance(LEASES_MS[-1]))
 
     def repair(self) -> None:
@@ -282,23 +282,23 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Check safety first, then heal and require progress: views are compared only after the run is calm."""
-        if self.walked is None:
+        if self.driver is None:
             return
         try:
             if self.failure is None:
-                self.come_to_rest(self.walked)
+                self.come_to_rest(self.driver)
             if self.failure is None:  # else it failed on the way, and comes to rest when it is closed
-                self.walked.checkpoint()
+                self.driver.checkpoint()
         except BaseException as error:
             self.failure = error
             raise
         finally:
-            self._close(self.walked)
+            self._close(self.driver)
 
-    def _close(self, walked: Walked) -> None:
+    def _close(self, driver: WalkDriver) -> None:
         """In any case report the end of the run, so that it is counted: Hypothesis may repeat it."""
         try:
-            walked.close()
+            driver.close()
         except BaseException as error:
             self.failure = self.failure or error
             raise

@@ -1,4 +1,4 @@
-"""What a walk runs on: a cluster, with a synchronous interface for Hypothesis. The event loop is here.
+"""The drivers of walks: a cluster with a synchronous interface for Hypothesis. The event loop is here.
 
 There are two kinds of run, one class each: nodes beside the model, and any cluster in real time, whose nodes must agree
 at the end.
@@ -51,8 +51,9 @@ WAIT_MAX_MS = 5_000
 """In real time a wait takes its full time; a verify period is the longest wait that a run needs repeatedly."""
 
 
-class Walked:
-    """What a walk runs on, for the rules of a machine. This base class does nothing, and every action is possible.
+class WalkDriver:
+    """Performs the actions of a walk, for the rules of a machine. This base class does nothing, and every action is
+    possible.
 
     `must_agree`: the nodes must agree at the end, whatever the release.
     """
@@ -76,7 +77,7 @@ class Walked:
         """Why the action is not possible now, or None."""
         return None
 
-    def suited(self, action: Action) -> Action | None:
+    def adapted(self, action: Action) -> Action | None:
         """The action in the form in which it is done here; None when it cannot be."""
         return action
 
@@ -95,11 +96,11 @@ class Walked:
         self.close()
 
 
-class _OnCluster(Walked):
+class _ClusterDriver(WalkDriver):
     """Raises DivergedError, KitError and errors of the nodes; the look-up errors of profiles and mutants at once."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
-        self._driven = cluster
+        self._cluster = cluster
         try:
             event_loop().run_until_complete(cluster.start(nodes, profile))
         except BaseException:
@@ -108,35 +109,35 @@ class _OnCluster(Walked):
 
     @property
     def is_at_rest(self) -> bool:
-        return self._driven.is_at_rest
+        return self._cluster.is_at_rest
 
     @property
     def is_loaded(self) -> bool:
-        return self._driven.is_loaded
+        return self._cluster.is_loaded
 
     def can(self, action: Action) -> bool:
-        return self._driven.cannot(action) is None
+        return self._cluster.cannot(action) is None
 
     def forbidden(self, action: Action) -> str | None:
-        return self._driven.forbidden(action)
+        return self._cluster.forbidden(action)
 
-    def suited(self, action: Action) -> Action | None:
-        return None if self._driven.unsuited(action) else action
+    def adapted(self, action: Action) -> Action | None:
+        return None if self._cluster.excluded_from_walk(action) else action
 
     def perform(self, action: Action) -> None:
-        event_loop().run_until_complete(self._driven.perform(action))
+        event_loop().run_until_complete(self._cluster.perform(action))
 
     def checkpoint(self) -> None:
-        event_loop().run_until_complete(self._driven.checkpoint())
+        event_loop().run_until_complete(self._cluster.checkpoint())
 
     def close(self) -> None:
         self.stop()
 
     def stop(self) -> None:
-        event_loop().run_until_complete(self._driven.stop())
+        event_loop().run_until_complete(self._cluster.stop())
 
 
-class Lockstep(_OnCluster):
+class Lockstep(_ClusterDriver):
     """A run of embedded nodes beside the model: of several nodes, or of the first among played members. `recorder`
     records a run of several nodes, and is closed with it."""
 
@@ -174,7 +175,7 @@ class Lockstep(_OnCluster):
         super().close()
 
 
-class RealTime(_OnCluster):
+class RealTime(_ClusterDriver):
     """Any cluster in real time: its nodes are not followed step by step, they must agree at the end.
 
     It is started once for all runs, until its nodes keep data of a run; each run has its own clients, and its faults
@@ -220,8 +221,8 @@ class RealTime(_OnCluster):
     def can(self, action: Action) -> bool:
         return super().can(action) and in_real_time(action) is not None
 
-    def suited(self, action: Action) -> Action | None:
-        return in_real_time(super().suited(action))
+    def adapted(self, action: Action) -> Action | None:
+        return in_real_time(super().adapted(action))
 
     @property
     def left_out(self) -> tuple[str, ...]:
