@@ -429,7 +429,7 @@ def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_o
         )
     ]
     clients.now = {f"c{number}": each for number, each in enumerate(connected)}
-    asyncio.run(clients.give_signs_of_life())
+    asyncio.run(clients.send_keep_alives())
     assert [each.check_health.await_count for each in connected] == [1, 1, 0, 0]
 
 
@@ -511,7 +511,7 @@ def test_a_member_that_is_dialled_for_twice_keeps_one_connection(monkeypatch: py
 
     asyncio.run(twice())
     assert sorted(each.close.await_count for each in connections) == [0, 1]
-    asyncio.run(peer.hang_up())
+    asyncio.run(peer.disconnect_from_node())
     with pytest.raises(TargetError, match="has not dialled"):
         asyncio.run(peer.report())
 

@@ -98,7 +98,7 @@ def test_requirements_that_are_met_do_not_judge_a_mutant_that_never_took_part(mo
 
 def test_a_member_that_stays_silent_too_long_may_have_been_given_up_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the kit that gave no sign of life, and nothing that is missing says anything."""
-    monkeypatch.setattr(Kit, "neglected", "c1 gave no sign of life for 21000 ms")
+    monkeypatch.setattr(Kit, "client_without_keep_alive", "c1 gave no sign of life for 21000 ms")
     (found,) = run_node_conformance(resolve_target("embedded", mutant="B02"), ["DISTRO-HOLDER-001"]).findings
     assert found.judgement is Judgement.NOT_JUDGED
     assert found.message.startswith("c1 gave no sign of life for 21000 ms; expected ")
@@ -139,7 +139,7 @@ def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
     ended: list[str] = []
     stayed: list[PlayedPeer] = []
 
-    async def stay(peer: PlayedPeer) -> None:
+    async def keep_alive(peer: PlayedPeer) -> None:
         stayed.append(peer)
 
     async def check(_: object, requirement: Requirement, judged: Finding) -> Finding:
@@ -152,8 +152,8 @@ def test_a_short_check_is_repeated_when_all_others_have_been_carried_out(
         return replace(judged, seconds=seconds, judgement=Judgement.NOT_JUDGED if is_open else Judgement.CONFORMS)
 
     monkeypatch.setattr(conformance_run, "_check", check)
-    monkeypatch.setattr(conformance_run, "_SIGN_OF_LIFE_S", 0.1)
-    monkeypatch.setattr(PlayedPeer, "stay", stay)
+    monkeypatch.setattr(conformance_run, "_KEEP_ALIVE_S", 0.1)
+    monkeypatch.setattr(PlayedPeer, "keep_alive", keep_alive)
     monkeypatch.setattr(EmbeddedClock, "is_real", True)
     report = run_node_conformance(resolve_target("embedded"), ["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert [each.judgement for each in report.findings] == [Judgement.CONFORMS] * 2

@@ -169,14 +169,14 @@ async def test_it_checks_its_connection_when_it_has_said_nothing_for_five_second
         try:
             await peer.verify("c", 1)
             now_ms = 4_999
-            await peer.stay()
+            await peer.keep_alive()
             assert checks(node) == 0
             now_ms = 5_000
-            await peer.stay()
-            await peer.stay()
+            await peer.keep_alive()
+            await peer.keep_alive()
             assert checks(node) == 1
         finally:
-            await peer.hang_up()
+            await peer.disconnect_from_node()
 
 
 async def test_an_old_member_reports_itself_when_it_joins() -> None:
@@ -185,7 +185,7 @@ async def test_an_old_member_reports_itself_when_it_joins() -> None:
             (port,) = free_base_ports()
             peer = PlayedPeer(port, lambda: 0, version=version)
             await peer.join(node.address)
-            await peer.hang_up()
+            await peer.disconnect_from_node()
         assert [report["extendInfo"]["version"] for report in node.http.reports] == ["2.2.0"]
 
 

@@ -21,7 +21,7 @@ from distro_protos.addresses import split_address
 
 ANY_INSTANCE = "10.0.0.1:80"
 """A deregistration names an instance, which servers ignore."""
-SIGN_OF_LIFE_S = 5.0
+KEEP_ALIVE_S = 5.0
 """The interval of SDKs; a server sends detections to silent clients after 20 s, and 2.3.2 was seen to expel one that
 answered
 (docs/real-servers.md#a-played-member)."""
@@ -104,13 +104,13 @@ class ConnectedClients:
         if service not in client.lists:
             client.lists.setdefault(service, read_list(await client.subscribe(service)))
 
-    async def stay(self, paused: Collection[str] = ()) -> None:
+    async def keep_alive(self, paused: Collection[str] = ()) -> None:
         """Give signs of life again and again, for as long as this is not cancelled."""
         while True:
-            await asyncio.sleep(SIGN_OF_LIFE_S)
-            await self.give_signs_of_life(paused)
+            await asyncio.sleep(KEEP_ALIVE_S)
+            await self.send_keep_alives(paused)
 
-    async def give_signs_of_life(self, paused: Collection[str] = ()) -> None:
+    async def send_keep_alives(self, paused: Collection[str] = ()) -> None:
         """As SDKs do: a busy server removes some clients although they answer its detection (docs/protocol
         #ejector-answer). Clients of a paused node send nothing; a client that leaves meanwhile affects no other one."""
         here = (each for each in self.now.values() if each.node not in paused)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from distro_conformance.drivers.clients import SIGN_OF_LIFE_S
+from distro_conformance.drivers.clients import KEEP_ALIVE_S
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.node_checker import NodeChecker
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
@@ -208,7 +208,7 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if self.virtual is None:
-            self._beside = [asyncio.create_task(self._stay())]
+            self._beside = [asyncio.create_task(self._keep_alive())]
 
     async def stop(self) -> None:
         for task in self._beside:
@@ -216,14 +216,14 @@ class PeersCluster(WiredCluster):
         await asyncio.gather(*self._beside, return_exceptions=True)
         await super().stop()
 
-    async def _stay(self) -> None:
+    async def _keep_alive(self) -> None:
         """Clients give signs of life, and so do the members' own connections to the node: else a server may end them,
         and ignore what they send. Answers are awaited concurrently."""
         while True:
-            await asyncio.sleep(SIGN_OF_LIFE_S)
-            members = (peer.stay() for peer in self.peers.values())
-            signs = asyncio.gather(self.clients.give_signs_of_life(), *members, return_exceptions=True)
-            await asyncio.wait((signs,), timeout=SIGN_OF_LIFE_S)
+            await asyncio.sleep(KEEP_ALIVE_S)
+            members = (peer.keep_alive() for peer in self.peers.values())
+            signs = asyncio.gather(self.clients.send_keep_alives(), *members, return_exceptions=True)
+            await asyncio.wait((signs,), timeout=KEEP_ALIVE_S)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""

@@ -103,7 +103,7 @@ class RealTimeCluster(WiredCluster):
         first = self.servers[next(iter(self._lists))].address
         self.clients.headers = await asyncio.to_thread(self.target.credentials.client_headers, first)
         await self._until_all_up()
-        self._life = asyncio.create_task(self.clients.stay(self._paused))
+        self._life = asyncio.create_task(self.clients.keep_alive(self._paused))
         await self._from_now_on(RealClock(self.slack))
 
     async def _until_all_up(self) -> None:

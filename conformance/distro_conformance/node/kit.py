@@ -28,7 +28,7 @@ from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPus
 from distro_traces.content import Replica
 
 _SERVES_WITHIN_MS = 60_000
-_SIGN_OF_LIFE_MS = 5_000
+_KEEP_ALIVE_MS = 5_000
 _KNOWN_WITHIN_MS = 1_500
 """The time until naming knows a connection that is set up; the kit waits for it if a node does not show clients without
 instances."""
@@ -309,7 +309,7 @@ class Kit(Observer):
         self.note(f"{peer.address} will {how}")
 
     @property
-    def neglected(self) -> str | None:
+    def client_without_keep_alive(self) -> str | None:
         """A client for which the kit was so late with a sign of life that a server may have ended its connection, if
         any."""
         for client in self._alive_at_ms:
@@ -328,15 +328,15 @@ class Kit(Observer):
             peer.forget(rule)
         self.stop_watching()
 
-    async def stay(self) -> None:
+    async def keep_alive(self) -> None:
         """The played member stays a member during a wait, and here clients stay connected too.
 
         A server sends detections to idle clients, and on a busy machine removes some that answer (docs/protocol
         #ejector-answer): only the checks of that behaviour rely on the answer.
         """
-        await super().stay()
+        await super().keep_alive()
         now_ms = self.target.clock.now_ms()
-        due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _SIGN_OF_LIFE_MS]
+        due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _KEEP_ALIVE_MS]
         for client in (each for each in due if not each.is_silent):
             self._alive_at_ms[client] = now_ms
             with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices that a client is gone

@@ -110,7 +110,7 @@ class Observer:
     _own: set[str] = field(default_factory=set)
     _seen_before: dict[str, int] = field(default_factory=dict)
     _listening: list[tuple[PlayedPeer, OnArrival]] = field(default_factory=list)
-    _signs_of_life: asyncio.Task[None] | None = None
+    _keep_alive_task: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
         self.began_ms = self.target.clock.now_ms()
@@ -238,7 +238,7 @@ class Observer:
         return cast("T", found)
 
     async def _wait_until_found(self, poll: Poll[T], within_ms: int) -> WaitResult[T]:
-        return await wait_until_found(self._staying(poll), self.target.clock, within_ms, step_ms=self._step_ms)
+        return await wait_until_found(self._with_keep_alive(poll), self.target.clock, within_ms, step_ms=self._step_ms)
 
     async def eventually_sent(
         self,
@@ -264,7 +264,7 @@ class Observer:
     ) -> None:
         """Watch for the whole time. Raises ViolationError with the values of `otherwise` when `poll` finds something;
         NotJudgedError if one side may have dropped the other before that, without an answer."""
-        found = await never(self._staying(poll), self.target.clock, for_ms, step_ms=self._step_ms)
+        found = await never(self._with_keep_alive(poll), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             self.assume_answers(self.began_ms)
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
@@ -280,30 +280,30 @@ class Observer:
 
     def stop_watching(self) -> None:
         """The check is over."""
-        if self._signs_of_life is not None:
-            self._signs_of_life.cancel()
+        if self._keep_alive_task is not None:
+            self._keep_alive_task.cancel()
         for peer, listener in self._listening:
             peer.listeners.remove(listener)
 
-    async def stay(self) -> None:
+    async def keep_alive(self) -> None:
         """The played member stays a member during a wait."""
-        await self.peer.stay()
+        await self.peer.keep_alive()
 
-    def _staying(self, poll: Poll[T]) -> Poll[T]:
+    def _with_keep_alive(self, poll: Poll[T]) -> Poll[T]:
         """A poll beside which signs of life are sent: the time of their answers is not part of the wait."""
 
         async def keep_alive_and_poll() -> T | None:
             if not self.target.clock.is_real:
-                await self.stay()
-            elif self._signs_of_life is None or self._signs_of_life.done():
-                self._signs_of_life = asyncio.create_task(self._stay(), name="signs of life")
+                await self.keep_alive()
+            elif self._keep_alive_task is None or self._keep_alive_task.done():
+                self._keep_alive_task = asyncio.create_task(self._keep_alive(), name="signs of life")
             return await poll()
 
         return keep_alive_and_poll
 
-    async def _stay(self) -> None:
+    async def _keep_alive(self) -> None:
         with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # the check notices a client without an answer
-            await self.stay()
+            await self.keep_alive()
 
     @property
     def _step_ms(self) -> int:

@@ -194,7 +194,7 @@ class PlayedPeer:
         await self.http.start()
 
     async def _stop(self) -> None:
-        await self.hang_up()
+        await self.disconnect_from_node()
         if self._transport is None:
             await self.http.stop()
         if isinstance(self._server, grpc.aio.Server):
@@ -229,10 +229,10 @@ class PlayedPeer:
         address = with_offset(node, CLUSTER_OFFSET)
         headers = {**self.headers, SENDER_HEADER: self.address}
         opened = await Connection.open(address, labels=CLUSTER_LABELS, headers=headers, transport=self._transport)
-        await self.hang_up()
+        await self.disconnect_from_node()
         self._to_node = opened
 
-    async def hang_up(self) -> None:
+    async def disconnect_from_node(self) -> None:
         """Close what `dial` opened."""
         opened, self._to_node = self._to_node, None
         if opened is not None:
@@ -299,7 +299,7 @@ class PlayedPeer:
         body = {"headers": {}, "node": self.as_member(), "module": "cluster"}
         return await self._dialled().ask(REPORT_REQUEST, body)
 
-    async def stay(self) -> None:
+    async def keep_alive(self) -> None:
         """An idle member checks its connection, else the node may end it (2.4, 2.5)."""
         if self._to_node is not None and self.now_ms() - self._sent_ms >= _KEEP_ALIVE_MS:
             self._sent_ms = self.now_ms()

@@ -36,7 +36,7 @@ from distro_protos.addresses import parse_address
 
 _SHORT_S = 60
 """A check that takes less is short: a lease lasts three minutes."""
-_SIGN_OF_LIFE_S = 3
+_KEEP_ALIVE_S = 3
 """The others may all have nodes of their own: the members of this one stay meanwhile."""
 OWN_NODES = 6
 """The number of concurrent checks with a node of their own; a real server takes some 300 MB, and 4 s of a core to
@@ -136,8 +136,8 @@ async def check_requirements(
         if not first.may_repeat or first.finding.judgement is not Judgement.NOT_JUDGED:
             return first.finding
         if first.finding.seconds < _SHORT_S:
-            while (await asyncio.wait(first_tries, timeout=_SIGN_OF_LIFE_S))[1]:
-                await asyncio.gather(*(peer.stay() for peer in peers), return_exceptions=True)
+            while (await asyncio.wait(first_tries, timeout=_KEEP_ALIVE_S))[1]:
+                await asyncio.gather(*(peer.keep_alive() for peer in peers), return_exceptions=True)
         return both(first.finding, await carried_out(requirement))
 
     async with target.clock.measured():
@@ -248,8 +248,8 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             await requirement.check(kit)
     except ViolationError as violation:
-        if (neglected := kit.neglected) is not None:  # its connection may have ended for that
-            return open_question(f"{neglected}; {violation}")
+        if (reason := kit.client_without_keep_alive) is not None:  # its connection may have ended for that
+            return open_question(f"{reason}; {violation}")
         client = client_of(str(violation), kit.evidence)
         return replace(
             judged,
@@ -320,7 +320,7 @@ async def played_members(
         yield tuple(peers)
     finally:
         for peer in peers:
-            await peer.hang_up()
+            await peer.disconnect_from_node()
         await target.stop()
         for peer in peers:
             await peer.stop()

@@ -48,7 +48,7 @@ async def late_change_is_not_applied(kit: Kit) -> None:
         kit.assume(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
         late = kit.service()
         for _ in range(after_ms // _KEEP_ALIVE_MS):
-            await kit.stay()
+            await kit.keep_alive()
             await kit.sleep(_KEEP_ALIVE_MS)
         reply = await kit.peer.sync(client, revision, (late, "10.0.0.1", 80))
         kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply}")

@@ -139,7 +139,7 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     kit.note(f"{kit.target.address} is suspended for {suspended_ms} ms")
     await kit.target.suspend(suspended_ms)
     for peer in kit.peers:  # a client without an answer for this time connects again
-        await peer.hang_up()
+        await peer.disconnect_from_node()
         await peer.dial(kit.target.address)
     resumed_ms = kit.target.clock.now_ms()
     await kit.sleep(2 * kit.timings.clean_ms)
@@ -209,7 +209,7 @@ async def _keep_until(
     while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
         if meanwhile is not None:
             await meanwhile()
-        await kit.stay()
+        await kit.keep_alive()
         before_last_ms = left_ms - _LAST_LOOK_MS
         await kit.sleep(min(_KEEP_ALIVE_MS, before_last_ms if before_last_ms > 0 else left_ms))
         copy = await kit.peer.query(client)

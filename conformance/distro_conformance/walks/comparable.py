@@ -46,12 +46,12 @@ class _Client:
     ended: bool = False
     free_ms: int = 0
     """The time since its last change in which no fault kept its node from sending the change to every member."""
-    was_kept: bool = False
+    was_disturbed: bool = False
     """A fault has affected its node since then."""
 
     @property
     def is_replicated(self) -> bool:
-        return self.free_ms >= (REPAIRED_WITHIN_MS if self.was_kept else REPLICATED_WITHIN_MS)
+        return self.free_ms >= (REPAIRED_WITHIN_MS if self.was_disturbed else REPLICATED_WITHIN_MS)
 
 
 @dataclass
@@ -67,18 +67,18 @@ class _Run:
     left_out: set[str] = field(default_factory=set)
 
     def changed(self, name: str, node: str, *, ended: bool = False) -> None:
-        self.clients[name] = _Client(node, ended, was_kept=self._is_kept(node) or node in self.faulty)
+        self.clients[name] = _Client(node, ended, was_disturbed=self._is_disturbed(node) or node in self.faulty)
 
-    def _is_kept(self, node: str) -> bool:
+    def _is_disturbed(self, node: str) -> bool:
         return node in self.paused or any(source == node for _, source, _ in self.broken)
 
-    def hindered(self, node: str) -> None:
+    def disturbed(self, node: str) -> None:
         for client in self.clients.values():
-            client.was_kept |= client.node == node
+            client.was_disturbed |= client.node == node
 
-    def passes(self, ms: int) -> None:
+    def advanced(self, ms: int) -> None:
         for client in self.clients.values():
-            client.free_ms += 0 if self._is_kept(client.node) else ms
+            client.free_ms += 0 if self._is_disturbed(client.node) else ms
         self.orphans = {name: so_far_ms + ms for name, so_far_ms in self.orphans.items()}
         self.left_out |= {name for name, ms in self.orphans.items() if ms > self.lease_ms // AGES_ALIKE}
 
@@ -109,23 +109,23 @@ def left_out_after(actions: Iterable[Action], lease_ms: int) -> tuple[str, ...]:
                 run.changed(client, run.clients[client].node, ended=True)
             case Cut(source, target) | Refuse(source, target) | Hold(source, target):
                 run.broken.add(("held" if isinstance(action, Hold) else "cut", source, target))
-                run.hindered(source)
+                run.disturbed(source)
             case Heal(source, target):
                 run.broken.discard(("cut", source, target))
             case Release(source, target):
                 run.broken.discard(("held", source, target))
             case Pause(node):
                 run.paused.add(node)
-                run.hindered(node)
+                run.disturbed(node)
             case Resume(node):
                 run.paused.discard(node)
             case Advance(ms):
-                run.passes(ms)
+                run.advanced(ms)
             case Crash(node):
                 run.paused.discard(node)
                 run.crashed(node)
             case OfLink(source, _):
-                run.hindered(source)
+                run.disturbed(source)
                 if isinstance(action, Fault):
                     run.faulty.add(source)
                 if isinstance(action, Swallow) and action.operation in (None, "DELETE"):

@@ -1,6 +1,6 @@
 """The machine: the random actions of clients, links, nodes and time, and the conditions under which each is possible.
 
-A rule draws small numbers and turns them into actions of the model's vocabulary; what they mean only `WalkDriver` knows.
+A rule draws small numbers and turns them into actions of the model's vocabulary; their meaning is in `WalkDriver`.
 Numbers index what exists at that moment, so that a shrunk run stays a legal run.
 """
 
