@@ -47,7 +47,7 @@ from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
-from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
+from distro_model.actions import Action, Advance, Answers, Connect, Register, Restart, Says
 from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
 from distro_model.outside import NodeOutside, Slack, Unexplained
@@ -356,6 +356,30 @@ def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the
     assert result.failure is not None
     again = result.failure.replayed_by(Path("x.scenario"))
     assert again == "distrocheck replay x.scenario --target 'process:./serve {port}'"
+
+
+def test_the_logs_of_a_server_that_leaves_the_model_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def fails(*_: object) -> tuple[tuple[Action, ...], DivergedError]:
+        return (Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1")
+
+    async def again(_: SideBySide, cluster: PeersCluster, found: Failed, _until_s: float) -> Failed:
+        log.unlink()
+        return found
+
+    log = tmp_path / "naming.log"
+    log.write_text("a line", encoding="utf-8")
+    monkeypatch.setattr(side_by_side, "drawn", lambda _: [()])
+    monkeypatch.setattr(SideBySide, "_lane", fails)
+    monkeypatch.setattr(SideBySide, "_again", again)
+    cluster = PeersCluster(Mock())
+    cluster.servers = {"a": Mock(logs=[log]), "b": Mock(logs=[])}
+    cluster.oracle.outside = Mock(undecided={}, late=0, in_parts=0)
+    runs = SideBySide(HuntOptions(target="process:x", among_played=True, logs_into=tmp_path, seed=1))
+    failed = asyncio.run(runs._search(cluster, 1, 1.0))
+    assert failed is not None
+    logs = failed.found(runs.hunt.options).logs
+    assert logs == tmp_path / "machine-strict-1-logs"
+    assert (logs / "a" / "naming.log").read_text(encoding="utf-8") == "a line"
 
 
 @pytest.mark.parametrize(("seconds", "rounds"), [(3_600, [7, 8, 9]), (20, [7])])

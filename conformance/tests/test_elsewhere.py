@@ -19,6 +19,7 @@ from distro_conformance.language.text import parse
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.slack import Slack
+from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import driver
 from distro_conformance.walks import hunt as walks
@@ -56,13 +57,21 @@ def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = tmp_path / "naming.log"
+    log.write_text("a line\n", encoding="utf-8")
+    monkeypatch.setattr(ReferenceNode, "logs", (log,))
     silent = ResolvedCluster(Silent(real_time=True), "strict")
     monkeypatch.setattr(driver, "resolve_cluster", lambda *_: silent)
     monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
-    result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path))
+    kept = {"record_into": tmp_path, "logs_into": tmp_path}
+    result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, **kept))
     found = result.failure
     assert found is not None
+    assert found.logs is not None
+    assert {each.relative_to(found.logs) for each in found.logs.rglob("*.log")} == {
+        Path(node, log.name) for node in "abc"
+    }
     assert found.recording is not None
     recorded = read_run(found.recording)
     assert recorded.header.profile == "strict"

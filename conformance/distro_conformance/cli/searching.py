@@ -132,8 +132,9 @@ def search(
         raise UsageError(f"{target}: --database is for walks of three nodes, and for --target embedded")
     writable_places(out, options.database, html)
     _require_usable(options)
-    if in_real_time and not played:
-        options = replace(options, record_into=out / "failures")
+    if in_real_time:
+        failures = out / "failures"
+        options = replace(options, logs_into=failures, record_into=None if played else failures)
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
@@ -197,7 +198,8 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
         lines = list(lines_of(result.checked))
         if found and failure and shown:
             say(found.scenario.render())
-            ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
+            ways = [f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}"]
+            ways += [f"logs:   {found.logs}"] if found.logs else []
             lines.append(ResultLine(result.verdict, found.message, ways))
         text = _tours_text(result.tours) if result.tours else f", seed {options.seed}{_covered(result)}"
         say_page(html)

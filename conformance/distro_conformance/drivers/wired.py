@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import grpc.aio
@@ -141,6 +143,16 @@ class WiredCluster(Cluster):
 
     def _clock_from_now_on(self) -> Clock:
         return RealClock(self.slack) if self.virtual is None else VirtualTime(self.virtual.now_ms, self.perform)
+
+    def save_logs(self, directory: Path) -> Path | None:
+        """Copy what the nodes have logged into a directory for each; None where no node writes logs."""
+        shutil.rmtree(directory, ignore_errors=True)
+        saved = [(name, log) for name, server in self.servers.items() for log in server.logs]
+        for name, log in saved:
+            place = directory / name
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(log, place)
+        return directory if saved else None
 
     # The contract
 

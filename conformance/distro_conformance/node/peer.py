@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -127,6 +128,7 @@ class PlayedPeer:
     _is_gone: bool = False
     _silent: frozenset[str] = frozenset()  # transports on which nothing is answered
     pid: None = field(default=None, init=False)
+    logs: Sequence[Path] = field(default=(), init=False)
     link: PeerLink | None = None
     """The link that requests to this member pass if the node's own side has none."""
     _server: grpc.aio.Server | Server | None = None

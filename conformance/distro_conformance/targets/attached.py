@@ -33,6 +33,7 @@ class AttachedNode:
     """A node at an address that the kit neither starts nor stops."""
 
     pid = None
+    logs = ()
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         self.address, self._headers = address, headers

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self
 
 from distro_conformance.node.replies import SilentLink
@@ -115,6 +116,10 @@ class ReferenceNode:
 
     def behave_as(self, profile: Profile) -> None:
         self.config = replace(self.config, profile=profile, options=options_for(profile))
+
+    @property
+    def logs(self) -> Sequence[Path]:
+        return ()
 
     async def start(self, *, until_loaded: bool = True) -> None:
         """`until_loaded` is for a node in real time: virtual time would stand still meanwhile."""

@@ -92,6 +92,10 @@ class NacosServer(ServerProcess):
         """The body of the answer to an HTTP GET, empty when there is none (yet)."""
         return await asyncio.to_thread(get, f"http://{self.address}{path}") or ""
 
+    @property
+    def logs(self) -> Sequence[Path]:
+        return (*super().logs, *sorted((self.home / "logs").glob("*.log")))
+
     def log(self, name: str) -> Path:
         """A log file by its short name, `protocol-distro` for instance (docs/protocol #log-lines)."""
         return self.home / "logs" / f"{name}.log"

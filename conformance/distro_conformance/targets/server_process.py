@@ -44,6 +44,10 @@ class ServerProcess:
         return process.pid if process is not None and process.returncode is None else None
 
     @property
+    def logs(self) -> Sequence[Path]:
+        return (self.console,) if self.console.exists() else ()
+
+    @property
     def output(self) -> str:
         """Its output since its last start; empty before the first start."""
         return self.console.read_text("utf-8", "replace") if self.console.exists() else ""

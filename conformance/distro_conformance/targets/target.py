@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol, Self
 
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
@@ -35,6 +36,11 @@ class Node(Protocol):
     @property
     def pid(self) -> int | None:
         """The id of its process while it runs; None for a node without a process of its own."""
+        ...
+
+    @property
+    def logs(self) -> Sequence[Path]:
+        """The files with its output and its logs, which `close` removes; none of a node in this process."""
         ...
 
     async def start(self, *, until_loaded: bool = True) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import get_args
 
 from hypothesis.errors import Flaky
@@ -99,6 +100,7 @@ class _Search:
         self.taken = Taken()
         self.first_failure: tuple[int, float] | None = None
         self.failing: tuple[list[Action], DivergedError] | None = None
+        self.logs: Path | None = None
         self.broken: BaseException | None = None
         """An error other than a divergence that ended a run: Hypothesis repeats such a run, and reports only that the
         second run differed."""
@@ -227,6 +229,8 @@ class _Search:
         self.actions.update(kind_of(type(action)) for action in actions)
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
+            if self.failing is None and self.real_time is not None:
+                self.logs = self.options.save_logs(self.real_time.cluster)
             self.failing = self.failing or (actions, failure)
         elif isinstance(failure, LostError):
             self.hunt.not_judged["runs_lost"] += 1
@@ -252,7 +256,9 @@ class _Search:
             comment = f"Found on {options.target}, seed {options.seed}: {error}"
             scenario = build([*actions, expected_after(actions, options.profile)], nodes=NODES, comment=comment)
             recording, smallest = self.real_time.recording, (scenario, str(error), len(actions))
-            return FoundFailure(*smallest, *self.first_failure, recording=recording, target=options.target)
+            return FoundFailure(
+                *smallest, *self.first_failure, recording=recording, target=options.target, logs=self.logs
+            )
         run, error, wire = self._smallest(Run(options.nodes, tuple(actions)), error)
         scenario = build(
             [*run.actions, ExpectModel()],

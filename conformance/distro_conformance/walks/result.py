@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.findings.finding import Finding, Judgement, command
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
@@ -44,6 +45,8 @@ class HuntOptions:
     steps_per_run: int = STEPS_PER_RUN
     shrink_seconds: float = SHRINK_SECONDS
     record_into: Path | None = None
+    logs_into: Path | None = None
+    """The directory for the logs of servers whose run has failed."""
     rare_starts: bool = True
     """Every third run starts from a state that random runs seldom reach."""
     database: Path | None = None
@@ -86,6 +89,10 @@ class HuntOptions:
         """The name of the files of a failure."""
         return f"{self.name}-{self.mutant or self.profile}-{self.seed}"
 
+    def save_logs(self, cluster: WiredCluster) -> Path | None:
+        """Those of a failing run, before its servers are stopped."""
+        return self.logs_into and cluster.save_logs(self.logs_into / f"{self.failure_name}-logs")
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFailure:
@@ -100,6 +107,8 @@ class FoundFailure:
     recording: Path | None = None
     """The recording of a run in real time, which cannot be repeated."""
     target: str = "embedded"
+    logs: Path | None = None
+    """A directory of logs for each server, as far as the kit started some."""
 
     def replayed_by(self, scenario: Path) -> str:
         """The command that replays it on the target where it failed."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, cast
 
 from distro_conformance.drivers.lockstep import DivergedError
@@ -83,6 +84,7 @@ class Failed:
     seed: int
     steps: int
     seconds: float
+    logs: Path | None = None
     attempts: int = 1
     again: tuple[str, ...] = ()
 
@@ -102,6 +104,7 @@ class Failed:
             self.seconds,
             self.error,
             target=options.target,
+            logs=self.logs,
         )
 
 
@@ -159,7 +162,8 @@ class SideBySide:
         self.hunt.not_judged.update(counts)  # adds to the counts of earlier rounds
         if failed is None:
             return None
-        found = Failed(*failed, seed, self.hunt.steps, time.monotonic() - began_s)
+        logs = self.hunt.options.save_logs(cluster)
+        found = Failed(*failed, seed, self.hunt.steps, time.monotonic() - began_s, logs)
         return await self._again(cluster, found, until_s + seconds)
 
     async def _lane(
