@@ -62,6 +62,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-SETUP-010": {"both": True, "sent": []},
     "DISTRO-PUSH-008": {"ports": [80, 81]},
     "DISTRO-HOLDER-011": {"right": True, "other": False},
+    "DISTRO-LIST-009": {"same_services": True},
 }
 """The observations of a release with the defect, by the first requirement of the symptom."""
 
@@ -207,6 +208,9 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
     "DISTRO-HOLDER-011": {
         "the revision that the copy was sent with is confirmed": ({"right": False}, "the node lost the revision"),
         "another revision is not confirmed": ({"other": True}, "B02: every revision is confirmed"),
+    },
+    "DISTRO-LIST-009": {
+        "the pages have the same services in another order": ({"same_services": False}, "a service is listed no more"),
     },
 }
 """For each clause of a symptom, by its sentence: the other observation, and the violation that it is."""

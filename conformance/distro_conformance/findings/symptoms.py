@@ -256,6 +256,12 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         clauses=(_is("shown", True, "the instance is listed at the node that was asked"),),
     ),
     RequirementSymptom(
+        bug="services-change-places",
+        about=("DISTRO-LIST-009",),
+        clauses=(_is("same_services", True, "the pages have the same services in another order"),),
+        on_reference_node=False,
+    ),
+    RequirementSymptom(
         bug="native-connect-onto-synced",
         about=("DISTRO-SETUP-010",),
         clauses=(

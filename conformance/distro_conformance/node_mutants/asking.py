@@ -33,6 +33,14 @@ def _first_page(old: Any, self: Any, request: Any) -> Any:
     return old(self, request)
 
 
+@mutant("m-services-change-places", ClientManager, "service_names")
+def _services_change_places(old: Any, self: Any, namespace: str, group: str) -> Any:
+    """The order in a list of services depends on the number of services in the namespace."""
+    names, count = old(self, namespace, group), sum(each.namespace == namespace for each in self.services())
+    first = count % max(1, len(names))
+    return [*names[first:], *names[:first]]
+
+
 @mutant("m-list-names-no-cluster", service_storage, "service_info")
 def _names_no_cluster(old: Any, *arguments: Any, **named: Any) -> Any:
     """A list of one cluster does not name the cluster."""

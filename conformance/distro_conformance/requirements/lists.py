@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import CLUSTER, GROUP, PlayedClient, instance_request, query_request, read_hosts
-from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json
 
@@ -14,6 +14,7 @@ _TIME_OUTS = {
     "preserved.ip.delete.timeout": "18000",
 }
 _TIMES = ("instanceHeartBeatInterval", "instanceHeartBeatTimeOut", "ipDeleteTimeout")
+_NAMES = "address billing cart catalogue discount invoice payment refund stock tax"
 _OWN_TIMES, _USUAL_TIMES = [3_000, 9_000, 18_000], [5_000, 15_000, 30_000]
 
 
@@ -186,6 +187,32 @@ async def other_publishers_stay(kit: Kit) -> None:
         left.remove(f"10.0.0.1:{port}")
         await kit.eventually_listed(reader, service, *left)
         await kit.eventually_pushed(reader, service, *left)
+
+
+@requirement("DISTRO-LIST-009", SHOULD, "#naming-requests", bug="services-change-places")
+async def pages_stay_while_other_services_come(kit: Kit) -> None:
+    """The pages of a list of services stay as they are until a service of this list comes or goes, however many come to
+    other groups of the namespace."""
+    client, group, namespace = await kit.client(), kit.service(), f"{kit.service()}-here"
+
+    async def register(name: str, group: str) -> None:
+        body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
+        await client.ask("InstanceRequest", {**body, "groupName": group, "namespace": namespace})
+
+    async def pages() -> list[object]:
+        body = {"headers": {}, "namespace": namespace, "serviceName": "", "groupName": group, "module": "naming"}
+        replies = [await client.ask("ServiceListRequest", {**body, "pageNo": no, "pageSize": 5}) for no in (1, 2)]
+        return [name for reply in replies for name in reply.body.get("serviceNames") or []]
+
+    for name in _NAMES.split():
+        await register(name, group)
+    before = await pages()
+    for _ in range(23):
+        await register(kit.service(), f"{group}-other")
+    after = await pages()
+    kit.note(f"two pages of {group}: {before}; when another group has got 23 services: {after}")
+    observed = {"same_services": sorted(map(str, before)) == sorted(map(str, after))}
+    kit.require(before == after, f"the pages {before}", after, observed=observed)
 
 
 async def _register(client: PlayedClient, service: str, port: int, **instance: object) -> None:

@@ -268,6 +268,11 @@ _ROWS = (
         link="https://github.com/alibaba/nacos/pull/9019",
     ),
     Defect(
+        id="services-change-places",
+        sentence="The order of a list of services depends on how many the namespace has: pages repeat and skip some",
+        link=f"{_ISSUE}/11080",
+    ),
+    Defect(
         id="native-connect-onto-synced",
         sentence="A connection whose id is held as a copy creates no native client: it is neither synced nor verified",
         link=_CLIENTS,
