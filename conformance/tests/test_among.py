@@ -24,7 +24,7 @@ from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.registry import ClusterOptions
-from distro_conformance.drivers.under_test import OfTarget
+from distro_conformance.drivers.under_test import TargetUnderTest
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
@@ -47,7 +47,7 @@ from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
-from distro_model.actions import Action, Advance, Answers, Connect, Register, Restart, Says
+from distro_model.actions import Action, Advance, Connect, PeerAnswer, PeerRequest, Register, Restart
 from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
 from distro_model.outside import NodeOutside, Slack, Unexplained
@@ -200,8 +200,8 @@ def test_messages_of_members_and_clients_at_one_instant_are_in_order() -> None:
     with Lockstep(("a", "b"), "strict", among_played=True) as driver:
         driver.perform(Connect("c1", "a"))
         driver.perform(Register("c1", "web", "10.0.0.1:80"))
-        driver.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
-        driver.perform(Answers("b", "VERIFY", "fail", "c1"))
+        driver.perform(PeerRequest("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
+        driver.perform(PeerAnswer("b", "VERIFY", "fail", "c1"))
         driver.perform(Advance(12_000))
 
 
@@ -267,7 +267,7 @@ def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
 
 @pytest.mark.parametrize(("release", "lease_ms"), [("2.0.4", 180_000), ("2.2.4", LEASE_MS)])
 def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_given(release: str, lease_ms: int) -> None:
-    node = OfTarget(resolve_target(f"nacos:{release}"), print)
+    node = TargetUnderTest(resolve_target(f"nacos:{release}"), print)
     assert node.rules_of(f"nacos-{release}").lease_ms == lease_ms
 
 
@@ -432,7 +432,7 @@ def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(u
     unknown = Message("ErrorResponse", {"errorCode": UNREGISTERED})
     cluster = PeersCluster()
     cluster.peers, cluster.up = {"d": Mock(send=AsyncMock(return_value=unknown))}, up
-    sending = cluster._reply_to(Says("d", "NO-JSON", "f3"), {})
+    sending = cluster._reply_to(PeerRequest("d", "NO-JSON", "f3"), {})
     if "d" in up:
         assert asyncio.run(sending) is unknown
     else:
@@ -549,7 +549,7 @@ def test_a_server_may_act_on_a_report_before_its_answer_is_here() -> None:
         assert cluster.oracle.outside.reported_to.call_count == 1
 
     cluster.peers = {"d": Mock(report=report)}
-    asyncio.run(cluster._send(Says("d", "REPORT")))
+    asyncio.run(cluster._send(PeerRequest("d", "REPORT")))
     assert cluster.oracle.outside.reported_to.call_count == 2
 
 

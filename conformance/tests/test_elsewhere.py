@@ -13,7 +13,7 @@ from distro_conformance.cli.searching import checker, lines_of
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import ResolvedCluster
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.language.expectations import OfHeld
+from distro_conformance.language.expectations import HeldCondition
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.report.page import page_of
@@ -218,7 +218,7 @@ def test_nodes_need_not_agree_about_clients_of_which_one_cannot_know() -> None:
     """)
     wanted = expected_after((step for step in run.steps if isinstance(step, Action)), "strict")
     assert str(wanted.condition) == "all agree but c2 c3"
-    assert isinstance(wanted.condition, OfHeld)
+    assert isinstance(wanted.condition, HeldCondition)
     held = {"a": {"c2": View(1, (("web", "x"),))}, "b": {}, "c": {"c4": View(1, (("web", "y"),))}}
     assert wanted.condition.unmet_in(held) == "c4: a shows nothing, b shows nothing, c shows web y"
 
@@ -261,7 +261,7 @@ def test_a_crash_takes_no_client_out_of_the_comparison_that_the_others_had_recei
     assert left_out_after([*actions, Advance(10_001)], 30_000) == ("c1",)
     held = {"a": {}, "b": {"c1": View(1, (("web", "x"),))}, "c": {"c1": View(1, (("web", "x"),))}}
     wanted = expected_after(actions, "strict").condition
-    assert isinstance(wanted, OfHeld)
+    assert isinstance(wanted, HeldCondition)
     assert wanted.unmet_in(held) == "c1: a shows nothing, b shows web x, c shows web x"
 
 

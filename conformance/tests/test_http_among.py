@@ -14,7 +14,7 @@ from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.side_by_side import _lane_of, _of_lane, drawn
 from distro_conformance.wire.transports import Carrier
-from distro_model.actions import Connect, Crash, HttpRegister, OverHttp, Says, Swallow
+from distro_model.actions import BaseHttpRequest, Connect, Crash, HttpRegister, PeerRequest, Swallow
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profiles import profile_named
 from distro_model.rules.owners import place
@@ -88,14 +88,14 @@ def test_the_search_finds_what_only_http_clients_show(mutant: str, seed: int) ->
     """It takes seconds; a machine that is busy with something else must not decide."""
     found = searched(mutant=mutant, seed=seed, seconds=600.0, shrink_seconds=20.0).failure
     assert found is not None
-    assert any(isinstance(step, OverHttp) for step in found.scenario.steps)
+    assert any(isinstance(step, BaseHttpRequest) for step in found.scenario.steps)
     assert replay(found.scenario, target="embedded").reproduced
 
 
 def test_every_other_round_has_http_clients_and_in_real_time_every_third_run() -> None:
     options = HuntOptions(among_played=True)
     assert [options.has_http(number) for number in range(4)] == [False, True, False, True]
-    of_each = [any(isinstance(action, OverHttp) for action in run) for run in drawn(1)]
+    of_each = [any(isinstance(action, BaseHttpRequest) for action in run) for run in drawn(1)]
     assert len(of_each) == sum(side_by_side.RUNS.values()) == 24
     assert 0 < sum(of_each) <= 8
     assert not any(of_each[:16])
@@ -113,8 +113,8 @@ def test_each_run_in_real_time_has_addresses_of_its_own_with_the_same_owners() -
     swallowed = _of_lane(Swallow("a", "b", "CHANGE", asked.client), 7)
     assert isinstance(swallowed, Swallow)
     assert swallowed.client == seventh.client
-    said = _of_lane(Says("b", "CHANGE", asked.client, 1, (("web", "10.0.1.4:80"),)), 7)
-    assert isinstance(said, Says)
+    said = _of_lane(PeerRequest("b", "CHANGE", asked.client, 1, (("web", "10.0.1.4:80"),)), 7)
+    assert isinstance(said, PeerRequest)
     assert (said.client, said.content) == (seventh.client, (("web-7", seventh.client.partition("#")[0]),))
     assert _of_lane(Crash("b"), 7) == Crash("b")
 

@@ -8,7 +8,7 @@ import pytest
 
 from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.exploration.explored import explore_profile
-from distro_conformance.language.expectations import AllAgree, Has
+from distro_conformance.language.expectations import AllAgree, NodeHolds
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import Scenario, ScenarioError, parse, read
 from distro_conformance.verdict import UsageError, Verdict
@@ -124,5 +124,5 @@ def test_views_differ_by_what_a_subscriber_sees_only() -> None:
     assert condition.unmet_in({"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
     assert condition.unmet_in({"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
     several = {"a": {"c1": held, "c2": held, "c3": held}, "b": {"c2": held}}
-    assert [client for client, _ in condition.differing_in(several)] == ["c1", "c3"]
-    assert Has("c", "c1").unmet_in({"c": None}) == "c is down"
+    assert [client for client, _ in condition.differences(several)] == ["c1", "c3"]
+    assert NodeHolds("c", "c1").unmet_in({"c": None}) == "c is down"

@@ -15,9 +15,9 @@ from distro_conformance.language.expectations import (
     Counts,
     Expect,
     ExpectModel,
-    Has,
-    HasNot,
     LoadsFrom,
+    NodeHolds,
+    NodeLacks,
     QueryShows,
     SubscriptionShows,
 )
@@ -41,9 +41,9 @@ several = st.lists(instances, unique=True).map(lambda drawn: tuple(sorted(drawn)
 member_lists = st.sets(nodes, min_size=1).map(lambda drawn: tuple(sorted(drawn)))
 conditions = st.one_of(
     st.sampled_from((AllAgree(), AllAgree(("c1", "c2")), AllUp())),
-    st.builds(Has, nodes, clients),
-    st.builds(Has, nodes, clients, services, instances),
-    st.builds(HasNot, nodes, clients),
+    st.builds(NodeHolds, nodes, clients),
+    st.builds(NodeHolds, nodes, clients, services, instances),
+    st.builds(NodeLacks, nodes, clients),
     st.builds(QueryShows, services, st.none() | nodes, several),
     st.builds(SubscriptionShows, clients, services, several),
     st.builds(Counts, nodes, nodes, st.sampled_from(STATES)),
@@ -163,7 +163,7 @@ def test_the_example_of_the_design_is_read() -> None:
     scenario = parse(text)
     assert scenario.comment == "B24: a DELETE is swallowed by the retry of an older CHANGE"
     assert scenario.steps[1] == actions.Hold("a", "b")
-    assert scenario.steps[-1] == Expect(HasNot("b", "c1"), 15_000)
+    assert scenario.steps[-1] == Expect(NodeLacks("b", "c1"), 15_000)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class RegisterBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class OfClient:
+class BaseClientAction:
     """An action of a client; subclasses define it."""
 
     client: str
@@ -74,26 +74,26 @@ class OfClient:
         return f"{self.verb} {self.client}"
 
 
-class Disconnect(OfClient):
+class Disconnect(BaseClientAction):
     """The client's connection ends, and its registrations with it."""
 
     verb = "disconnect"
 
 
-class FallSilent(OfClient):
+class FallSilent(BaseClientAction):
     """From now on the client does nothing and answers nothing; its connection stays open."""
 
     verb = "silent"
 
 
-class AnswerAgain(OfClient):
+class AnswerAgain(BaseClientAction):
     """A silent client acts and answers again, if its node has not closed the connection meanwhile."""
 
     verb = "answers"
 
 
 @dataclass(frozen=True, slots=True)
-class OverHttp:
+class BaseHttpRequest:
     """A request of the HTTP API about `instance`, sent to `node`, which may forward it, over no link. Subclasses define
     it.
 
@@ -116,21 +116,21 @@ class OverHttp:
         return f"http {self.verb} {self.service} {self.instance} at {self.node}{' by v2' if self.by_v2 else ''}"
 
 
-class HttpRegister(OverHttp):
+class HttpRegister(BaseHttpRequest):
     verb = "register"
 
 
-class HttpDeregister(OverHttp):
+class HttpDeregister(BaseHttpRequest):
     verb = "deregister"
 
 
-class HttpBeat(OverHttp):
+class HttpBeat(BaseHttpRequest):
     """With the whole instance: where it is not registered, the beat registers it."""
 
     verb = "beat"
 
 
-class HttpLightBeat(OverHttp):
+class HttpLightBeat(BaseHttpRequest):
     """With the address alone, as clients send it once a node has requested that: a node that does not know the instance
     answers 20404, and the client has to register it again."""
 
@@ -148,7 +148,7 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True)
-class OfLink:
+class BaseLinkAction:
     """An effect on a link and all that is sent on it; subclasses define it."""
 
     source: str
@@ -159,19 +159,19 @@ class OfLink:
         return f"{self.verb} {self.source}->{self.target}"
 
 
-class Cut(OfLink):
+class Cut(BaseLinkAction):
     """From now on every request from source to target fails at once as UNREACHABLE, those in transit too."""
 
     verb = "cut"
 
 
-class Heal(OfLink):
+class Heal(BaseLinkAction):
     """The target can be reached again, and handles requests: the end of a cut, a black hole and of refusals."""
 
     verb = "heal"
 
 
-class Refuse(OfLink):
+class Refuse(BaseLinkAction):
     """From now on the target answers every Distro request of the source that arrives with a failure, and does nothing;
     reports pass. A request that is lost or swallowed does not arrive."""
 
@@ -179,7 +179,7 @@ class Refuse(OfLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold(OfLink):
+class Hold(BaseLinkAction):
     """From now on requests from source to target wait; one that waits too long vanishes, its sender observes TIMEOUT.
 
     `distro`: only Distro requests wait, and reports pass, so that no node is believed DOWN however long it lasts.
@@ -192,13 +192,13 @@ class Hold(OfLink):
         return f"hold {'distro ' if self.distro else ''}{self.source}->{self.target}"
 
 
-class Release(OfLink):
+class Release(BaseLinkAction):
     """The waiting requests are delivered, in order."""
 
     verb = "release"
 
 
-class Blackhole(OfLink):
+class Blackhole(BaseLinkAction):
     """From now on all from source to target vanishes without an end of the connection, as when packets are lost: the
     sender observes TIMEOUT, in time. `heal` ends it; what has vanished stays lost."""
 
@@ -206,7 +206,7 @@ class Blackhole(OfLink):
 
 
 @dataclass(frozen=True, slots=True)
-class WithTime(OfLink):
+class TimedLinkAction(BaseLinkAction):
     """With a duration, 0 for none."""
 
     ms: int
@@ -215,13 +215,13 @@ class WithTime(OfLink):
         return f"{self.verb} {self.source}->{self.target} {self.ms}ms"
 
 
-class Delay(WithTime):
+class Delay(TimedLinkAction):
     """From now on every request from source to target takes this long, 0 for no delay."""
 
     verb = "delay"
 
 
-class Throttle(WithTime):
+class Throttle(TimedLinkAction):
     """From now on requests from source to target arrive at least this far apart, 0 for no limit; they wait in order."""
 
     verb = "throttle"
@@ -235,7 +235,7 @@ OPERATIONS = (*ACKNOWLEDGED, "SNAPSHOT")
 
 
 @dataclass(frozen=True, slots=True)
-class OfRequest(OfLink):
+class BaseRequestAction(BaseLinkAction):
     """An effect on one request; subclasses define it, and the operations to which it applies.
 
     `operation` and `client` None match any of these. Several requests may be sent in one instant, in an unspecified
@@ -244,18 +244,22 @@ class OfRequest(OfLink):
 
     operation: str | None = None
     client: str | None = None
-    meets: ClassVar[tuple[str, ...]] = OPERATIONS
+    applicable_operations: ClassVar[tuple[str, ...]] = OPERATIONS
 
-    def means(self, operation: str, client: str | None) -> bool:
+    def matches(self, operation: str, client: str | None) -> bool:
         """Whether it applies to such a request."""
-        return operation in self.meets and self.operation in (None, operation) and self.client in (None, client)
+        return (
+            operation in self.applicable_operations
+            and self.operation in (None, operation)
+            and self.client in (None, client)
+        )
 
     def __str__(self) -> str:
         return line_of(self.verb, f"{self.source}->{self.target}", self.operation, self.client)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault(OfRequest):
+class Fault(BaseRequestAction):
     """`held`: the first matching request that a hold keeps back; otherwise the next matching one that is sent."""
 
     held: bool = False
@@ -275,7 +279,7 @@ class Swallow(Fault):
     """It is acknowledged with SUCCESS and not delivered. A SNAPSHOT cannot be: its answer has content."""
 
     verb = "swallow"
-    meets = ACKNOWLEDGED
+    applicable_operations = ACKNOWLEDGED
 
 
 class LoseReply(Fault):
@@ -288,7 +292,7 @@ class Garble(Fault):
     """A CHANGE or DELETE takes effect, and its answer is of a type that its sender does not know."""
 
     verb = "garble"
-    meets = SYNCS
+    applicable_operations = SYNCS
 
 
 class Mistype(Fault):
@@ -296,7 +300,7 @@ class Mistype(Fault):
     release."""
 
     verb = "mistype"
-    meets = SYNCS
+    applicable_operations = SYNCS
 
 
 class Duplicate(Fault):
@@ -304,7 +308,7 @@ class Duplicate(Fault):
     on."""
 
     verb = "duplicate"
-    meets = ACKNOWLEDGED
+    applicable_operations = ACKNOWLEDGED
 
 
 class Reorder(Fault):
@@ -313,26 +317,26 @@ class Reorder(Fault):
     verb = "reorder"
 
 
-class Deliver(OfRequest):
+class Deliver(BaseRequestAction):
     """The first matching request that a hold keeps back arrives and is answered; the others wait on."""
 
     verb = "deliver"
 
 
-class AnswerLate(OfRequest):
+class AnswerLate(BaseRequestAction):
     """The first matching request that a hold keeps back arrives; its reply waits for `reply`, or until its time-out."""
 
     verb = "answer-late"
 
 
-class Reply(OfRequest):
+class Reply(BaseRequestAction):
     """The reply that an `answer-late` keeps back arrives."""
 
     verb = "reply"
 
 
 @dataclass(frozen=True, slots=True)
-class OfNode:
+class BaseNodeAction:
     """An effect on a node; subclasses define it."""
 
     node: str
@@ -342,14 +346,14 @@ class OfNode:
         return f"{self.verb} {self.node}"
 
 
-class Pause(OfNode):
+class Pause(BaseNodeAction):
     """The node is suspended (SIGSTOP): it receives nothing and none of its timers fires, while time goes on for the
     others."""
 
     verb = "pause"
 
 
-class Resume(OfNode):
+class Resume(BaseNodeAction):
     """The node resumes: every timer that was due meanwhile fires once, and waiting requests arrive."""
 
     verb = "resume"
@@ -366,13 +370,13 @@ class ListMembers:
         return f"members {self.node}: {' '.join(self.members)}"
 
 
-class Crash(OfNode):
+class Crash(BaseNodeAction):
     """The node stops and loses its memory; its clients' connections end, and no other node is notified."""
 
     verb = "crash"
 
 
-class Restart(OfNode):
+class Restart(BaseNodeAction):
     """The node starts, the first time too: empty, with timers in phase with now, loading at once."""
 
     verb = "restart"
@@ -399,7 +403,7 @@ RESULTS = ("fail", "error", "unreadable", "unheard")
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class PeerRequest:
     """A played member sends this to the node under test: any request about any client, valid or not.
 
     `operation` is one of WELL_FORMED or MALFORMED. Several instances of a service, with `, ` between them, are a batch.
@@ -418,7 +422,7 @@ class Says:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class PeerAnswer:
     """A played member answers the next such request in this way, a REPORT too: `result` is one of RESULTS."""
 
     peer: str
@@ -437,7 +441,7 @@ LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Move | Pause | Resume | ListMembers
 HttpRequest = HttpRegister | HttpDeregister | HttpBeat | HttpLightBeat
-PlayedAction = Says | Answers
+PlayedAction = PeerRequest | PeerAnswer
 Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | PlayedAction
 
 

@@ -157,7 +157,7 @@ def _without_hold(done: Iterable[Action], link: tuple[str, str], *, verifies_too
     """Requests of this link arrive at once, or meet a fault that waited for them; `verifies_too`: verifies too."""
     kept: list[Action] = []
     for action in done:
-        if not isinstance(action, Hold | actions.OfRequest) or (action.source, action.target) != link:
+        if not isinstance(action, Hold | actions.BaseRequestAction) or (action.source, action.target) != link:
             kept.append(action)
         elif isinstance(action, actions.Fault) and (verifies_too or action.operation != "VERIFY"):
             waits = [at for at, each in enumerate(kept) if isinstance(each, Advance)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence as Several
 from dataclasses import replace
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
-from distro_model.actions import Action, Connect, OverHttp, Says
+from distro_model.actions import Action, BaseHttpRequest, Connect, PeerRequest
 from distro_model.messages import CallResult
 from distro_model.transitions import CallFate, Happens, HttpAsks, OnLink, Transition
 
@@ -41,10 +41,10 @@ def _done(action: Action, homes: dict[str, str], nodes: Several[str]) -> Item:
         case Connect(client, node):
             homes[client] = node
             return Message(client, node, "connect")
-        case OverHttp(_, _, node):
+        case BaseHttpRequest(_, _, node):
             homes.setdefault(action.client, node)
             return Message(action.client, node, text.removesuffix(f" at {node}"))
-        case Says(peer):
+        case PeerRequest(peer):
             return Message(peer, nodes[0], text.removeprefix(f"say {peer} "))
     client = str(getattr(action, "client", ""))
     return Message(client, homes[client], text.replace(f" {client}", "", 1)) if client in homes else Fault(text)

@@ -33,7 +33,7 @@ from distro_impl import (
     profile_named,
 )
 from distro_impl.profiles import ReportTransport
-from distro_model.actions import Action, OverHttp, Pause, RegisterBatch, Resume
+from distro_model.actions import Action, BaseHttpRequest, Pause, RegisterBatch, Resume
 from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
@@ -112,7 +112,7 @@ class EmbeddedCluster(WiredCluster):
         match action:
             case RegisterBatch() if self._profile and not self._releases and not self._profile.batch_registration:
                 return f"nodes of {self._profile.name} know no batches"
-            case OverHttp(node=node, by_v2=True) if self._profile and not self._behaviour(node).http_v2_api:
+            case BaseHttpRequest(node=node, by_v2=True) if self._profile and not self._behaviour(node).http_v2_api:
                 return f"nodes of {self._behaviour(node).name} know no version 2 of the HTTP API"
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"

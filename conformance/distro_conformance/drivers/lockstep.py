@@ -16,7 +16,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import KitError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Fault, ListMembers, OverHttp, Restart, beyond_the_model
+from distro_model.actions import Action, Advance, BaseHttpRequest, Fault, ListMembers, Restart, beyond_the_model
 from distro_model.clock.cluster import start
 from distro_model.clock.instants import TooManyOutcomesError
 from distro_model.messages import CallResult
@@ -150,7 +150,7 @@ class LockstepCluster(EmbeddedCluster):
 
     def _compare_answer(self, action: Action, possible: PossibleStates) -> None:
         """Raises DivergedError if a request over HTTP is refused although the model carries it out, or the reverse."""
-        if not isinstance(action, OverHttp) or not self.answers:
+        if not isinstance(action, BaseHttpRequest) or not self.answers:
             return
         expected = {each.answer.result is CallResult.SUCCESS for each in possible.outcomes if each.answer is not None}
         if self.answers[0].is_refused in expected and len(expected) == 1:
@@ -172,7 +172,7 @@ class LockstepCluster(EmbeddedCluster):
     async def _asked(self, action: Action) -> None:
         """A request that a node passes on to a node that is not the owner in its own view is refused. Whether that was
         right follows from what the nodes hold afterwards."""
-        with contextlib.suppress(*(RefusedError,) if isinstance(action, OverHttp) else ()):
+        with contextlib.suppress(*(RefusedError,) if isinstance(action, BaseHttpRequest) else ()):
             await super().perform(action)
 
     async def _compare_lists(self, action: Action, seen: Observation, before: Mapping[str, object] | None) -> None:

@@ -21,10 +21,10 @@ from distro_conformance.node.player import (
 from distro_model.actions import (
     Action,
     Advance,
+    BaseHttpRequest,
     HttpBeat,
     HttpLightBeat,
     Move,
-    OverHttp,
     Restart,
     beyond_the_model,
 )
@@ -166,7 +166,7 @@ def _changes(before: Observation, now: Observation) -> Iterator[str]:
 
 def answer_of_model(action: Action, answer: Answer, later_api: str) -> ClientAnswer:
     """`later_api`: the version of the HTTP API that the release has beside version 1, v2 or v3."""
-    api = later_api if isinstance(action, OverHttp) and action.by_v2 else "v1"
+    api = later_api if isinstance(action, BaseHttpRequest) and action.by_v2 else "v1"
     is_refused = answer.result is not CallResult.SUCCESS
     return ClientAnswer(_code(action, answer, api), is_refused, answer.reason or str(answer.result))
 

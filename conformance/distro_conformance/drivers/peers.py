@@ -21,7 +21,7 @@ from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.node_checker import NodeChecker
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
-from distro_conformance.drivers.under_test import Embedded, OfTarget, UnderTest
+from distro_conformance.drivers.under_test import EmbeddedUnderTest, TargetUnderTest, UnderTest
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
@@ -41,7 +41,7 @@ from distro_model.actions import (
     Action,
     Advance,
     AnswerAgain,
-    Answers,
+    BaseHttpRequest,
     Connect,
     Crash,
     Cut,
@@ -53,14 +53,14 @@ from distro_model.actions import (
     HttpRequest,
     ListMembers,
     Move,
-    OverHttp,
     Pause,
+    PeerAnswer,
+    PeerRequest,
     Register,
     RegisterBatch,
     Release,
     Restart,
     Resume,
-    Says,
 )
 from distro_model.clock.cluster import View
 from distro_model.clock.environment import asked_over_http, unknown_to
@@ -112,7 +112,9 @@ class PeersCluster(WiredCluster):
         self.kind = "peers" if target is None else f"peers of {target.spec}"
         self._target, self._watch = target, watch
         self._under_test: UnderTest = (
-            Embedded(mutant, wire, serves_http=serves_http) if target is None else OfTarget(target, on_progress)
+            EmbeddedUnderTest(mutant, wire, serves_http=serves_http)
+            if target is None
+            else TargetUnderTest(target, on_progress)
         )
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
@@ -135,11 +137,11 @@ class PeersCluster(WiredCluster):
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case Says() | Answers():
+            case PeerRequest() | PeerAnswer():
                 return None
             case Pause() | Resume() | FallSilent() | AnswerAgain() | ListMembers() | Move():
                 return "not among played members"
-            case OverHttp(node=node) if self._serves_http and self.names and node != self.under_test:
+            case BaseHttpRequest(node=node) if self._serves_http and self.names and node != self.under_test:
                 return f"{node} is played, and takes no clients"
             case Crash(node) | Restart(node) if self.names and node == self.under_test:
                 return "the node under test lives through the run"
@@ -148,7 +150,7 @@ class PeersCluster(WiredCluster):
 
     def forbidden(self, action: Action) -> str | None:
         """Why the action makes no sense now, or None."""
-        if isinstance(action, Says | Answers) and action.peer not in self.peers:
+        if isinstance(action, PeerRequest | PeerAnswer) and action.peer not in self.peers:
             return f"there is no played member {action.peer}"
         why_not = self.cannot(action)
         if why_not is not None:
@@ -166,7 +168,7 @@ class PeersCluster(WiredCluster):
                 return None if node in self.up else f"{node} is down"
             case Restart(node):
                 return f"{node} runs" if node in self.up else None
-            case Says(peer):
+            case PeerRequest(peer):
                 return None if peer in self.up else f"{peer} is down"
             case Cut(_, target):
                 return "cut already" if self.links[self.under_test, target].is_cut else None
@@ -257,9 +259,9 @@ class PeersCluster(WiredCluster):
 
     async def _perform(self, action: Action) -> None:
         match action:
-            case Says():
+            case PeerRequest():
                 await self._send(action)
-            case Answers(peer, operation, result, client):
+            case PeerAnswer(peer, operation, result, client):
                 reply = REPORT_FAILURE if (operation, result) == ("REPORT", "fail") else ANSWERS[result]
                 self.peers[peer].answer(operation, reply, client=self.clients.id_of(client), once=True)
             case Crash(node):
@@ -336,7 +338,7 @@ class PeersCluster(WiredCluster):
 
         await self.oracle.perform_unanswered(client, ClientDisconnected(0, client), leaves)
 
-    async def _send(self, action: Says) -> None:
+    async def _send(self, action: PeerRequest) -> None:
         peer = self.peers[action.peer]
         if action.operation == "DELETE" and action.client is not None:
             self.checker.deleted.add(action.client)
@@ -379,7 +381,7 @@ class PeersCluster(WiredCluster):
             return
         await self.oracle.perform_answered(action.client or "", event, ask, f"it answers {action} with")
 
-    async def _reply_to(self, action: Says, body: Json) -> Message:
+    async def _reply_to(self, action: PeerRequest, body: Json) -> Message:
         """Sends a request of a member to the node. Raises TargetError where the member was stopped meanwhile, by
         another run: the node no longer knows its connection, and has handled nothing."""
         reply = await self._ask(action, body)
@@ -387,7 +389,7 @@ class PeersCluster(WiredCluster):
             raise TargetError(f"{action.peer} was stopped while it sent {action}")
         return reply
 
-    async def _ask(self, action: Says, body: Json) -> Message:
+    async def _ask(self, action: PeerRequest, body: Json) -> Message:
         """The same, also written into the recording, if any."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
@@ -406,7 +408,7 @@ class PeersCluster(WiredCluster):
         if watched is not None:
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
-    def _id_of(self, action: Says) -> str:
+    def _id_of(self, action: PeerRequest) -> str:
         """A client that was never connected belongs to the member that first sends a request about it."""
         if action.client is None:
             return ""

@@ -19,7 +19,7 @@ from distro_conformance.wire.messages import (
     read_snapshot,
     sync_data,
 )
-from distro_model.actions import MALFORMED, Says
+from distro_model.actions import MALFORMED, PeerRequest
 from distro_model.messages import Change, Delete, Request, Snapshot, Verify, batch_of
 from distro_protos import Json, Message
 from distro_traces.content import Replica
@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, Reply] = {
 }
 
 
-def request_of(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:
+def request_of(action: PeerRequest, client_id: str, target: str) -> tuple[Json, Request | None]:
     """The body of a member's request to `target`, and its event in the model; None for a request that only reads."""
     client = action.client or ""
     match action.operation:

@@ -32,12 +32,12 @@ from distro_conformance.wire.links import Link
 from distro_impl import NodeConfig, SystemClock, UnknownProfileError, profile_named
 from distro_model.actions import (
     Action,
+    BaseHttpRequest,
     Connect,
     Crash,
     Deregister,
     ListMembers,
     Move,
-    OverHttp,
     Pause,
     Register,
     RegisterBatch,
@@ -168,7 +168,7 @@ class AttachCluster(RealTimeCluster):
         match action:
             case Crash() | Restart() | Move() | Pause() | Resume() | ListMembers():
                 return "the kit did not start this cluster: its nodes are neither stopped nor changed"
-            case OverHttp() if self.clients.namespace != NAMESPACE:
+            case BaseHttpRequest() if self.clients.namespace != NAMESPACE:
                 return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
         return super().cannot(action)
 

@@ -37,7 +37,7 @@ class UnderTest(Protocol):
     async def node(self, ports: Sequence[int], profile: str, cluster: WiredCluster) -> Node: ...
 
 
-class OfTarget:
+class TargetUnderTest:
     def __init__(self, target: Target, on_progress: OnProgress) -> None:
         self._target, self._on_progress = target, on_progress
 
@@ -60,7 +60,7 @@ class OfTarget:
         return await self._target.node(place, self._on_progress)
 
 
-class Embedded:
+class EmbeddedUnderTest:
     def __init__(self, mutant: str | None, wire: Wire, *, serves_http: bool) -> None:
         self._mutant, self._wire, self._serves_http = mutant, wire, serves_http
 

@@ -41,6 +41,9 @@ from distro_model.actions import (
     Action,
     Advance,
     AnswerAgain,
+    BaseHttpRequest,
+    BaseLinkAction,
+    BaseRequestAction,
     Blackhole,
     Connect,
     Crash,
@@ -60,9 +63,6 @@ from distro_model.actions import (
     LinkAction,
     ListMembers,
     Move,
-    OfLink,
-    OfRequest,
-    OverHttp,
     Pause,
     Refuse,
     Register,
@@ -87,7 +87,7 @@ UNDER_WAY_MS = 2_000
 """Until naming knows a connection, or a request has arrived at its link."""
 
 
-Meant = TypeVar("Meant", bound=OfRequest)
+Decision = TypeVar("Decision", bound=BaseRequestAction)
 
 
 class WiredCluster(Cluster):
@@ -158,11 +158,11 @@ class WiredCluster(Cluster):
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case OverHttp() if not self._serves_http:
+            case BaseHttpRequest() if not self._serves_http:
                 return "the nodes were started without their HTTP API"
             case HttpBeat(node=node, by_v2=True) if self._later_apis.get(node) == "v3":
                 return LIGHT_BEATS_ONLY
-            case OfLink(source, target) if (source, target) not in self.links:
+            case BaseLinkAction(source, target) if (source, target) not in self.links:
                 return f"the kit has no link from {source} to {target} on {self.kind}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
                 return f"{node} has no process of its own that could be paused"
@@ -170,7 +170,7 @@ class WiredCluster(Cluster):
 
     def unreached(self, action: Action) -> str | None:
         match action:
-            case OverHttp(node=node) if self.servers and node not in self.up:
+            case BaseHttpRequest(node=node) if self.servers and node not in self.up:
                 return f"{node} is down"
             case (
                 Register(client)
@@ -365,9 +365,9 @@ class WiredCluster(Cluster):
                 await (silent.answer_again() if ends else silent.fall_silent())
                 if self.journal is not None:
                     self.journal.silence(silent.node, client, ends=ends)
-            case OverHttp():
+            case BaseHttpRequest():
                 await self._over_http(action)
-            case OfLink():
+            case BaseLinkAction():
                 await self._fault(action)
             case Crash(node):
                 await self._crash(node)
@@ -457,17 +457,17 @@ class WiredCluster(Cluster):
                 link.throttle(ms)
             case Fault(held=False):
                 link.arm(self._by_id(action))
-            case OfRequest():
+            case BaseRequestAction():
                 await self._decide(link, action)
 
-    async def _decide(self, link: Link, action: OfRequest) -> None:
+    async def _decide(self, link: Link, action: BaseRequestAction) -> None:
         """In real time the request may still be on its way to the link."""
-        meant = self._by_id(action)
-        decide = partial(link.reply, meant) if isinstance(meant, Reply) else partial(link.decide, meant)
+        decision = self._by_id(action)
+        decide = partial(link.reply, decision) if isinstance(decision, Reply) else partial(link.decide, decision)
         if await eventually(poll_local(decide), self.clock, UNDER_WAY_MS if self.clock.is_real else 0) is None:
             raise TargetError(f"'{action}': no such message waits on the link")
 
-    def _by_id(self, action: Meant) -> Meant:
+    def _by_id(self, action: Decision) -> Decision:
         return replace(action, client=self.clients.id_of(action.client))
 
     async def _crash(self, name: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
 from distro_conformance.findings.finding import Finding, Held, Judgement, command, differ, verdict_of
-from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
+from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, NodeLacks
 from distro_conformance.language.running import Step
 from distro_conformance.language.text import Scenario, build
 from distro_conformance.verdict import Verdict
@@ -164,7 +164,7 @@ def _expectation(counterexample: Counterexample) -> list[Step]:
         return [Expect(AllAgree(), RECOVERY_MS)]
     if counterexample.property_id == "INV-DELETE":
         return [
-            Expect(HasNot(node, client), RECOVERY_MS)
+            Expect(NodeLacks(node, client), RECOVERY_MS)
             for client in counterexample.last.lives
             for node, held in counterexample.last.nodes.items()
             if held is not None and held.client(client) is not None

@@ -59,7 +59,7 @@ class ExpectAnswer:
         return None if str(answer) == self.code else f"the answer was {answer}"
 
 
-class OfHeld:
+class HeldCondition:
     """A condition on what the nodes hold."""
 
     async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
@@ -70,7 +70,7 @@ class OfHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class AllAgree(OfHeld):
+class AllAgree(HeldCondition):
     """All nodes that are up hold the same of all clients, or of all but these; one that publishes nothing is in no
     view."""
 
@@ -80,9 +80,9 @@ class AllAgree(OfHeld):
         return " ".join(("all agree", *(("but", *self.but) if self.but else ())))
 
     def unmet_in(self, held: Observation) -> str | None:
-        return next((f"{client}: {shown}" for client, shown in self.differing_in(held)), None)
+        return next((f"{client}: {shown}" for client, shown in self.differences(held)), None)
 
-    def differing_in(self, held: Observation) -> Iterator[tuple[str, str]]:
+    def differences(self, held: Observation) -> Iterator[tuple[str, str]]:
         """Each client of which nodes hold different things, and what each of them shows."""
         up = {node: clients for node, clients in held.items() if clients is not None}
         for client in sorted({client for clients in up.values() for client in clients} - {*self.but}):
@@ -92,7 +92,7 @@ class AllAgree(OfHeld):
 
 
 @dataclass(frozen=True, slots=True)
-class Has(OfHeld):
+class NodeHolds(HeldCondition):
     """The node has the client; with `service` its replica publishes exactly that instance there."""
 
     node: str
@@ -116,7 +116,7 @@ class Has(OfHeld):
 
 
 @dataclass(frozen=True, slots=True)
-class HasNot(OfHeld):
+class NodeLacks(HeldCondition):
     """The node does not have the client."""
 
     node: str

@@ -26,7 +26,7 @@ from distro_conformance.language.steps import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Line, Scenario, ScenarioError, parse
 from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import Verdict, worst
-from distro_model.actions import Action, OverHttp
+from distro_model.actions import Action, BaseHttpRequest
 
 START = "(the nodes start)"
 
@@ -58,7 +58,7 @@ def cluster_options(scenario: Scenario, options: ClusterOptions) -> ClusterOptio
         options,
         scenario_profile=scenario.profile,
         mutant=options.mutant or scenario.mutant,
-        serves_http=any(isinstance(step, OverHttp | Repeat) for step in scenario.steps),
+        serves_http=any(isinstance(step, BaseHttpRequest | Repeat) for step in scenario.steps),
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
         played=bool(scenario.played),

@@ -21,9 +21,9 @@ from distro_conformance.language.expectations import (
     Expect,
     ExpectAnswer,
     ExpectModel,
-    Has,
-    HasNot,
     LoadsFrom,
+    NodeHolds,
+    NodeLacks,
     QueryShows,
     SubscriptionShows,
 )
@@ -92,7 +92,7 @@ def _deregister(words: Words) -> actions.Deregister:
     return actions.Deregister(client, service, words.instance() if words.is_more else None)
 
 
-def _says(words: Words) -> actions.Says:
+def _says(words: Words) -> actions.PeerRequest:
     """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81, 10.0.0.1:82`"""
     peer, operation = words.node(), words.word("operation")
     if operation not in (*WELL_FORMED, *MALFORMED):
@@ -104,16 +104,16 @@ def _says(words: Words) -> actions.Says:
         content.append((service, words.published()))
         if not words.takes("and"):
             break
-    return actions.Says(peer, operation, client, revision, tuple(sorted(content)))
+    return actions.PeerRequest(peer, operation, client, revision, tuple(sorted(content)))
 
 
-def _answers(words: Words) -> actions.Answers:
+def _answers(words: Words) -> actions.PeerAnswer:
     peer, operation, result = words.node(), words.word("operation"), words.word("result")
     if operation not in (*OPERATIONS, "REPORT"):
         raise ValueError(f"'{operation}' is no operation; known are {', '.join((*OPERATIONS, 'REPORT'))}")
     if result not in RESULTS:
         raise ValueError(f"'{result}' is no answer; known are {', '.join(RESULTS)}")
-    return actions.Answers(peer, operation, result, words.optional())
+    return actions.PeerAnswer(peer, operation, result, words.optional())
 
 
 def _node_release(words: Words) -> NodeRelease:
@@ -180,7 +180,7 @@ VERBS: Mapping[str, Verb] = {
     "batch": _verb(actions.RegisterBatch, "CLIENT", "SERVICE", "INSTANCE, INSTANCE, …"),
     "deregister": Verb("CLIENT SERVICE [INSTANCE]", actions.Deregister, _deregister),
     **{kind.verb: _verb(kind, "CLIENT") for kind in (actions.Disconnect, actions.FallSilent, actions.AnswerAgain)},
-    "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE [by v2]", actions.OverHttp, _over_http),
+    "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE [by v2]", actions.BaseHttpRequest, _over_http),
     "http beat": Verb(f"SERVICE INSTANCE at NODE NODE … [by v2] every {_DURATION}", Repeat, _over_http),
     "http stop": Verb("SERVICE INSTANCE", StopBeats, _over_http),
     "advance": _verb(Advance, _DURATION),
@@ -196,10 +196,12 @@ VERBS: Mapping[str, Verb] = {
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
     "say": Verb(
         f"NODE {'|'.join((*WELL_FORMED, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE, … and SERVICE …]",
-        actions.Says,
+        actions.PeerRequest,
         _says,
     ),
-    "answer": Verb(f"NODE {'|'.join((*OPERATIONS, 'REPORT'))} {'|'.join(RESULTS)} [CLIENT]", actions.Answers, _answers),
+    "answer": Verb(
+        f"NODE {'|'.join((*OPERATIONS, 'REPORT'))} {'|'.join(RESULTS)} [CLIENT]", actions.PeerAnswer, _answers
+    ),
     "query": _verb(Query, "SERVICE", "at NODE"),
     "subscribe": _verb(Subscribe, "CLIENT", "SERVICE"),
     "checkpoint": _verb(Checkpoint),
@@ -209,8 +211,8 @@ VERBS: Mapping[str, Verb] = {
 CONDITIONS: Mapping[str, type] = {
     "all agree [but CLIENT CLIENT …]": AllAgree,
     "all up": AllUp,
-    "NODE has CLIENT [SERVICE INSTANCE]": Has,
-    "NODE has no CLIENT": HasNot,
+    "NODE has CLIENT [SERVICE INSTANCE]": NodeHolds,
+    "NODE has no CLIENT": NodeLacks,
     "query SERVICE at NODE|everywhere shows nothing|INSTANCE and INSTANCE …": QueryShows,
     "subscription CLIENT SERVICE shows nothing|INSTANCE and INSTANCE …": SubscriptionShows,
     f"NODE counts NODE {'|'.join(STATES)}": Counts,
@@ -285,6 +287,6 @@ def _held(words: Words, node: str) -> Condition:
             "'all agree', 'all up', 'refused', 'answer CODE' or 'model agrees'"
         )
     if words.takes("no"):
-        return HasNot(node, words.word("client"))
+        return NodeLacks(node, words.word("client"))
     client, service = words.word("client"), words.optional()
-    return Has(node, client) if service is None else Has(node, client, service, words.instance())
+    return NodeHolds(node, client) if service is None else NodeHolds(node, client, service, words.instance())

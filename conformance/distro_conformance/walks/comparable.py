@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from distro_model.actions import (
     Action,
     Advance,
+    BaseLinkAction,
     Connect,
     Crash,
     Cut,
@@ -21,7 +22,6 @@ from distro_model.actions import (
     Fault,
     Heal,
     Hold,
-    OfLink,
     Pause,
     Refuse,
     Register,
@@ -124,7 +124,7 @@ def left_out_after(actions: Iterable[Action], lease_ms: int) -> tuple[str, ...]:
             case Crash(node):
                 run.paused.discard(node)
                 run.crashed(node)
-            case OfLink(source, _):
+            case BaseLinkAction(source, _):
                 run.disturbed(source)
                 if isinstance(action, Fault):
                     run.faulty.add(source)

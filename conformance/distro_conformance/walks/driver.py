@@ -248,7 +248,7 @@ class RealTime(_ClusterDriver):
             self.is_spoilt = True
             return
         held = event_loop().run_until_complete(self.cluster.observe())
-        clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differing_in(each))}
+        clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differences(each))}
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
         self.cluster.stop_recording()  # the recording is complete and can be checked; servers and links go on
         if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):

@@ -32,7 +32,7 @@ from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import OVER_GRPC, Wire, wire_of
-from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
+from distro_model.actions import Action, Advance, PeerAnswer, PeerRequest, Reorder, Shape
 from distro_model.profiles import Profile
 from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import Recorder
@@ -47,7 +47,9 @@ def kind_of(action: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", " ", action.__name__).lower()
 
 
-ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
+ACTIONS = tuple(
+    kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | PeerRequest | PeerAnswer)
+)
 """The actions of walks of three nodes: all that the model has too, without those of played members."""
 
 

@@ -15,7 +15,6 @@ from distro_model.actions import (
     MALFORMED,
     RESULTS,
     Advance,
-    Answers,
     Connect,
     Crash,
     Drop,
@@ -23,9 +22,10 @@ from distro_model.actions import (
     Hold,
     HttpBeat,
     LoseReply,
+    PeerAnswer,
+    PeerRequest,
     Register,
     Release,
-    Says,
 )
 from distro_model.messages import Content
 
@@ -74,7 +74,9 @@ class Messages(Walk):
         """The next such request gets this result where the member is played; else, or if it is LOST, it is dropped."""
         source, target = self.link_of(client, peer)
         is_lost = result == LOST or target not in self.played
-        self.perform(Drop(source, target, operation, client) if is_lost else Answers(target, operation, result, client))
+        self.perform(
+            Drop(source, target, operation, client) if is_lost else PeerAnswer(target, operation, result, client)
+        )
 
     def connect_one(self, node: str) -> str:
         client = f"c{len(self.homes) + 1}"
@@ -106,7 +108,7 @@ class Messages(Walk):
     def _send_change(self, peer: int, client: str, revision: int, content: Content) -> None:
         self.orphans = True
         self.revisions[client] = revision
-        self.perform(Says(pick(self.speakers, peer), "CHANGE", client, revision, content))
+        self.perform(PeerRequest(pick(self.speakers, peer), "CHANGE", client, revision, content))
 
     @precondition(lambda self: self.speakers)
     @rule(peer=INDEX, client=_FOREIGN, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=_CONTENT)
@@ -125,12 +127,12 @@ class Messages(Walk):
     @rule(peer=INDEX, client=INDEX, off=st.sampled_from((0, 0, 0, 1, -1)))
     def say_verify(self, peer: int, client: int, off: int) -> None:
         name = pick(self.revisions, client)
-        self.perform(Says(pick(self.speakers, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
+        self.perform(PeerRequest(pick(self.speakers, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
 
     @precondition(lambda self: self.speakers and self.revisions)
     @rule(peer=INDEX, client=INDEX)
     def say_delete(self, peer: int, client: int) -> None:
-        self.perform(Says(pick(self.speakers, peer), "DELETE", pick(self.revisions, client)))
+        self.perform(PeerRequest(pick(self.speakers, peer), "DELETE", pick(self.revisions, client)))
 
     @precondition(lambda self: self.speakers and (self.changes or self.http))
     @rule(
@@ -147,17 +149,17 @@ class Messages(Walk):
         published = self._content(name, content) if operation == "CHANGE" else ()
         self.orphans = True
         self.ever_over_http |= "#" in name
-        self.perform(Says(pick(self.speakers, peer), operation, name, revision, published))
+        self.perform(PeerRequest(pick(self.speakers, peer), operation, name, revision, published))
 
     @precondition(lambda self: self.speakers)
     @rule(peer=INDEX, operation=st.sampled_from(("SNAPSHOT", "REPORT")))
     def say_of_all(self, peer: int, operation: str) -> None:
-        self.perform(Says(pick(self.speakers, peer), operation))
+        self.perform(PeerRequest(pick(self.speakers, peer), operation))
 
     @precondition(lambda self: self.speakers)
     @rule(peer=INDEX, client=_FOREIGN, kind=st.sampled_from(MALFORMED))
     def say_malformed(self, peer: int, client: str, kind: str) -> None:
-        self.perform(Says(pick(self.speakers, peer), kind, client))
+        self.perform(PeerRequest(pick(self.speakers, peer), kind, client))
 
     @precondition(lambda self: self.speakers and self.renewed_late < LATE_MAX)
     @rule(
@@ -174,7 +176,9 @@ class Messages(Walk):
         self.renewed_late += 1
         revision, published = self.revisions.get(client, 0) + 1, self._content(client, content)
         self._send_change(peer, client, revision, published)
-        again = Says(pick(self.speakers, peer), operation, client, revision, published if operation == "CHANGE" else ())
+        again = PeerRequest(
+            pick(self.speakers, peer), operation, client, revision, published if operation == "CHANGE" else ()
+        )
         self.perform(Advance(LATE_MS), again, Advance(LATE_MS))
 
     @precondition(lambda self: self.http and self.speakers)
@@ -183,8 +187,8 @@ class Messages(Walk):
         """A member sends a CHANGE and later VERIFYs of it: these count as a beat where the node is not the owner."""
         speaker, client = pick(self.speakers, peer), f"{address}#true"
         self.orphans = self.ever_over_http = True
-        self.perform(Says(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))
-        self.perform(*map(Advance, silence), Says(speaker, "VERIFY", client, 1))
+        self.perform(PeerRequest(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))
+        self.perform(*map(Advance, silence), PeerRequest(speaker, "VERIFY", client, 1))
 
     @precondition(lambda self: self.registered and self.speakers)
     @rule(patience=st.integers(0, 2), peer=INDEX)
@@ -213,7 +217,7 @@ class Messages(Walk):
     @precondition(lambda self: self.played)
     @rule(peer=INDEX, operation=st.sampled_from((*ACKNOWLEDGED, "REPORT")), result=st.sampled_from(RESULTS))
     def answer(self, peer: int, operation: str, result: str) -> None:
-        self.perform(Answers(pick(self.played, peer), operation, result))
+        self.perform(PeerAnswer(pick(self.played, peer), operation, result))
 
     @precondition(lambda self: self.played and self.changes)
     @rule(client=INDEX, peer=INDEX, operation=_OPERATION, result=st.sampled_from(("fail", *RESULTS)))

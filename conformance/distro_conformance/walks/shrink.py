@@ -16,7 +16,17 @@ from dataclasses import dataclass, fields, replace
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.driver import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
-from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
+from distro_model.actions import (
+    Action,
+    Advance,
+    BaseLinkAction,
+    Deregister,
+    Drop,
+    Hold,
+    Register,
+    RegisterBatch,
+    Swallow,
+)
 from distro_model.clock.cluster import observe, prologue, start
 from distro_model.mutants import UnknownMutantError, with_mutant
 from distro_model.possible import PossibleStates, Rejection
@@ -211,7 +221,7 @@ def _unheld(run: Run) -> Iterator[Run]:
 
 
 def _link_of(action: Action) -> tuple[str, str] | None:
-    return (action.source, action.target) if isinstance(action, OfLink) else None
+    return (action.source, action.target) if isinstance(action, BaseLinkAction) else None
 
 
 def _sooner(run: Run) -> Iterator[Run]:

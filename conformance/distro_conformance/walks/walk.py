@@ -22,6 +22,7 @@ from distro_model.actions import (
     Action,
     Advance,
     AnswerAgain,
+    BaseHttpRequest,
     Connect,
     Crash,
     Cut,
@@ -34,7 +35,6 @@ from distro_model.actions import (
     HttpDeregister,
     HttpRegister,
     ListMembers,
-    OverHttp,
     Refuse,
     Register,
     RegisterBatch,
@@ -156,7 +156,7 @@ class Walk(RuleBasedStateMachine):
     def _limit_difference_of_lists(self, action: Action) -> None:
         if isinstance(action, Advance):
             self.lists_differ_ms = self.lists_differ_ms + action.ms if self.left_out else 0
-        if (self.ever_over_http or isinstance(action, OverHttp)) and self.lists_differ_ms > LISTS_DIFFER_MAX_MS:
+        if (self.ever_over_http or isinstance(action, BaseHttpRequest)) and self.lists_differ_ms > LISTS_DIFFER_MAX_MS:
             self.repair_lists()
 
     def can(self, action: Action) -> bool:
@@ -207,7 +207,7 @@ class Walk(RuleBasedStateMachine):
                 self._forget({client})
             case AnswerAgain(client):
                 self.clients[client] = self.silent.pop(client)
-            case OverHttp(service, instance):
+            case BaseHttpRequest(service, instance):
                 self.ever_over_http = True
                 self.changes.setdefault(action.client, 1)
                 address = instance.split(maxsplit=1)[0]

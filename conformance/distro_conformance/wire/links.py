@@ -34,13 +34,13 @@ from distro_impl.clocks.clock import Waiting
 from distro_impl.transport.transport import Forward, PeerLink
 from distro_model.actions import (
     AnswerLate,
+    BaseRequestAction,
     Drop,
     Duplicate,
     Fault,
     Garble,
     LoseReply,
     Mistype,
-    OfRequest,
     Reorder,
     Reply,
     Swallow,
@@ -68,12 +68,12 @@ class _Stage(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _HeldMessage:
     """A message that waits here, and for what."""
 
     call: DistroCall | None
     stage: _Stage
-    decided: Waiting[OfRequest | None]
+    decided: Waiting[BaseRequestAction | None]
 
 
 class Link(PeerLink):
@@ -88,7 +88,7 @@ class Link(PeerLink):
         self._delay_ms = self._spacing_ms = self._next_ms = 0
         self._journal = journal
         self._clock = clock or SystemClock()
-        self._kept: list[_Kept] = []
+        self._waiting: list[_HeldMessage] = []
         self._armed: list[Fault] = []
         self._source_is_gone = self._target_is_gone = False
         self._severed = asyncio.Event()
@@ -98,7 +98,7 @@ class Link(PeerLink):
         self._journal.fault(self.source, self.target, "cut")
         self.is_cut = True
         self._severed.set()
-        self._end_kept()
+        self._end_waiting()
 
     def heal(self) -> None:
         """The target can be reached again and refuses nothing more."""
@@ -137,9 +137,9 @@ class Link(PeerLink):
         """
         self._journal.fault(self.source, self.target, "released")
         self.is_held = False
-        for kept in self._kept:
-            if kept.stage is _Stage.RELEASE:
-                kept.stage = _Stage.TURN
+        for waiting in self._waiting:
+            if waiting.stage is _Stage.RELEASE:
+                waiting.stage = _Stage.TURN
         self._next_turn()
 
     def blackhole(self) -> None:
@@ -159,15 +159,15 @@ class Link(PeerLink):
 
     def arm(self, fault: Fault) -> None:
         """Arms a fault for the next request that it applies to. Clients are named by their ids."""
-        self._journal.fault(self.source, self.target, f"{fault.verb} {_whose(fault)}")
+        self._journal.fault(self.source, self.target, f"{fault.verb} {_request_text(fault)}")
         self._armed.append(fault)
 
-    def decide(self, fate: OfRequest) -> bool:
+    def decide(self, fate: BaseRequestAction) -> bool:
         """The same for the first such request that a hold keeps back; False when there is none."""
         held = self._first(_Stage.RELEASE, fate)
         if held is None:
             return False
-        self._journal.fault(self.source, self.target, f"{fate.verb} held {_whose(fate)}")
+        self._journal.fault(self.source, self.target, f"{fate.verb} held {_request_text(fate)}")
         if isinstance(fate, Drop):
             held.stage = _Stage.NOTHING
         else:
@@ -176,26 +176,28 @@ class Link(PeerLink):
 
     def reply(self, late: Reply) -> bool:
         """The first such reply that `answer-late` keeps back arrives; False when there is none."""
-        kept = self._first(_Stage.REPLY, late)
-        if kept is None:
+        waiting = self._first(_Stage.REPLY, late)
+        if waiting is None:
             return False
-        self._journal.fault(self.source, self.target, f"{late.verb} {_whose(late)}")
-        self._decide(kept, None)
+        self._journal.fault(self.source, self.target, f"{late.verb} {_request_text(late)}")
+        self._decide(waiting, None)
         return True
 
-    def _first(self, stage: _Stage, meant: OfRequest) -> _Kept | None:
-        at_stage = (kept for kept in self._kept if kept.stage is stage)
-        return next((kept for kept in at_stage if kept.call is not None and _is_meant(kept.call, meant)), None)
+    def _first(self, stage: _Stage, decision: BaseRequestAction) -> _HeldMessage | None:
+        at_stage = (waiting for waiting in self._waiting if waiting.stage is stage)
+        return next(
+            (waiting for waiting in at_stage if waiting.call is not None and _matches(waiting.call, decision)), None
+        )
 
     def _next_turn(self) -> None:
         """The first released message that has not travelled on."""
-        first = next((kept for kept in self._kept if kept.stage is _Stage.TURN), None)
+        first = next((waiting for waiting in self._waiting if waiting.stage is _Stage.TURN), None)
         if first is not None:
             self._decide(first, None)
 
-    def _decide(self, kept: _Kept, fate: OfRequest | None) -> None:
-        self._kept.remove(kept)
-        kept.decided.give(fate)
+    def _decide(self, waiting: _HeldMessage, fate: BaseRequestAction | None) -> None:
+        self._waiting.remove(waiting)
+        waiting.decided.give(fate)
 
     def source_gone(self) -> None:
         """The source is stopped: what it still sends until it has ended is lost, and results no longer matter."""
@@ -208,17 +210,17 @@ class Link(PeerLink):
     def target_gone(self) -> None:
         """The target is stopped: until it has ended it neither receives nor answers anything more."""
         self._target_is_gone = True
-        self._end_kept()
+        self._end_waiting()
 
     def target_back(self) -> None:
         """The target is started again."""
         self._target_is_gone = False
 
-    def _end_kept(self) -> None:
+    def _end_waiting(self) -> None:
         """The connection has ended, and with it every request that waits for a reply, also a lost one."""
-        ended, self._kept = self._kept, []
-        for kept in ended:
-            kept.decided.fail(LinkCutError("the link is cut"))
+        ended, self._waiting = self._waiting, []
+        for waiting in ended:
+            waiting.decided.fail(LinkCutError("the link is cut"))
 
     async def until_cut(self) -> None:
         """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
@@ -279,7 +281,7 @@ class Link(PeerLink):
         if isinstance(fate, Mistype):
             request = mistyped(request)
         answer = await self._deliver(carried, request, forward)
-        for overtaken in [kept for kept in self._kept if kept.stage is _Stage.NEXT]:
+        for overtaken in [waiting for waiting in self._waiting if waiting.stage is _Stage.NEXT]:
             self._decide(overtaken, None)
         if isinstance(fate, Duplicate):
             answer = await self._deliver(carried, request, forward)
@@ -289,7 +291,7 @@ class Link(PeerLink):
             await self._wait(carried.call, _Stage.NOTHING if isinstance(fate, LoseReply) else _Stage.REPLY)
         return answer
 
-    async def _refuse(self, call: DistroCall, fate: OfRequest | None) -> tuple[Payload, Outcome]:
+    async def _refuse(self, call: DistroCall, fate: BaseRequestAction | None) -> tuple[Payload, Outcome]:
         """Any other fault of the request makes no difference, unless its reply is lost."""
         self._next_turn()
         if isinstance(fate, LoseReply):
@@ -325,41 +327,43 @@ class Link(PeerLink):
         finally:
             self._next_turn()
 
-    def _fate_of(self, call: DistroCall) -> OfRequest | None:
+    def _fate_of(self, call: DistroCall) -> BaseRequestAction | None:
         """The first fault armed for such a call, which is spent on it."""
         for armed in self._armed:
-            if _is_meant(call, armed):
+            if _matches(call, armed):
                 self._armed.remove(armed)
                 return armed
         return None
 
-    async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> OfRequest | None:
+    async def _wait(
+        self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None
+    ) -> BaseRequestAction | None:
         """Waits until the run decides, the time is reached, the connection ends, or the sender stops waiting."""
-        kept = _Kept(call, stage, Waiting(self._clock))
-        self._kept.append(kept)
+        waiting = _HeldMessage(call, stage, Waiting(self._clock))
+        self._waiting.append(waiting)
         timer = None
         if until_ms is not None:
-            timer = self._clock.call_at(until_ms, lambda: self._decide(kept, None), f"{self.source}->{self.target}")
+            timer = self._clock.call_at(until_ms, lambda: self._decide(waiting, None), f"{self.source}->{self.target}")
         try:
-            return await kept.decided.taken()
+            return await waiting.decided.taken()
         finally:
             if timer is not None:
                 timer.cancel()
-            if kept in self._kept:
-                self._kept.remove(kept)
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
 
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:
             self._journal.ended(carried, outcome)
 
 
-def _is_meant(call: DistroCall, meant: OfRequest) -> bool:
+def _matches(call: DistroCall, decision: BaseRequestAction) -> bool:
     """An ADD is handled as a CHANGE."""
-    return meant.means("CHANGE" if call.operation == "ADD" else call.operation, call.client)
+    return decision.matches("CHANGE" if call.operation == "ADD" else call.operation, call.client)
 
 
-def _whose(meant: OfRequest) -> str:
-    return f"{meant.operation or 'any'} {meant.client or ''}".rstrip()
+def _request_text(decision: BaseRequestAction) -> str:
+    return f"{decision.operation or 'any'} {decision.client or ''}".rstrip()
 
 
 def _read(payload: Payload) -> tuple[Message, Outcome]:

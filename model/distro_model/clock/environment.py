@@ -14,7 +14,8 @@ from distro_model.actions import (
     Advance,
     AnswerAgain,
     AnswerLate,
-    Answers,
+    BaseHttpRequest,
+    BaseRequestAction,
     Connect,
     Crash,
     Cut,
@@ -29,9 +30,9 @@ from distro_model.actions import (
     LinkAction,
     ListMembers,
     Move,
-    OfRequest,
-    OverHttp,
     Pause,
+    PeerAnswer,
+    PeerRequest,
     Refuse,
     Register,
     RegisterBatch,
@@ -40,7 +41,6 @@ from distro_model.actions import (
     Reply,
     Restart,
     Resume,
-    Says,
     beyond_the_model,
 )
 from distro_model.clock.board import Board
@@ -57,10 +57,10 @@ from distro_model.transitions import HTTP_REQUESTS
 
 def unknown_to(profile: Profile, action: Action) -> str | None:
     """Why nodes of a release do not support it, in any state, or None."""
-    says_batch = isinstance(action, Says) and any(", " in published for _, published in action.content)
+    says_batch = isinstance(action, PeerRequest) and any(", " in published for _, published in action.content)
     if (isinstance(action, RegisterBatch) or says_batch) and not profile.batches:
         return f"nodes of {profile.name} know no batches"
-    if isinstance(action, OverHttp) and action.by_v2 and not has_v2(profile):
+    if isinstance(action, BaseHttpRequest) and action.by_v2 and not has_v2(profile):
         return f"nodes of {profile.name} know no version 2 of the HTTP API"
     return None
 
@@ -81,7 +81,7 @@ def guard_of(board: Board, action: Action) -> str | None:
             return _unless_connected(board, client) or (None if life and life.silent else f"{client} is not silent")
         case Deregister(client, service):
             return _unless_active(board, client) or _unless_published(board, client, service)
-        case OverHttp():
+        case BaseHttpRequest():
             return unknown_to(board.plan.profile, action) or _unless_awake(board, action.node)
         case Advance(ms):
             return None if ms >= 0 else "time does not run backwards"
@@ -100,7 +100,7 @@ def guard_of(board: Board, action: Action) -> str | None:
         case Resume(node):
             stands_still = board.plan.index.get(node) in board.paused
             return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
-        case Says(peer) | Answers(peer):
+        case PeerRequest(peer) | PeerAnswer(peer):
             return f"{peer} is a node, not a played member"
         case _:
             return _link_guard(board, action)
@@ -124,7 +124,7 @@ def perform(board: Board, action: Action) -> None:
             board.take(connections.ANSWER_AGAIN, client=client)
             board.quiet.pop(client)
             _answer_what_was_asked(board, client)
-        case OverHttp():
+        case BaseHttpRequest():
             _ask_over_http(board, index[action.node], action)
         case Crash(node):
             board.take(crashes.CRASH, at=index[node])
@@ -142,7 +142,7 @@ def perform(board: Board, action: Action) -> None:
             others = tuple(sorted(name for name in listed if name != node))
             board.lists[index[node]] = others
             board.take(members.REREAD_LIST, at=index[node], listed=others)
-        case Advance() | Resume() | Says() | Answers():
+        case Advance() | Resume() | PeerRequest() | PeerAnswer():
             raise AssertionError("these may have several results, or are forbidden")
         case _:
             _change_link(board, index[action.source], index[action.target], action)
@@ -206,16 +206,16 @@ def _contents(board: Board, client: str) -> list[Content | None]:
     return [None if each is None else each.content for each in held]
 
 
-_HTTP: Mapping[type[OverHttp], HttpAction] = {request: action for action, request in HTTP_REQUESTS.items()}
+_HTTP: Mapping[type[BaseHttpRequest], HttpAction] = {request: action for action, request in HTTP_REQUESTS.items()}
 
 
-def asked_over_http(action: OverHttp) -> HttpReceived:
+def asked_over_http(action: BaseHttpRequest) -> HttpReceived:
     kind = _HTTP[type(action)]
     instance = "" if kind is HttpAction.DEREGISTER else action.instance
     return HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
 
 
-def _ask_over_http(board: Board, asked: int, action: OverHttp) -> None:
+def _ask_over_http(board: Board, asked: int, action: BaseHttpRequest) -> None:
     """The node that receives it handles it, or the one to which it forwards it. A forward goes to that one's main port
     and over no link: it is lost only where the node is down or paused."""
     asking, handling = asked_over_http(action), asked
@@ -243,7 +243,7 @@ def _answer_to(board: Board, position: int, asking: HttpReceived) -> Answer | Fo
 def unreached(board: Board, action: Action) -> str | None:
     """Why an action of a client reaches no node, or None: the node is down, or the connection has ended."""
     match action:
-        case OverHttp():
+        case BaseHttpRequest():
             return _unless_running(board, action.node)
         case Register() | RegisterBatch() | Deregister() | Disconnect() | FallSilent() | AnswerAgain():
             is_known = board.life(action.client) is not None
@@ -346,15 +346,15 @@ def _link_guard(board: Board, action: LinkAction) -> str | None:
             return "the link is held already" if wire.held else None
         case Release():
             return None if wire.held else "the link is not held"
-        case OfRequest() if not isinstance(action, Reorder):
+        case BaseRequestAction() if not isinstance(action, Reorder):
             return _request_guard(board, action)
         case _:
             return beyond_the_model(action)
 
 
-def _request_guard(board: Board, action: OfRequest) -> str | None:
-    if action.operation is not None and action.operation not in action.meets:
-        return f"{action.operation} is none of {', '.join(action.meets)}"
+def _request_guard(board: Board, action: BaseRequestAction) -> str | None:
+    if action.operation is not None and action.operation not in action.applicable_operations:
+        return f"{action.operation} is none of {', '.join(action.applicable_operations)}"
     waits = isinstance(action, Deliver | AnswerLate | Reply) or (isinstance(action, Fault) and action.held)
     if waits:
         return None if held_call(board, action) is not None else f"no such {_waiting(action)} waits"
@@ -363,12 +363,12 @@ def _request_guard(board: Board, action: OfRequest) -> str | None:
     return None if known else f"{action.client} has never been connected"
 
 
-def held_call(board: Board, action: OfRequest) -> Call | None:
+def held_call(board: Board, action: BaseRequestAction) -> Call | None:
     """The first call on the link that matches the action."""
     phase = Phase.ANSWERED if isinstance(action, Reply) else Phase.SENT
     calls = (call for call in board.link(action.source, action.target).calls if call.phase is phase)
-    return next((call for call in calls if action.means(call.request.operation, subject_of(call.request))), None)
+    return next((call for call in calls if action.matches(call.request.operation, subject_of(call.request))), None)
 
 
-def _waiting(action: OfRequest) -> str:
+def _waiting(action: BaseRequestAction) -> str:
     return "reply" if isinstance(action, Reply) else "request"

@@ -34,7 +34,7 @@ class Wire:
 
     def fault_for(self, request: Request) -> Fault | None:
         """The fault armed first among those that match."""
-        return next((fault for fault in self.faults if fault.means(request.operation, subject_of(request))), None)
+        return next((fault for fault in self.faults if fault.matches(request.operation, subject_of(request))), None)
 
     def without(self, fault: Fault) -> Wire:
         position = self.faults.index(fault)
