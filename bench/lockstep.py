@@ -27,7 +27,7 @@ import grpc.aio
 from distro_conformance.doctor import usable_cores
 from distro_conformance.walks.result import HuntOptions
 from distro_conformance.walks.processes import hunt_on
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
 
 ROUNDS = 3
@@ -87,13 +87,13 @@ def main() -> None:
             seed=seed,
             runs_max=arguments.runs,
             rare_starts=False,
-            transport=Carrier.MEMORY,
+            transport=TransportKind.MEMORY,
             http=False,
         )
         memory.append(lockstep_steps_per_s(options))
-        over_grpc.append(lockstep_steps_per_s(replace(options, transport=Carrier.GRPC)))
+        over_grpc.append(lockstep_steps_per_s(replace(options, transport=TransportKind.GRPC)))
         all_memory.append(lockstep_steps_per_s(options, cores))
-        all_grpc.append(lockstep_steps_per_s(replace(options, transport=Carrier.GRPC), cores))
+        all_grpc.append(lockstep_steps_per_s(replace(options, transport=TransportKind.GRPC), cores))
         with tempfile.TemporaryDirectory() as directory:
             recorded.append(lockstep_steps_per_s(replace(options, record_into=Path(directory))))
     figures = {

@@ -26,14 +26,14 @@ import sys
 from pathlib import Path
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 
 directory, first, seeds, runs, steps = Path(sys.argv[1]), *map(int, sys.argv[2:])
 done = 0
 for seed in range(first, first + seeds):
     found = hunt(
         HuntOptions(
-            seed=seed, runs_max=runs, steps_per_run=steps, rare_starts=False, transport=Carrier.MEMORY,
+            seed=seed, runs_max=runs, steps_per_run=steps, rare_starts=False, transport=TransportKind.MEMORY,
             record_into=directory,
         )
     )

@@ -41,8 +41,8 @@ PATIENCE_S = 3.0
 """How long a member waits for an answer. After that it gives up the request, and an effect is missing, not late."""
 
 PROGRAMS_PER_CORE = 4
-"""The limit of runnable programs, in every look for `LOOKS * LOOK_S` seconds: above it real time is not judged."""
-LOOKS, LOOK_S = 20, 0.25
+"""The limit of runnable programs, in each of `SAMPLES` samples, `SAMPLE_S` apart: above it real time is not judged."""
+SAMPLES, SAMPLE_S = 20, 0.25
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 _IDLE_FIELDS = (3, 4)  # idle, iowait
@@ -253,15 +253,15 @@ def require_free_machine(
     running: Callable[[], int | None] = running_programs, sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Call this before anything is started in real time. Raises BusyMachineError if, for some seconds in a row, too
-    many programs want to run for verdicts in real time; on a less busy machine the first look is enough."""
+    many programs want to run for verdicts in real time; on a less busy machine the first sample is enough."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     least: int | None = None
-    for _ in range(LOOKS):
+    for _ in range(SAMPLES):
         now = running()
         if now is None or now <= PROGRAMS_PER_CORE * cores:
             return
         least = now if least is None else min(least, now)
-        sleep(LOOK_S)
+        sleep(SAMPLE_S)
     raise BusyMachineError(
         f"{least} programs want to run on {cores} processors of this machine: more than {PROGRAMS_PER_CORE} for each, "
         "so a server cannot be judged in real time; try again when it is less busy"

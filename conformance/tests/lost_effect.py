@@ -106,8 +106,8 @@ def _first_carried(earlier: Sequence[Event], applied: Event, before: Event | Non
     own = [e for e in earlier if e.client == applied.client and e.kind in (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)]
     if not own or own[-1].digest != applied.digest:
         return None
-    carried = list(itertools.takewhile(lambda row: _shown(row) != _shown(before), reversed(own)))
-    return carried[-1]
+    routed = list(itertools.takewhile(lambda row: _shown(row) != _shown(before), reversed(own)))
+    return routed[-1]
 
 
 def _checkpoint_before_repair(later: Sequence[Event], applied: Event) -> Event | None:

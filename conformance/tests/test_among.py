@@ -46,7 +46,7 @@ from distro_conformance.walks.walk import ADDRESSES
 from distro_conformance.wire.connection import UNREGISTERED, Connection
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 from distro_model.actions import Action, Advance, Connect, PeerAnswer, PeerRequest, Register, Restart
 from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
@@ -228,7 +228,7 @@ def parse_steps(*lines: str) -> Scenario:
 
 
 def searched(**options: object) -> Hunt:
-    wanted = {"among_played": True, "transport": Carrier.MEMORY, "seed": 1, "seconds": 60.0, **options}
+    wanted = {"among_played": True, "transport": TransportKind.MEMORY, "seed": 1, "seconds": 60.0, **options}
     return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
 
 

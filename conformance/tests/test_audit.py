@@ -58,9 +58,9 @@ class Audited3:
             await self.cluster.perform(action)
 
     async def twice(self, apart_ms: int = VERIFIED_MS) -> Audited:
-        await self.audit.look()
+        await self.audit.compare()
         await self.do(Advance(apart_ms))
-        return await self.audit.look()
+        return await self.audit.compare()
 
     def address(self, name: str) -> str:
         return self.cluster.servers[name].address
@@ -105,11 +105,11 @@ async def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and
         assert "10.0.0.1:80 (revision 1)" in client.sentence()
 
         await lab.do(Advance(VERIFIED_MS))
-        (still,) = (await lab.audit.look()).diverged
+        (still,) = (await lab.audit.compare()).diverged
         assert (still.seen_for_s, client.client) == (24, still.client)
 
         await lab.do(Heal("a", "b"), Advance(20_000))
-        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+        assert (await lab.audit.compare()).verdict is Verdict.CONFORMS
 
 
 async def test_members_that_hold_nothing_have_no_findings(
@@ -139,19 +139,19 @@ async def test_a_client_whose_end_one_member_never_received_is_named() -> None:
 
 async def test_a_client_that_changes_all_the_time_is_busy_and_not_diverged() -> None:
     async with audited_cluster() as lab:
-        await lab.audit.look()
+        await lab.audit.compare()
         for port in range(81, 91):
             await lab.do(Advance(1_700), Register("c1", "web", f"10.0.0.1:{port}"))
-            assert (await lab.audit.look()).diverged == ()
+            assert (await lab.audit.compare()).diverged == ()
 
 
 async def test_a_change_just_before_the_reading_is_on_its_way() -> None:
     async with audited_cluster() as lab:
-        await lab.audit.look()
+        await lab.audit.compare()
         await lab.do(Advance(VERIFIED_MS), Connect("c2", "b"), Register("c2", "web", "10.0.0.9:80"))
-        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+        assert (await lab.audit.compare()).verdict is Verdict.CONFORMS
         await lab.do(Advance(VERIFIED_MS))
-        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+        assert (await lab.audit.compare()).verdict is Verdict.CONFORMS
 
 
 async def test_where_a_snapshot_is_refused_the_client_list_shows_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ async def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end
         assert silent.member == lab.address("c")
         await lab.do(Crash("b"))
         with pytest.raises(TargetError, match="fewer than two members can be read"):
-            await lab.audit.look()
+            await lab.audit.compare()
 
 
 async def test_asking_changes_nothing() -> None:
@@ -195,7 +195,9 @@ def test_an_address_without_a_port_is_refused() -> None:
 
 async def test_following_ends_with_the_last_observation_when_it_is_interrupted() -> None:
     async with audited_cluster() as lab:
-        following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
+        following = asyncio.create_task(
+            auditing._follow(lab.audit, auditing.AuditOptions(interval_s=0.01, follow=True))
+        )
         assert await eventually(poll_local(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 3
@@ -219,15 +221,15 @@ def test_the_live_table_fits_its_screen_with_the_oldest_differences_first() -> N
 
 async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.MonkeyPatch) -> None:
     async with audited_cluster() as lab:
-        looked = lab.audit.look
+        compared = lab.audit.compare
         calls = 0
 
-        async def look() -> Audited:
+        async def compare() -> Audited:
             nonlocal calls
             calls += 1
             if calls == 2:
                 raise TargetError("fewer than two members can be read")
-            return await looked()
+            return await compared()
 
         def table(audited: Audited, next_: str, height: int) -> Table:
             printed.append(next_)
@@ -235,9 +237,11 @@ async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pyte
 
         printed: list[str] = []
         table_of = auditing._table
-        monkeypatch.setattr(lab.audit, "look", look)
+        monkeypatch.setattr(lab.audit, "compare", compare)
         monkeypatch.setattr(auditing, "_table", table)
-        following = asyncio.create_task(auditing._follow(lab.audit, auditing.How(interval_s=0.01, follow=True)))
+        following = asyncio.create_task(
+            auditing._follow(lab.audit, auditing.AuditOptions(interval_s=0.01, follow=True))
+        )
         assert await eventually(poll_local(lambda: calls >= 4), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
@@ -255,7 +259,7 @@ async def test_a_list_that_lacks_a_member_is_named_first_although_the_clients_ag
         assert f"it is not in the list of {lab.address('b')}; it is in the list of" in lacking.sentence()
         assert audited.violations[0] is lacking
         await lab.do(ListMembers("b", ("a", "b", "c")), Advance(VERIFIED_MS))
-        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+        assert (await lab.audit.compare()).verdict is Verdict.CONFORMS
 
 
 async def test_a_member_that_one_other_takes_for_down_is_named_before_the_client_that_suffers() -> None:
@@ -343,19 +347,19 @@ async def test_each_change_is_a_line_with_its_time_and_ends_when_it_is_over(tmp_
         fine = await lab.twice()
         assert [line["text"] for line in changes(None, fine)] == ["conforms"]
         await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
-        await lab.audit.look()
+        await lab.audit.compare()
         await lab.do(Advance(VERIFIED_MS))
-        broken = await lab.audit.look()
+        broken = await lab.audit.compare()
         began = list(changes(fine, broken))
         kinds = [(line["change"], line["what"]) for line in began]
         assert kinds[-2:] == [("began", "client"), ("changed", "verdict")]
         assert ("began", "service list") in kinds
         await lab.do(Advance(VERIFIED_MS))
-        still = await lab.audit.look()
+        still = await lab.audit.compare()
         assert not [line for line in changes(broken, still) if line["what"] == "client"], "the time alone is no change"
         await lab.do(Heal("a", "b"), Advance(30_000))
-        await lab.audit.look()
-        healed = await lab.audit.look()
+        await lab.audit.compare()
+        healed = await lab.audit.compare()
         assert ("ended", "client") in [(line["change"], line["what"]) for line in changes(still, healed)]
         text = metrics(still, exit_code_of(still), THEN)
         rows = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -383,8 +387,8 @@ async def test_following_in_lines_writes_metrics_and_ends_with_the_last_observat
 ) -> None:
     async with audited_cluster() as lab:
         await lab.do(Cut("a", "b"), Disconnect("c1"), Advance(5_000))
-        how = auditing.How(0.01, follow=True, lines=True, for_s=0.5, metrics=tmp_path / "audit.prom")
-        assert (await auditing._follow_in_lines(lab.audit, how)).verdict is Verdict.VIOLATES
+        options = auditing.AuditOptions(0.01, follow=True, lines=True, for_s=0.5, metrics=tmp_path / "audit.prom")
+        assert (await auditing._follow_in_lines(lab.audit, options)).verdict is Verdict.VIOLATES
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {line["schema"] for line in lines} == {"distrocheck/audit-change/1"}
         assert (lines[0]["change"], lines[0]["what"], lines[0]["subject"]) != ("began", "client", "c1")
@@ -392,7 +396,7 @@ async def test_following_in_lines_writes_metrics_and_ends_with_the_last_observat
         assert "distrocheck_diverged_clients 1" in (tmp_path / "audit.prom").read_text()
         await lab.do(Crash("b"), Crash("c"))
         with pytest.raises(typer.Exit) as ended:
-            await auditing._follow_in_lines(lab.audit, how)
+            await auditing._follow_in_lines(lab.audit, options)
         assert ended.value.exit_code == 4
         (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert (line["change"], line["what"]) == ("began", "audit")

@@ -22,7 +22,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, node_server
 from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.messages import Carried, distro_request, read_snapshot, sync_data
+from distro_conformance.wire.messages import RoutedCall, distro_request, read_snapshot, sync_data
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_model.actions import Swallow
 from distro_protos import (
@@ -91,17 +91,17 @@ class Events(list[str]):
     def new_id(self) -> str:
         return f"m{len(self)}"
 
-    def sent(self, carried: Carried) -> None:
-        self.append(f"{carried.source} sent {carried.call.operation} of {carried.call.client}")
+    def sent(self, routed: RoutedCall) -> None:
+        self.append(f"{routed.source} sent {routed.call.operation} of {routed.call.client}")
 
-    def received(self, carried: Carried) -> None:
-        self.append(f"{carried.target} received {carried.call.operation} of {carried.call.client}")
+    def received(self, routed: RoutedCall) -> None:
+        self.append(f"{routed.target} received {routed.call.operation} of {routed.call.client}")
 
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:  # noqa: ARG002
-        self.append(f"{carried.target} replied {outcome}")
+    def replied(self, routed: RoutedCall, outcome: Outcome, reply: Message) -> None:  # noqa: ARG002
+        self.append(f"{routed.target} replied {outcome}")
 
-    def ended(self, carried: Carried, outcome: Outcome) -> None:
-        self.append(f"{carried.source} observed {outcome}")
+    def ended(self, routed: RoutedCall, outcome: Outcome) -> None:
+        self.append(f"{routed.source} observed {outcome}")
 
     def fault(self, source: str, target: str, what: str) -> None:
         self.append(f"{source}->{target} {what}")

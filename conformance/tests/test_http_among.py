@@ -13,7 +13,7 @@ from distro_conformance.walks import side_by_side
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.side_by_side import _lane_of, _of_lane, drawn
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 from distro_model.actions import BaseHttpRequest, Connect, Crash, HttpRegister, PeerRequest, Swallow
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profiles import profile_named
@@ -61,7 +61,14 @@ def test_a_changed_node_is_not(mutant: str) -> None:
 
 
 def searched(**options: object) -> Hunt:
-    wanted = {"among_played": True, "http": True, "transport": Carrier.MEMORY, "seed": 1, "seconds": 60.0, **options}
+    wanted = {
+        "among_played": True,
+        "http": True,
+        "transport": TransportKind.MEMORY,
+        "seed": 1,
+        "seconds": 60.0,
+        **options,
+    }
     return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
 
 

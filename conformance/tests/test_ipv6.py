@@ -70,8 +70,8 @@ async def test_members_on_ipv6_replicate_and_are_attached_to_and_audited() -> No
             assert (await attached.members("a"))[0] == dict.fromkeys("abc", "UP")
             members = [await stack.enter_async_context(Member(address)) for address in nodes.addresses]
             audit = Audit(members, RealClock())
-            await audit.look()
-            audited = await audit.look()
+            await audit.compare()
+            audited = await audit.compare()
             assert audited.verdict is Verdict.CONFORMS
             assert audited.clients == 2
             assert set(audited.readings[0].peers) == set(nodes.addresses)

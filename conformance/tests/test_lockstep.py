@@ -24,7 +24,7 @@ from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.result import Hunt, HuntOptions
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.walk import LISTS_DIFFER_MAX_MS
-from distro_conformance.wire.transports import Carrier, Wire
+from distro_conformance.wire.transports import TransportKind, Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
@@ -58,7 +58,9 @@ from distro_traces.ndjson import read_ndjson
 FOUND_WITHIN_S = 600
 """It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
 
-IN_MEMORY_ON_2_2_4 = HuntOptions(profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=Carrier.MEMORY)
+IN_MEMORY_ON_2_2_4 = HuntOptions(
+    profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=TransportKind.MEMORY
+)
 
 
 @pytest.mark.wire

@@ -17,9 +17,9 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 
-FEW = HuntOptions(seconds=60.0, seed=5, runs_max=2, steps_per_run=20, rare_starts=False, transport=Carrier.MEMORY)
+FEW = HuntOptions(seconds=60.0, seed=5, runs_max=2, steps_per_run=20, rare_starts=False, transport=TransportKind.MEMORY)
 
 
 def test_each_process_walks_with_a_seed_of_its_own() -> None:

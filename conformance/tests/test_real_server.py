@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.node.run import run_node_conformance
-from distro_conformance.targets import leash, nacos
+from distro_conformance.targets import nacos, watchdog
 from distro_conformance.targets.jars import class_path, jars_of
 from distro_conformance.targets.nacos import NacosServer, reason_in
 from distro_conformance.targets.ports import free_base_ports
@@ -32,9 +32,9 @@ needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven h
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child that its parent died")
-def test_a_leashed_process_dies_with_a_parent_that_was_killed() -> None:
+def test_a_process_with_a_watchdog_dies_with_a_parent_that_was_killed() -> None:
     parent = subprocess.Popen(
-        [sys.executable, "-c", _PARENT, leash.__file__, sys.executable], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _PARENT, watchdog.__file__, sys.executable], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
@@ -219,8 +219,8 @@ interruption._end_at_once()
 """
 _PARENT = """
 import os, subprocess, sys, time
-leash, python = sys.argv[1:]
-child = subprocess.Popen([python, leash, str(os.getpid()), python, "-c", "import time; time.sleep(60)"])
+watchdog, python = sys.argv[1:]
+child = subprocess.Popen([python, watchdog, str(os.getpid()), python, "-c", "import time; time.sleep(60)"])
 print(child.pid, flush=True)
 time.sleep(60)
 """

@@ -13,7 +13,7 @@ from distro_conformance.recording.journal import READINGS_MAX, TraceJournal, rea
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import Connection
-from distro_conformance.wire.messages import DISTRO_RESPONSE, Carried, DistroCall, pack, sync_data
+from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, RoutedCall, pack, sync_data
 from distro_protos import Message
 from distro_traces.content import Replica, replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
@@ -39,12 +39,12 @@ class Recording:
         """One call from a to b, answered at once."""
         client = CLIENT if operation != "SNAPSHOT" else None
         call = DistroCall(operation, client, replica.revision if replica else None, replica)
-        carried = Carried(self.journal.new_id(), "a", "b", call)
+        routed = RoutedCall(self.journal.new_id(), "a", "b", call)
         outcome = Outcome.SUCCESS if reply.succeeded else Outcome.FAIL
-        self.journal.sent(carried)
-        self.journal.received(carried)
-        self.journal.replied(carried, outcome, reply)
-        self.journal.ended(carried, outcome)
+        self.journal.sent(routed)
+        self.journal.received(routed)
+        self.journal.replied(routed, outcome, reply)
+        self.journal.ended(routed, outcome)
 
     @property
     def events(self) -> Sequence[Event]:

@@ -16,8 +16,8 @@ import pytest
 from programs import ROOT, Document
 
 from distro_conformance.slack import (
-    LOOKS,
     PROGRAMS_PER_CORE,
+    SAMPLES,
     BusyMachineError,
     Kernel,
     Slack,
@@ -191,7 +191,7 @@ def test_a_machine_is_busy_when_too_many_programs_want_to_run_all_the_time() -> 
     waits: list[float] = []
     require_free_machine(lambda: few, waits.append)
     assert waits == [], "at once, where it is not"
-    spike = iter([*repeat(many, LOOKS - 1), few])
+    spike = iter([*repeat(many, SAMPLES - 1), few])
     require_free_machine(lambda: next(spike), waits.append)
     require_free_machine(lambda: None, waits.append)
     with pytest.raises(BusyMachineError, match=f"^{many} programs want to run on {cores} processors") as busy:

@@ -17,7 +17,7 @@ from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.walks.driver import Lockstep
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Carrier, Wire
+from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, TransportKind, Wire
 from distro_impl.transport import grpc_transport
 from distro_impl.transport.memory import MemoryServer
 from distro_model.actions import Action, Advance, Connect, Crash, Cut, Heal, Register, Restart
@@ -29,10 +29,11 @@ import sys
 from pathlib import Path
 from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.result import HuntOptions
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 
 for seed in map(int, sys.argv[2:]):
-    hunt(HuntOptions(seed=seed, runs_max=3, rare_starts=False, transport=Carrier.MEMORY, record_into=Path(sys.argv[1])))
+    into, kind = Path(sys.argv[1]), TransportKind.MEMORY
+    hunt(HuntOptions(seed=seed, runs_max=3, rare_starts=False, transport=kind, record_into=into))
 """
 
 ACTIONS: tuple[Action, ...] = (
@@ -87,7 +88,7 @@ def test_the_seed_of_the_order_chooses_the_order(monkeypatch: pytest.MonkeyPatch
     orders = []
     for seed in (1, 1, 2):
         arrived.clear()
-        done(Wire(Carrier.MEMORY, seed))
+        done(Wire(TransportKind.MEMORY, seed))
         orders.append(tuple(arrived))
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
@@ -151,10 +152,10 @@ def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
 ) -> None:
     plant(monkeypatch)
     options: dict[str, Any] = {"seconds": 60, "shrink_seconds": 0, "rare_starts": False}
-    found = hunt(HuntOptions(**options, runs_max=30, transport=Carrier.GRPC)).failure
+    found = hunt(HuntOptions(**options, runs_max=30, transport=TransportKind.GRPC)).failure
     assert found is not None
     assert found.scenario.wire == OVER_GRPC
-    assert hunt(HuntOptions(**options, runs_max=4, transport=Carrier.MEMORY)).failure is None
+    assert hunt(HuntOptions(**options, runs_max=4, transport=TransportKind.MEMORY)).failure is None
 
 
 @pytest.mark.parametrize(
@@ -171,13 +172,13 @@ def test_the_report_says_how_many_steps_went_over_which(
     _, found = document("test", "cluster", *short, *chosen, "--out", str(tmp_path))
     over = found["steps_over"]
     assert over.keys() == {"grpc", "memory"}
-    assert {carrier for carrier, steps in over.items() if steps} == expected
+    assert {kind for kind, steps in over.items() if steps} == expected
     assert sum(over.values()) == found["steps"]
 
 
 def test_a_scenario_names_its_wire() -> None:
     scenario = parse("wire memory 17\nnodes a b\nconnect c1 a\n")
-    assert scenario.wire == Wire(Carrier.MEMORY, 17)
+    assert scenario.wire == Wire(TransportKind.MEMORY, 17)
     assert parse(scenario.render()).wire == scenario.wire
     assert parse("wire grpc\nconnect c1 a\n").wire == OVER_GRPC
     assert "wire" not in parse("connect c1 a\n").render()

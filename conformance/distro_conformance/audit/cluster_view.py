@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from distro_conformance.audit.differing import Views
+from distro_conformance.audit.difference_tracker import Views
 from distro_conformance.audit.member import Reading
 from distro_protos.addresses import one_name
 

@@ -1,8 +1,8 @@
 """Comparison of readings of all members, some seconds apart: member lists, lists of services, clients.
 
-This is the order of causes: a member that is missing on a list is sent no requests. `differing.py` defines when a
-difference counts as diverged and not as a message under way. Revisions are shown and not compared: up to 2.2.x a copy
-does not take the revision of a CHANGE (B10).
+This is the order of causes: a member that is missing on a list is sent no requests. `difference_tracker.py` says
+when a difference counts as diverged and not as a message under way. Revisions are shown and not compared: up to 2.2.x a
+copy does not take the revision of a CHANGE (B10).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from distro_conformance.audit.cluster_view import About, Disagreement, views_of_each_other
-from distro_conformance.audit.differing import Difference, Differing, Views
+from distro_conformance.audit.difference_tracker import Difference, DifferenceTracker, Views
 from distro_conformance.audit.lists import ServiceName
 from distro_conformance.audit.member import NOTHING, Holding, Member, Reading
 from distro_conformance.verdict import TargetError, Verdict
@@ -21,7 +21,7 @@ from distro_conformance.waiting import Clock
 
 Now = Callable[[], datetime]
 LISTS_PER_LOOK = 200
-"""The number of services whose lists are read in one look, in turn; lists that differed are read in each look."""
+"""The number of services whose lists are read in one round, in turn; lists that differed are read in each round."""
 
 
 def _now() -> datetime:
@@ -97,17 +97,17 @@ class Audited:
 
 
 class Audit:
-    """Reads `members` round by round; `look` may be called any number of times."""
+    """Reads `members` round by round; `compare` may be called any number of times."""
 
     def __init__(self, members: Sequence[Member], clock: Clock, now: Now = _now) -> None:
         self._members, self._clock, self._now = members, clock, now
-        self._clients = Differing[str]()
-        self._lists = Differing[ServiceName](is_whole=False)
-        self._each_other = Differing[About]()
+        self._clients = DifferenceTracker[str]()
+        self._lists = DifferenceTracker[ServiceName](is_whole=False)
+        self._each_other = DifferenceTracker[About]()
         self._turn = 0
         self.rounds = 0
 
-    async def look(self) -> Audited:
+    async def compare(self) -> Audited:
         """Read all members at the same time, and compare with the reading before. Raises TargetError."""
         readings = await asyncio.gather(*(member.read() for member in self._members))
         answering = [reading for reading in readings if reading.error is None]
@@ -124,10 +124,10 @@ class Audit:
         return Audited(
             tuple(readings),
             len(clients),
-            tuple(self._diverged(found, answering) for found in self._clients.look(clients, now_ms)),
+            tuple(self._diverged(found, answering) for found in self._clients.update(clients, now_ms)),
             self.rounds,
-            tuple(map(self._disagreement, self._each_other.look(views_of_each_other(readings), now_ms))),
-            tuple(self._diverged_list(found, answering) for found in self._lists.look(lists, now_ms)),
+            tuple(map(self._disagreement, self._each_other.update(views_of_each_other(readings), now_ms))),
+            tuple(self._diverged_list(found, answering) for found in self._lists.update(lists, now_ms)),
             len(services),
             len(lists),
         )
@@ -137,7 +137,7 @@ class Audit:
         turn, self._turn = self._turn, self._turn + LISTS_PER_LOOK
         if len(services) <= LISTS_PER_LOOK:
             return sorted({*services, *self._lists.open})
-        start = turn // 2 % len(services)  # each is read in two consecutive looks
+        start = turn // 2 % len(services)  # each is read in two consecutive rounds
         return sorted({*self._lists.open, *(*services[start:], *services[:start])[:LISTS_PER_LOOK]})
 
     async def _with_lists(self, readings: Sequence[Reading], services: Sequence[ServiceName]) -> list[Reading]:

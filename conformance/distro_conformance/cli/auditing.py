@@ -76,8 +76,8 @@ def audit(
         raise UsageError("--for-s limits --follow; give both")
     writable_file(metrics, "--metrics")
     credentials = replace(credentials_of(identity, username, password), tls=tls_of(tls or (), ca, cert, key))
-    how = How(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
-    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, how))
+    options = AuditOptions(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
+    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, options))
     if json and not follow:
         print_json("audit", _document(audited))
     elif not json:
@@ -86,7 +86,7 @@ def audit(
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class AuditOptions:
     """`lines`: each change is a line of JSON on stdout, in place of the table."""
 
     interval_s: float
@@ -96,43 +96,43 @@ class How:
     metrics: Path | None = None
 
 
-async def _audit(members: Sequence[str], credentials: Credentials, how: How) -> Audited:
+async def _audit(members: Sequence[str], credentials: Credentials, options: AuditOptions) -> Audited:
     from distro_conformance.audit.compare import Audit
     from distro_conformance.audit.member import Member
     from distro_conformance.waiting import RealClock
 
     async with contextlib.AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(Member(address, credentials)) for address in members]
-        looking = Audit(opened, RealClock())
-        if how.follow:
-            return await (_follow_in_lines if how.lines else _follow)(looking, how)
+        audit = Audit(opened, RealClock())
+        if options.follow:
+            return await (_follow_in_lines if options.lines else _follow)(audit, options)
         with progress() as on_progress:
             on_progress("first reading")
-            await looking.look()
+            await audit.compare()
             on_progress("waiting for the second reading")
-            on_progress.expect(how.interval_s)
-            await asyncio.sleep(how.interval_s)
-            return await _noted(looking, how)
+            on_progress.expect(options.interval_s)
+            await asyncio.sleep(options.interval_s)
+            return await _noted(audit, options)
 
 
-async def _noted(looking: Audit, how: How) -> Audited:
+async def _noted(audit: Audit, options: AuditOptions) -> Audited:
     """Reads the members once and writes the metrics for Prometheus. Raises TargetError."""
     from distro_conformance.audit.following import exit_code_of, metrics, now, write_metrics
 
     audited, code = None, TargetError.exit_code
     try:
-        audited = await looking.look()
+        audited = await audit.compare()
         code = exit_code_of(audited)
     finally:
-        if how.metrics is not None:
+        if options.metrics is not None:
             try:
-                write_metrics(how.metrics, metrics(audited, code, now()))
+                write_metrics(options.metrics, metrics(audited, code, now()))
             except OSError as error:
-                raise UsageError(f"--metrics {how.metrics}: cannot be written ({error.strerror})") from error
+                raise UsageError(f"--metrics {options.metrics}: cannot be written ({error.strerror})") from error
     return audited
 
 
-async def _follow_in_lines(looking: Audit, how: How) -> Audited:
+async def _follow_in_lines(audit: Audit, options: AuditOptions) -> Audited:
     """Prints a line for each change until interrupted; returns the last reading. An unreadable member is a change too,
     and is read again. Raises Exit if fewer than two members can be read in the end."""
     from distro_conformance.audit.following import changes
@@ -140,7 +140,7 @@ async def _follow_in_lines(looking: Audit, how: How) -> Audited:
     seen: Audited | None = None
     trouble = ""
     with contextlib.suppress(asyncio.CancelledError):
-        async for audited, failure in _readings(looking, how):
+        async for audited, failure in _readings(audit, options):
             if bool(failure) != bool(trouble):  # the text of a failure changes from one try to the next
                 _line({"change": "began" if failure else "ended", "what": "audit", "text": failure or trouble})
             trouble = failure
@@ -163,44 +163,44 @@ def _line(change: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-async def _readings(looking: Audit, how: How) -> AsyncIterator[tuple[Audited | None, str]]:
+async def _readings(audit: Audit, options: AuditOptions) -> AsyncIterator[tuple[Audited | None, str]]:
     """Yields each reading, or the reason why it failed; ends after `for_s`, and on SIGINT or SIGTERM."""
     following = asyncio.current_task()
     assert following is not None
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM stops containers
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)
-    ends_s = None if how.for_s is None else time.monotonic() + how.for_s
+    ends_s = None if options.for_s is None else time.monotonic() + options.for_s
     while True:
         audited, failure = None, ""
         try:
-            audited = await _noted(looking, how)
+            audited = await _noted(audit, options)
         except TargetError as error:
             failure = str(error)
         yield audited, failure
-        if ends_s is not None and time.monotonic() + how.interval_s > ends_s:
+        if ends_s is not None and time.monotonic() + options.interval_s > ends_s:
             return
-        await asyncio.sleep(how.interval_s)
+        await asyncio.sleep(options.interval_s)
 
 
-async def _follow(looking: Audit, how: How) -> Audited:
+async def _follow(audit: Audit, options: AuditOptions) -> Audited:
     """Shows a live table until interrupted; returns the last reading. A failed reading is shown and tried again."""
     from rich.live import Live
 
     from distro_conformance.cli.console import PipedConsole
 
     screen = PipedConsole(stderr=True, highlight=False)  # the other consoles do not wrap lines
-    audited, trouble = await looking.look(), ""
+    audited, trouble = await audit.compare(), ""
     shown = Live(
         get_renderable=lambda: _table(
-            audited, trouble or f"every {how.interval_s:g} s until Ctrl-C", screen.size.height
+            audited, trouble or f"every {options.interval_s:g} s until Ctrl-C", screen.size.height
         ),
         console=screen,
         auto_refresh=False,
         transient=True,  # the summary repeats it
     )
-    await asyncio.sleep(how.interval_s)
+    await asyncio.sleep(options.interval_s)
     with contextlib.suppress(asyncio.CancelledError), shown:
-        async for seen, trouble in _readings(looking, how):  # noqa: B007 - the table shows it
+        async for seen, trouble in _readings(audit, options):  # noqa: B007 - the table shows it
             audited = seen or audited
             shown.refresh()
     return audited

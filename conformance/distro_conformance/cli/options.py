@@ -18,7 +18,7 @@ from distro_conformance.extras import missing_extras
 from distro_conformance.release import STRICT, judged_as, listed_profile, numbers_of
 from distro_conformance.slack import require_free_machine
 from distro_conformance.verdict import UsageError
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 
 
 def only(flag: str) -> Any:
@@ -82,7 +82,7 @@ DatabaseOption = Annotated[
     Path | None, typer.Option(help="Directory that keeps failing scenarios from run to run; they are replayed first.")
 ]
 TransportOption = Annotated[
-    Carrier | None,
+    TransportKind | None,
     typer.Option(help="How embedded nodes exchange messages. Default: most runs in memory, some over gRPC."),
 ]
 JobsOption = Annotated[

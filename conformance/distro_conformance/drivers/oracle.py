@@ -14,7 +14,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.waiting import Clock
-from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, Carried, read_snapshot
+from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, RoutedCall, read_snapshot
 from distro_model.actions import Action, Advance
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
@@ -41,24 +41,24 @@ class OracleTraffic(TrafficLog):
         self._oracle = oracle
         self._results: dict[str, tuple[CallResult, tuple[Change, ...]]] = {}
 
-    def sent(self, carried: Carried) -> None:
-        super().sent(carried)
-        self._oracle.sent(self._by_name(carried))
+    def sent(self, routed: RoutedCall) -> None:
+        super().sent(routed)
+        self._oracle.sent(self._by_name(routed))
 
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
-        super().replied(carried, outcome, reply)
+    def replied(self, routed: RoutedCall, outcome: Outcome, reply: Message) -> None:
+        super().replied(routed, outcome, reply)
         result = _UNREAD.get((outcome, reply.type), CallResult(outcome.value))
         copies: tuple[Change, ...] = ()
-        if carried.call.operation == "SNAPSHOT" and result is CallResult.SUCCESS:
+        if routed.call.operation == "SNAPSHOT" and result is CallResult.SUCCESS:
             copies = self._oracle.changes_of(read_snapshot(reply))
-        self._results[carried.id] = result, copies
+        self._results[routed.id] = result, copies
 
-    def ended(self, carried: Carried, outcome: Outcome) -> None:
-        super().ended(carried, outcome)
-        received = self._results.pop(carried.id, None)
+    def ended(self, routed: RoutedCall, outcome: Outcome) -> None:
+        super().ended(routed, outcome)
+        received = self._results.pop(routed.id, None)
         is_answered = received is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
         result, copies = received if received is not None and is_answered else (CallResult(outcome.value), ())
-        self._oracle.ended(carried.id, result, copies)
+        self._oracle.ended(routed.id, result, copies)
 
 
 OBSERVED_WITHIN_MS = 30_000
@@ -85,14 +85,14 @@ class Oracle:
 
     # Actions of the node
 
-    def sent(self, carried: Carried) -> None:
+    def sent(self, routed: RoutedCall) -> None:
         """The node has sent a Distro request."""
-        call = carried.call
+        call = routed.call
         if self._in_real_time and call.client is not None and call.client not in self.clients.names.values():
             return
-        self._last_sent = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
-        request = _request(carried)
-        self.note(lambda: self.outside.sent(carried.id, carried.target, request, self.now_ms()))
+        self._last_sent = f"{call.operation} of {call.client} to {routed.target}" if call.client else call.operation
+        request = _request(routed)
+        self.note(lambda: self.outside.sent(routed.id, routed.target, request, self.now_ms()))
 
     def ended(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
         """The node has the result of a request of its own."""
@@ -177,12 +177,12 @@ class Oracle:
         self.outside.forget()
 
 
-def _request(carried: Carried) -> Request:
-    return as_seen(_as_sent(carried))
+def _request(routed: RoutedCall) -> Request:
+    return as_seen(_as_sent(routed))
 
 
-def _as_sent(carried: Carried) -> Request:
-    call = carried.call
+def _as_sent(routed: RoutedCall) -> Request:
+    call = routed.call
     match call.operation:
         case "VERIFY":
             return Verify(call.client or "", call.revision or 0)

@@ -33,7 +33,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually, poll_local
 from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.links import Link
-from distro_conformance.wire.messages import DISTRO_REQUEST, Carried, outcome_of, read_query, read_request
+from distro_conformance.wire.messages import DISTRO_REQUEST, RoutedCall, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import (
@@ -395,12 +395,12 @@ class PeersCluster(WiredCluster):
         if self.journal is None or call is None:
             return await peer.send(body)
         named = replace(call, client=action.client)
-        carried = Carried(self.journal.new_id(), action.peer, self.under_test, named)
-        self.journal.sent(carried)
-        self.journal.received(carried)
+        routed = RoutedCall(self.journal.new_id(), action.peer, self.under_test, named)
+        self.journal.sent(routed)
+        self.journal.received(routed)
         reply = await peer.send(body)
-        self.journal.replied(carried, outcome_of(reply), reply)
-        self.journal.ended(carried, outcome_of(reply))
+        self.journal.replied(routed, outcome_of(reply), reply)
+        self.journal.ended(routed, outcome_of(reply))
         return reply
 
     def _shown_one(self, client: str, held: Mapping[str, View], asked_ms: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
-from distro_conformance.wire.transports import Carrier
+from distro_conformance.wire.transports import TransportKind
 from distro_model.bounded.bounds import Bounds
 
 
@@ -59,7 +59,7 @@ class GateOptions:
     skip: Sequence[str] | None = None
     mutant: str | None = None
     expectations: Expectations = field(default_factory=Expectations)
-    transport: Carrier | None = None
+    transport: TransportKind | None = None
     """The transport of the lockstep nodes; None: most runs in memory, some over gRPC."""
     stages: Sequence[str] | None = None
     """By name, see `gate.run`; None: all that judge a target of this kind."""

@@ -141,7 +141,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         failures = (failure_of(result, result.failure, scenario, pytest),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {"runs_with_http": result.runs_with_http, "runs_lost": result.not_judged["runs_lost"]}
-    figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
+    figures |= {f"steps_over_{kind}": steps for kind, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of(result),), failures, coverage=result.coverage)
 

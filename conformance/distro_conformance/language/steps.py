@@ -51,4 +51,4 @@ class NodeRelease:
         return f"node {self.node} {self.release}"
 
 
-Look = Query | Subscribe | Checkpoint
+ReadStep = Query | Subscribe | Checkpoint

@@ -27,7 +27,7 @@ from distro_conformance.language.expectations import (
     QueryShows,
     SubscriptionShows,
 )
-from distro_conformance.language.steps import Checkpoint, Look, NodeRelease, Query, Subscribe
+from distro_conformance.language.steps import Checkpoint, NodeRelease, Query, ReadStep, Subscribe
 from distro_conformance.language.words import Words, duration_ms
 from distro_conformance.node.player import UNREACHABLE
 from distro_conformance.release import listed_profile
@@ -137,7 +137,7 @@ class Verb:
     usage: str
     kind: type
     """Its documentation says what the verb means."""
-    read: Callable[[Words], Action | Look | Repeat | StopBeats | NodeRelease]
+    read: Callable[[Words], Action | ReadStep | Repeat | StopBeats | NodeRelease]
 
 
 _LINK, _DURATION = "NODE->NODE", "300ms|2.5s|3m"
@@ -157,7 +157,7 @@ _PARTS: Mapping[str, Callable[[Words], Sequence[Any]]] = {
 """A part of a usage with its reader: one or two arguments of the step."""
 
 
-def _verb(kind: type[Action | Look], *parts: str) -> Verb:
+def _verb(kind: type[Action | ReadStep], *parts: str) -> Verb:
     """A step whose arguments are these, in order."""
     read = [_PARTS[part] for part in parts]
     return Verb(" ".join(parts), kind, lambda words: kind(*(value for take in read for value in take(words))))

@@ -17,7 +17,7 @@ import grpc.aio
 
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import Connection
-from distro_conformance.wire.messages import Carried, distro_request, read_snapshot
+from distro_conformance.wire.messages import RoutedCall, distro_request, read_snapshot
 from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import BATCH, Kind, Outcome
@@ -55,22 +55,22 @@ class TraceJournal:
     def new_id(self) -> str:
         return self._recorder.new_message_id()
 
-    def sent(self, carried: Carried) -> None:
-        self._message(carried.source, Kind.REQUEST_SENT, carried.target, carried)
+    def sent(self, routed: RoutedCall) -> None:
+        self._message(routed.source, Kind.REQUEST_SENT, routed.target, routed)
 
-    def received(self, carried: Carried) -> None:
-        self._message(carried.target, Kind.REQUEST_RECEIVED, carried.source, carried)
+    def received(self, routed: RoutedCall) -> None:
+        self._message(routed.target, Kind.REQUEST_RECEIVED, routed.source, routed)
 
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+    def replied(self, routed: RoutedCall, outcome: Outcome, reply: Message) -> None:
         if self.infers_state and outcome is Outcome.SUCCESS and _was_handled(reply):
-            self._infer(carried, reply)
-        self._reply(carried.target, Kind.REPLY_SENT, carried.source, carried, outcome)
+            self._infer(routed, reply)
+        self._reply(routed.target, Kind.REPLY_SENT, routed.source, routed, outcome)
 
-    def ended(self, carried: Carried, outcome: Outcome) -> None:
-        self._reply(carried.source, Kind.REPLY_RECEIVED, carried.target, carried, outcome)
-        snapshot = self._asked_snapshots.pop(carried.id, ())
+    def ended(self, routed: RoutedCall, outcome: Outcome) -> None:
+        self._reply(routed.source, Kind.REPLY_RECEIVED, routed.target, routed, outcome)
+        snapshot = self._asked_snapshots.pop(routed.id, ())
         for replica in snapshot if outcome is Outcome.SUCCESS else ():
-            self.replica_applied(carried.source, replica.client, None, replica.digest, message=carried.id)
+            self.replica_applied(routed.source, replica.client, None, replica.digest, message=routed.id)
 
     def fault(self, source: str, target: str, what: str) -> None:
         self._row(source, Kind.LINK_FAULT, peer=target, detail=what)
@@ -160,14 +160,14 @@ class TraceJournal:
         named = (replace(replica, client=self.client_name(replica.client) or "") for replica in replicas)
         return tuple(replica for replica in named if self.is_of_run(replica.client))
 
-    def _infer(self, carried: Carried, reply: Message) -> None:
-        operation, client = carried.call.operation, carried.call.client
+    def _infer(self, routed: RoutedCall, reply: Message) -> None:
+        operation, client = routed.call.operation, routed.call.client
         if operation == "SNAPSHOT":
-            self._asked_snapshots[carried.id] = self._of_run(read_snapshot(reply))
+            self._asked_snapshots[routed.id] = self._of_run(read_snapshot(reply))
         elif client is not None and operation == "DELETE":
-            self.replica_removed(carried.target, client, message=carried.id)
-        elif client is not None and carried.call.digest is not None:
-            self.replica_applied(carried.target, client, None, carried.call.digest, message=carried.id)
+            self.replica_removed(routed.target, client, message=routed.id)
+        elif client is not None and routed.call.digest is not None:
+            self.replica_applied(routed.target, client, None, routed.call.digest, message=routed.id)
 
     def _owns(self, node: str, client: str) -> bool | None:
         return self._owner[client] == node if client in self._owner else None
@@ -175,13 +175,13 @@ class TraceJournal:
     def _forget(self, node: str) -> None:
         self._held.pop(node, None)
 
-    def _message(self, node: str, kind: Kind, peer: str, carried: Carried) -> None:
-        call = carried.call
+    def _message(self, node: str, kind: Kind, peer: str, routed: RoutedCall) -> None:
+        call = routed.call
         self._row(
             node,
             kind,
             peer=peer,
-            message=carried.id,
+            message=routed.id,
             operation=call.operation,
             client=call.client,
             revision=call.revision,
@@ -189,10 +189,10 @@ class TraceJournal:
             detail=BATCH if call.has_batch else None,
         )
 
-    def _reply(self, node: str, kind: Kind, peer: str, carried: Carried, outcome: Outcome) -> None:
-        call = carried.call
+    def _reply(self, node: str, kind: Kind, peer: str, routed: RoutedCall, outcome: Outcome) -> None:
+        call = routed.call
         self._row(
-            node, kind, peer=peer, message=carried.id, operation=call.operation, client=call.client, outcome=outcome
+            node, kind, peer=peer, message=routed.id, operation=call.operation, client=call.client, outcome=outcome
         )
 
     def _state(self, node: str, kind: Kind, about: str, **fields: Unpack[EventFields]) -> None:

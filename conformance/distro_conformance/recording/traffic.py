@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from distro_conformance.recording.journal import TraceJournal
-from distro_conformance.wire.messages import Carried
+from distro_conformance.wire.messages import RoutedCall
 from distro_model.clock.traffic import Ended, Traffic, compared_revision
 from distro_model.messages import CallResult, Operation
 from distro_protos import Message
@@ -44,35 +44,35 @@ class TrafficLog:
         self._ids += 1
         return f"m{self._ids}"
 
-    def sent(self, carried: Carried) -> None:
+    def sent(self, routed: RoutedCall) -> None:
         if self.recording:
-            self.recording.sent(self._by_name(carried))
+            self.recording.sent(self._by_name(routed))
 
-    def received(self, carried: Carried) -> None:
+    def received(self, routed: RoutedCall) -> None:
         if self.recording:
-            self.recording.received(self._by_name(carried))
+            self.recording.received(self._by_name(routed))
 
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+    def replied(self, routed: RoutedCall, outcome: Outcome, reply: Message) -> None:
         if self.recording:
-            self.recording.replied(self._by_name(carried), outcome, reply)
+            self.recording.replied(self._by_name(routed), outcome, reply)
 
-    def ended(self, carried: Carried, outcome: Outcome) -> None:
-        call, client = carried.call, self.client_name(carried.call.client)
+    def ended(self, routed: RoutedCall, outcome: Outcome) -> None:
+        call, client = routed.call, self.client_name(routed.call.client)
         operation, result = Operation(call.operation), CallResult(outcome.value)
         revision = compared_revision(client, call.revision)
-        traffic = Traffic(carried.source, carried.target, operation, client, revision, result)
+        traffic = Traffic(routed.source, routed.target, operation, client, revision, result)
         self._ended.append(Ended(self.now_ms(), traffic))
         if (operation, result) != (Operation.VERIFY, CallResult.SUCCESS):
             self.happened(str(traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
-            self.snapshot_sources[carried.source].add(carried.target)
+            self.snapshot_sources[routed.source].add(routed.target)
         if self.recording:
-            self.recording.ended(self._by_name(carried), outcome)
+            self.recording.ended(self._by_name(routed), outcome)
 
     def fault(self, source: str, target: str, what: str) -> None:
         if self.recording:
             self.recording.fault(source, target, " ".join(self.client_name(word) or word for word in what.split()))
 
-    def _by_name(self, carried: Carried) -> Carried:
-        name = self.client_name(carried.call.client)
-        return replace(carried, call=replace(carried.call, client=name))
+    def _by_name(self, routed: RoutedCall) -> RoutedCall:
+        name = self.client_name(routed.call.client)
+        return replace(routed, call=replace(routed.call, client=name))

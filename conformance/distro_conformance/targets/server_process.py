@@ -1,7 +1,7 @@
 """A server as a child process, Java or not: started in its own process group, watched, and ended with the kit.
 
-It has its own group, so that Ctrl-C reaches the kit first and the server is stopped in order; and a leash (see
-`leash.py`), so that it ends even when the kit is killed. Its files are in its own home directory.
+It has its own group, so that Ctrl-C reaches the kit first and the server is stopped in order; and a watchdog (see
+`watchdog.py`), so that it ends even when the kit is killed. Its files are in its own home directory.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 
 from distro_conformance import interruption
-from distro_conformance.targets import leash
+from distro_conformance.targets import watchdog
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, eventually, gather_all
 
 HOST = "127.0.0.1"
-_LEASH = str(Path(leash.__file__))
+_WATCHDOG = str(Path(watchdog.__file__))
 
 
 class ServerProcess:
@@ -86,7 +86,7 @@ class ServerProcess:
         """
         with self.console.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *leashed(*command),
+                *with_watchdog(*command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -156,9 +156,9 @@ def signal_group(pid: int | None, name: str, number: int) -> None:
     os.killpg(pid, number)
 
 
-def leashed(*command: str) -> tuple[str, ...]:
+def with_watchdog(*command: str) -> tuple[str, ...]:
     """The command, wrapped so that it ends with this process."""
-    return (sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command)
+    return (sys.executable, "-I", "-S", _WATCHDOG, str(os.getpid()), *command)
 
 
 def end_group(pid: int) -> None:

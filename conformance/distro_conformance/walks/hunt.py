@@ -243,7 +243,7 @@ class _Search:
     def _count(self, actions: Sequence[Action]) -> None:
         self.hunt.runs += 1
         self.hunt.steps += len(actions)
-        self.hunt.steps_over[self.wire.carrier.value] += len(actions)
+        self.hunt.steps_over[self.wire.kind.value] += len(actions)
 
     def _report(self, what: str) -> None:
         self.on_progress(f"{self.options.name}: {self.hunt.runs} runs, {self.hunt.steps} steps, {what}")

@@ -14,7 +14,7 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import NODES, PEERS, STEPS_PER_RUN
-from distro_conformance.wire.transports import Carrier, steps_over
+from distro_conformance.wire.transports import TransportKind, steps_over
 from distro_model.bounded.bounds import Bounds
 from distro_model.defects import link_of
 from distro_model.outside import Undecided, Unexplained
@@ -51,7 +51,7 @@ class HuntOptions:
     """Every third run starts from a state that random runs seldom reach."""
     database: Path | None = None
     """The directory of kept failures, which are replayed first."""
-    transport: Carrier | None = None
+    transport: TransportKind | None = None
     """None: most rounds of runs in memory, some over gRPC."""
     among_played: bool = False
     """One node among played members, instead of nodes only."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
+from distro_conformance.wire.transports import IN_MEMORY, TransportKind, Wire
 from distro_model.actions import (
     Action,
     Advance,
@@ -136,7 +136,7 @@ def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
 def _in_memory(run: Run, on_nodes: OnNodes) -> Run | None:
     """Shrink in memory a run that fails there too: a run takes a tenth of the time."""
     given = on_nodes.wire
-    if given.carrier is Carrier.MEMORY:
+    if given.kind is TransportKind.MEMORY:
         return None
     on_nodes.wire = IN_MEMORY
     failed = on_nodes(run)

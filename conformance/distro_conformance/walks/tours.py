@@ -157,7 +157,7 @@ class _Touring:
                 for action, taken in (*zip(timed.actions, timed.taken, strict=True), (Advance(CALM_MS), 0)):
                     done.append(action)
                     self.hunt.steps += 1
-                    self.hunt.steps_over[wire.carrier.value] += 1
+                    self.hunt.steps_over[wire.kind.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
             report.whole += timed.stopped_at is None

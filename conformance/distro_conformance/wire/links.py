@@ -22,9 +22,9 @@ from distro_conformance.wire.messages import (
     DISTRO_RESPONSE,
     REFUSED,
     UNHEARD_TYPE,
-    Carried,
     DistroCall,
     Journal,
+    RoutedCall,
     mistyped,
     outcome_of,
     read_request,
@@ -244,51 +244,51 @@ class Link(PeerLink):
             if self.is_held and not self._others_pass and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(None, _Stage.RELEASE)
             return await self._forward(request, forward)
-        carried = Carried(self._journal.new_id(), self.source, self.target, call)
-        self._journal.sent(carried)
+        routed = RoutedCall(self._journal.new_id(), self.source, self.target, call)
+        self._journal.sent(routed)
         try:
-            reply, outcome = await self._carry_distro(carried, request, forward)
+            reply, outcome = await self._carry_distro(routed, request, forward)
         except (LinkCutError, grpc.aio.AioRpcError):
-            self._end(carried, Outcome.UNREACHABLE)
+            self._end(routed, Outcome.UNREACHABLE)
             raise
         except asyncio.CancelledError:  # the sender stopped waiting: its time-out, or its end
-            self._end(carried, Outcome.TIMEOUT)
+            self._end(routed, Outcome.TIMEOUT)
             raise
-        self._end(carried, outcome)
+        self._end(routed, outcome)
         return reply
 
-    async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
+    async def _carry_distro(self, routed: RoutedCall, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self.check_connect()
-        await self._travels(carried.call)
-        fate = self._fate_of(carried.call)
+        await self._travels(routed.call)
+        fate = self._fate_of(routed.call)
         if isinstance(fate, Drop):
-            await self._wait(carried.call, _Stage.NOTHING)
+            await self._wait(routed.call, _Stage.NOTHING)
         while self.is_held and not isinstance(fate, Swallow):
-            decided = await self._wait(carried.call, _Stage.RELEASE)
+            decided = await self._wait(routed.call, _Stage.RELEASE)
             fate = decided or fate
             if not isinstance(decided, Duplicate):
                 break
             if not self.is_refusing:
-                await self._deliver(carried, request, forward)
+                await self._deliver(routed, request, forward)
             fate = None
         if isinstance(fate, Swallow):
             return encode(DISTRO_RESPONSE, ACKNOWLEDGED), Outcome.SUCCESS
         if self.is_refusing:
-            return await self._refuse(carried.call, fate)
+            return await self._refuse(routed.call, fate)
         if isinstance(fate, Reorder):
             self._next_turn()
-            await self._wait(carried.call, _Stage.NEXT)
+            await self._wait(routed.call, _Stage.NEXT)
         if isinstance(fate, Mistype):
             request = mistyped(request)
-        answer = await self._deliver(carried, request, forward)
+        answer = await self._deliver(routed, request, forward)
         for overtaken in [waiting for waiting in self._waiting if waiting.stage is _Stage.NEXT]:
             self._decide(overtaken, None)
         if isinstance(fate, Duplicate):
-            answer = await self._deliver(carried, request, forward)
+            answer = await self._deliver(routed, request, forward)
         if isinstance(fate, Garble):
             return encode(UNHEARD_TYPE, ACKNOWLEDGED), Outcome.ERROR
         if isinstance(fate, LoseReply | AnswerLate):
-            await self._wait(carried.call, _Stage.NOTHING if isinstance(fate, LoseReply) else _Stage.REPLY)
+            await self._wait(routed.call, _Stage.NOTHING if isinstance(fate, LoseReply) else _Stage.REPLY)
         return answer
 
     async def _refuse(self, call: DistroCall, fate: BaseRequestAction | None) -> tuple[Payload, Outcome]:
@@ -308,13 +308,13 @@ class Link(PeerLink):
         if arrives_ms > now_ms:
             await self._wait(call, _Stage.TIME, until_ms=arrives_ms)
 
-    async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
+    async def _deliver(self, routed: RoutedCall, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self._check_target()
-        self._journal.received(carried)
+        self._journal.received(routed)
         payload = await self._forward(request, forward)
         self._check_target()
         reply, outcome = _read(payload)
-        self._journal.replied(carried, outcome, reply)
+        self._journal.replied(routed, outcome, reply)
         return payload, outcome
 
     def _check_target(self) -> None:
@@ -352,9 +352,9 @@ class Link(PeerLink):
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
 
-    def _end(self, carried: Carried, outcome: Outcome) -> None:
+    def _end(self, routed: RoutedCall, outcome: Outcome) -> None:
         if not self._source_is_gone:
-            self._journal.ended(carried, outcome)
+            self._journal.ended(routed, outcome)
 
 
 def _matches(call: DistroCall, decision: BaseRequestAction) -> bool:

@@ -21,7 +21,7 @@ GRPC_EVERY = 4
 FIRST_PORT_IN_MEMORY, PORTS_OF_A_NODE = 8848, 10
 
 
-class Carrier(StrEnum):
+class TransportKind(StrEnum):
     GRPC = "grpc"
     MEMORY = "memory"
 
@@ -30,40 +30,40 @@ class Carrier(StrEnum):
 class Wire:
     """`seed` chooses the order in memory; real gRPC has its own."""
 
-    carrier: Carrier = Carrier.MEMORY
+    kind: TransportKind = TransportKind.MEMORY
     seed: int = 0
 
     def transport(self, clock: VirtualClock) -> Transport:
-        # The verbs name a carrier before it is known whether they will run: nodes are loaded when there are any.
+        # The verbs name a transport before it is known whether they will run: nodes are loaded when there are any.
         from distro_impl.transport.grpc_transport import GrpcTransport  # noqa: PLC0415
         from distro_impl.transport.memory import MemoryTransport  # noqa: PLC0415
 
-        return GrpcTransport() if self.carrier is Carrier.GRPC else MemoryTransport(clock, self.seed)
+        return GrpcTransport() if self.kind is TransportKind.GRPC else MemoryTransport(clock, self.seed)
 
     def main_ports(self, nodes: int) -> list[int]:
         """Ascending. In memory no other process takes ports, so they are always the same there."""
-        if self.carrier is Carrier.GRPC:
+        if self.kind is TransportKind.GRPC:
             from distro_impl import free_main_ports  # noqa: PLC0415
 
             return sorted(free_main_ports(nodes))
         return [FIRST_PORT_IN_MEMORY + number * PORTS_OF_A_NODE for number in range(nodes)]
 
     def __str__(self) -> str:
-        return "grpc" if self.carrier is Carrier.GRPC else f"memory {self.seed}"
+        return "grpc" if self.kind is TransportKind.GRPC else f"memory {self.seed}"
 
 
-OVER_GRPC, IN_MEMORY = Wire(Carrier.GRPC), Wire()
+OVER_GRPC, IN_MEMORY = Wire(TransportKind.GRPC), Wire()
 
 
-def wire_of(chosen: Carrier | None, number: int, seed: int) -> Wire:
+def wire_of(chosen: TransportKind | None, number: int, seed: int) -> Wire:
     """The transport of the run, or round, with that number, from 0; `chosen` None mixes both."""
-    over_grpc = number % GRPC_EVERY == 0 if chosen is None else chosen is Carrier.GRPC
-    return OVER_GRPC if over_grpc else Wire(Carrier.MEMORY, seed)
+    over_grpc = number % GRPC_EVERY == 0 if chosen is None else chosen is TransportKind.GRPC
+    return OVER_GRPC if over_grpc else Wire(TransportKind.MEMORY, seed)
 
 
 def steps_over(counted: Mapping[str, int]) -> dict[str, int]:
     """The number of steps over each transport, for reports, including zero."""
-    return {carrier.value: counted.get(carrier.value, 0) for carrier in Carrier}
+    return {kind.value: counted.get(kind.value, 0) for kind in TransportKind}
 
 
 def parse_wire(text: str) -> Wire:
@@ -74,5 +74,5 @@ def parse_wire(text: str) -> Wire:
         case ["memory"]:
             return IN_MEMORY
         case ["memory", seed] if seed.isdecimal():
-            return Wire(Carrier.MEMORY, int(seed))
+            return Wire(TransportKind.MEMORY, int(seed))
     raise ValueError("'wire' takes grpc, memory, or memory with the seed of its order")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from distro_conformance.node.player import Host
-from distro_conformance.targets.server_process import end_group, leashed
+from distro_conformance.targets.server_process import end_group, with_watchdog
 from distro_conformance.verdict import KitError
 from distro_interop.sdks.listing import Listing, listing
 from distro_interop.sdks.registry import Sdk
@@ -52,7 +52,7 @@ class SdkProgram:
         command = [word.format_map(words) for word in sdk.command]
         with (home / "console.txt").open("wb") as console:
             process = await asyncio.create_subprocess_exec(
-                *leashed(*command, "--server", ",".join(servers), *credentials),
+                *with_watchdog(*command, "--server", ",".join(servers), *credentials),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=console,

@@ -1,7 +1,7 @@
-"""The views of the members about one subject, look by look: since when they differ, and which view does not change.
+"""The views of the members about one subject, round by round: since when they differ, and which view does not change.
 
 A change takes a second or two to every other member, and a verify round five. So members have diverged about a subject
-when they differ in two looks and one of them has the same view in both, although another member already had a different
+when they differ in two rounds and one of them has the same view in both, although another member already had another
 view in the first: the change had the whole time to arrive. A member whose view changes is catching up, or the subject
 itself changes often. The same rule holds for clients, for lists, and for member lists.
 """
@@ -28,8 +28,8 @@ class Difference(Generic[Key]):
 
 
 @dataclass(slots=True)
-class Differing(Generic[Key]):
-    """Subjects of one kind. `look` takes all subjects that were read. `is_whole`: a missing subject no longer exists;
+class DifferenceTracker(Generic[Key]):
+    """Subjects of one kind. `update` takes all subjects that were read. `is_whole`: a missing subject no longer exists;
     otherwise it was not read."""
 
     is_whole: bool = True
@@ -38,10 +38,10 @@ class Differing(Generic[Key]):
 
     @property
     def open(self) -> tuple[Key, ...]:
-        """The subjects about which members differed in the last look."""
+        """The subjects about which members differed in the last round."""
         return tuple(self._since_ms)
 
-    def look(self, now: Mapping[Key, Views], now_ms: int) -> list[Difference[Key]]:
+    def update(self, now: Mapping[Key, Views], now_ms: int) -> list[Difference[Key]]:
         found = []
         if self.is_whole:
             self._since_ms = {key: since_ms for key, since_ms in self._since_ms.items() if key in now}

@@ -1,4 +1,4 @@
-"""Runs a command that dies together with the process that started it: `python leash.py PARENT_PID COMMAND…`.
+"""A watchdog: `python watchdog.py PARENT_PID COMMAND…` runs a command that dies with the process that started it.
 
 A server under test must not outlive the kit, even when the kit is killed and no `finally` runs. On Linux the child can
 ask for that between fork and exec. A separate small program does it, because code that Python runs between fork and
