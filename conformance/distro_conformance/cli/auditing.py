@@ -24,7 +24,7 @@ from distro_conformance.cli.options import (
     measure,
     writable_file,
 )
-from distro_conformance.cli.output import ResultLine, print_json, progress, say, schema, summary
+from distro_conformance.cli.output import ResultLine, echo, print_json, progress, schema, summary
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
 
@@ -209,10 +209,10 @@ async def _follow(audit: Audit, options: AuditOptions) -> Audited:
 def _say(audited: Audited) -> None:
     for reading in audited.readings:
         release = f", {reading.release}" if reading.release else ""
-        say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}{release}'}")
+        echo(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}{release}'}")
     for each in audited.disagreements:
         if not each.is_violation:
-            say(f"note: {each.sentence()}")
+            echo(f"note: {each.sentence()}")
     lines = [ResultLine("violates", each.sentence()) for each in audited.violations]
     nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
     lists = f", {audited.lists} of {audited.services} service lists" if audited.services else ""

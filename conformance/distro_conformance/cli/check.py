@@ -22,7 +22,7 @@ from distro_conformance.cli.options import (
     writable_directory,
     writable_file,
 )
-from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, say_page, summary
+from distro_conformance.cli.output import ResultLine, echo, echo_page, echo_stderr, print_json, progress, summary
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java
@@ -165,7 +165,7 @@ def check(
         print_json("check", {**result.to_json(), "findings": plain(findings), "unreached": plain(open_ends)})
     else:
         _print(result, open_ends)
-        say_page(html)
+        echo_page(html)
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
         lines = list(_lines(result))
         summary([*lines, *_lines_by_model(result.replay)], verdict, figures)
@@ -221,7 +221,7 @@ def _is_on_spark(engine: str | None, needs_spark: Sequence[str], path: Path) -> 
         return True
     size, most = _size_bytes(path), LOCAL_BYTES_MAX
     if engine is None and size > most:
-        say_aside(f"{path}: {size / 2**30:.1f} GB as NDJSON, more than {most / 2**30:.0f} GB: checked on Spark")
+        echo_stderr(f"{path}: {size / 2**30:.1f} GB as NDJSON, more than {most / 2**30:.0f} GB: checked on Spark")
         return True
     return False
 
@@ -245,7 +245,7 @@ def _follow(
     def on_news(found: DataFrame) -> None:
         for row in found.iter_rows(named=True) if prints else ():
             known = f" (known, {row['known']})" if row["known"] else ""
-            say(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
+            echo(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
 
     follow(path, invariants=invariants, sinks=sinks, on_news=on_news, idle_s=idle_s)
 
@@ -304,29 +304,31 @@ def _at(event: EventReference, run: str, result: CheckResult) -> str:
 
 def _print(result: CheckResult, open_ends: Sequence[Unreached]) -> None:
     for end in open_ends[:UNREACHED_PRINTED]:
-        say(f"  run {end.run}: {end}")
+        echo(f"  run {end.run}: {end}")
     if len(open_ends) > UNREACHED_PRINTED:
-        say(f"  … {len(open_ends) - UNREACHED_PRINTED} more changes had not reached a member, see --json")
+        echo(f"  … {len(open_ends) - UNREACHED_PRINTED} more changes had not reached a member, see --json")
     known = [each for each in result.violations if each.known]
     for (name, bug), count in sorted(Counter((each.invariant, each.known or "") for each in known).items()):
-        say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
+        echo(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
         alike = [each for each in known if (each.invariant, each.known) == (name, bug)]
         one = min(alike, key=lambda each: (each.last_event.at_ms, each.run, each.node))
         after = "" if one.after is None else f", after message {one.after}"
-        say(f"    the earliest: run {one.run}, {one.client or one.node}: {_at(one.last_event, one.run, result)}{after}")
+        echo(
+            f"    the earliest: run {one.run}, {one.client or one.node}: {_at(one.last_event, one.run, result)}{after}"
+        )
     for judged in result.invariants:
         if more := judged.known - sum(each.invariant == judged.name for each in known):
-            say(f"  {judged.name}: {more} more are known, and counted only")
+            echo(f"  {judged.name}: {more} more are known, and counted only")
     for misfit in result.quarantine:
-        say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
+        echo(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
     for cut in result.cuts:
-        say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
+        echo(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
     for line in _lags(result):
-        say(f"  {line}")
+        echo(f"  {line}")
     for line in _claims(result.responsibility, result.began):
-        say(f"  {line}")
+        echo(f"  {line}")
     for reason in result.reasons:
-        say(f"  {reason}")
+        echo(f"  {reason}")
 
 
 def _lags(result: CheckResult) -> Iterator[str]:

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, readable, writable_directory
-from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.cli.output import echo, print_json, progress
 from distro_conformance.findings.finding import command
 
 
@@ -37,5 +37,5 @@ def compact(
         document = {"events": events, "files": len(files), "seconds": round(seconds, 3)}
         print_json("compact", {**document, "path": str(out), "manifest": str(out / MANIFEST)})
         return
-    say(f"{events} events in {len(files)} files, {seconds:.1f} s")
-    say(command("check", out))
+    echo(f"{events} events in {len(files)} files, {seconds:.1f} s")
+    echo(command("check", out))

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only, writable_file
-from distro_conformance.cli.output import ResultLine, print_json, progress, say, say_aside, summary
+from distro_conformance.cli.output import ResultLine, echo, echo_stderr, print_json, progress, summary
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.findings import Finding
 from distro_conformance.language.text import Scenario
@@ -167,12 +167,12 @@ def _print(found: Explored) -> None:
     for finding in found.findings:
         counterexample = found.result(finding).counterexample
         if counterexample is not None:
-            say(f"{counterexample}\n\n{_text(found.scenarios[finding.about])}")
+            echo(f"{counterexample}\n\n{_text(found.scenarios[finding.about])}")
     search = found.exploration.search
-    say("transitions taken: " + ", ".join(f"{kind} {count}" for kind, count in found.taken.most_common()))
+    echo("transitions taken: " + ", ".join(f"{kind} {count}" for kind, count in found.taken.most_common()))
     if never := _never_taken(found):
-        say(f"never taken: {', '.join(never)}")
-    say()
+        echo(f"never taken: {', '.join(never)}")
+    echo()
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
     how = (
         f"stopped before everything was seen: {_limit(search.stopped)}"
@@ -224,6 +224,6 @@ def _first_scenario(found: Explored) -> str | None:
 def _write(text: str | None, path: Path) -> None:
     """Writes the text, or notes that a search without a counterexample has none to write."""
     if text is None:
-        say_aside(f"{path} is not written: there is no counterexample to write")
+        echo_stderr(f"{path} is not written: there is no counterexample to write")
     else:
         path.write_text(text, encoding="utf-8")

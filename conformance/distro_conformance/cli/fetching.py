@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.cli.output import echo, print_json, progress
 from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import nacos_release
 
@@ -31,5 +31,5 @@ def fetch_nacos(
         found = {"version": release.version, "coordinates": release.coordinates, "directory": str(directory)}
         print_json("fetch-nacos", found)
     else:
-        say(str(directory))
+        echo(str(directory))
     raise typer.Exit(0)

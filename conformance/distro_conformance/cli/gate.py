@@ -31,7 +31,7 @@ from distro_conformance.cli.options import (
     writable_file,
     writable_places,
 )
-from distro_conformance.cli.output import ResultLine, print_json, progress, row, say, say_aside, schema, summary
+from distro_conformance.cli.output import ResultLine, echo, echo_stderr, print_json, progress, row, schema, summary
 from distro_conformance.findings import Finding
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.gate.options import BUDGETS, GateOptions
@@ -92,7 +92,7 @@ def gate(
     )
     prepared = Gate(options)
     require_time_for(target)
-    say_aside(f"{prepared.scope}; seed {options.seed}")
+    echo_stderr(f"{prepared.scope}; seed {options.seed}")
     with progress() as on_progress:
         left = prepared.expected_seconds()
         on_progress.expect(sum(left.values()))
@@ -108,13 +108,13 @@ def gate(
         print_json("gate", {**report.to_json(), "report": str(page)})
     else:
         _print(report)
-        say(f"\nReport: {page}")
+        echo(f"\nReport: {page}")
     raise typer.Exit(report.verdict.exit_code)
 
 
 def _print(report: Report) -> None:
     for failure in report.failures:
-        say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
+        echo(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
     lines = [ResultLine(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
     for reason, open_ones in report.open_questions.items():
         lines.append(ResultLine("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))

@@ -22,7 +22,7 @@ from distro_conformance.cli.options import (
     writable_directory,
     writable_file,
 )
-from distro_conformance.cli.output import Progress, print_json, progress, say, say_page
+from distro_conformance.cli.output import Progress, echo, echo_page, print_json, progress
 from distro_conformance.findings.finding import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
@@ -70,13 +70,13 @@ def nacos_logs(
     if json:
         print_json("import nacos-logs", plain(imported))
         return
-    from distro_conformance.cli.story import story
+    from distro_conformance.cli.log_summary import log_summary
 
-    for line in story(imported):
-        say(line)
-    say_page(html)
-    say(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
-    say(command("check", imported.path))
+    for line in log_summary(imported):
+        echo(line)
+    echo_page(html)
+    echo(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
+    echo(command("check", imported.path))
 
 
 def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:

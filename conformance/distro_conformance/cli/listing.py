@@ -10,7 +10,7 @@ import typer
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_json, say
+from distro_conformance.cli.output import echo, print_json
 from distro_conformance.release import listed_profile
 from distro_conformance.verdict import UsageError, named
 
@@ -40,11 +40,11 @@ def explain(
         print_json("explain", {"id": entry_id, "entries": [{"kind": kind, **entry.to_json()} for kind, entry in found]})
         return
     if found[0][1].id != entry_id:
-        say(f"{entry_id} is not listed and behaves like {found[0][1].id}")
+        echo(f"{entry_id} is not listed and behaves like {found[0][1].id}")
     for kind, entry in found:
-        say(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
+        echo(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
         for name, value in entry.details.items():
-            say(f"  {name}: {value}")
+            echo(f"  {name}: {value}")
 
 
 def _called(entry_id: str) -> list[tuple[str, Entry]]:
@@ -71,4 +71,4 @@ def show(what: str, json: bool) -> None:
         return
     width = max(len(entry.id) for entry in entries)
     for entry in entries:
-        say(f"{entry.id:<{width}}  {entry.text}")
+        echo(f"{entry.id:<{width}}  {entry.text}")

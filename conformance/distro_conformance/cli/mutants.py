@@ -11,7 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
 from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only, require_extras, writable_file
-from distro_conformance.cli.output import ResultLine, print_judged, progress, row, say_page, summary
+from distro_conformance.cli.output import ResultLine, echo_page, print_judged, progress, row, summary
 from distro_conformance.findings import Finding, Judgement
 
 mutants = typer.Typer(invoke_without_command=True)
@@ -74,7 +74,7 @@ def run(
         ]
         print_judged("mutants run", judged, mutants=rows)
     else:
-        say_page(html)
+        echo_page(html)
         seconds = [each.seconds for each in judged.findings]
         longest, middle, score = max(seconds), median(seconds), judged.figures["score"]
         figures = f"{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s"

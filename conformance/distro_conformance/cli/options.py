@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from distro_conformance.cli.output import say_aside
+from distro_conformance.cli.output import echo_stderr
 from distro_conformance.extras import missing_extras
 from distro_conformance.release import STRICT, judged_as, listed_profile, numbers_of
 from distro_conformance.slack import require_free_machine
@@ -52,14 +52,14 @@ def known_profile(name: str | None) -> str | None:
         return name
     profile = numbers_of(name)
     listed_profile(profile)
-    say_judged_as(profile)
+    echo_profile(profile)
     return profile
 
 
-def say_judged_as(profile: str) -> None:
+def echo_profile(profile: str) -> None:
     """Prints the first line of a run on an unlisted release."""
     if (note := judged_as(profile)) is not None:
-        say_aside(f"{note}; requirements are selected by its own number")
+        echo_stderr(f"{note}; requirements are selected by its own number")
 
 
 def profile_option(text: str) -> Any:

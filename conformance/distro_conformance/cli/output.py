@@ -55,7 +55,7 @@ def schema(verb: str) -> str:
     return f"distrocheck/{verb.replace(' ', '-')}/1"
 
 
-def say(text: str = "") -> None:
+def echo(text: str = "") -> None:
     """Prints a line for a person; `text` is not markup."""
     _console().print(text, markup=False)
 
@@ -88,11 +88,11 @@ def summary(results: Iterable[ResultLine], verdict: str, closing: str) -> None:
     for each in (*(each for each in every if each.verdict not in _FAILING), *(() if fits else failing)):
         _print(each)
     if len(every) > 1 or not fits:
-        say()
+        echo()
     for number, each in enumerate(failing):
         room -= 0 if fits else _height(each.text)
         if room < 0 and number:
-            say(f"{'':<{WIDTH}} … {len(failing) - number} more, above")
+            echo(f"{'':<{WIDTH}} … {len(failing) - number} more, above")
             break
         _print(each if fits else ResultLine(each.verdict, each.text))
     row(verdict, closing)
@@ -107,16 +107,16 @@ def _height(text: str) -> int:
 def _print(result: ResultLine) -> None:
     row(result.verdict, result.text)
     for line in result.below:
-        say(f"    {line}")
+        echo(f"    {line}")
 
 
-def say_page(html: Path | None) -> None:
+def echo_page(html: Path | None) -> None:
     """Prints where the page is, if one was written."""
     if html is not None:
-        say(f"Page: {html}")
+        echo(f"Page: {html}")
 
 
-def say_aside(text: str) -> None:
+def echo_stderr(text: str) -> None:
     """Prints a line for a person on stderr."""
     _console(True).print(text, markup=False)
 

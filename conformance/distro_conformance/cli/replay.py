@@ -18,11 +18,11 @@ from distro_conformance.cli.options import (
     OptionalProfileOption,
     PasswordOption,
     UsernameOption,
+    echo_profile,
     require_time_for,
-    say_judged_as,
     writable_file,
 )
-from distro_conformance.cli.output import print_json, progress, row, say, say_aside
+from distro_conformance.cli.output import echo, echo_stderr, print_json, progress, row
 from distro_conformance.drivers.registry import FORMS, ClusterOptions, resolve_cluster
 from distro_conformance.language.holding import StepResult
 from distro_conformance.language.replay import cluster_options, findings_of_replay
@@ -67,13 +67,13 @@ def replay(
         resolved = resolve_cluster(target, cluster_options(scenario, options))
         require_time_for(target)
         if profile is None:
-            say_judged_as(resolved.profile)
+            echo_profile(resolved.profile)
         result = run_replay(scenario, target=target, options=options, on_step=lambda step: None if json else _say(step))
     if pytest is not None and result.reproduced:
         kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
     elif pytest is not None:
-        say_aside(f"no violation, so {pytest} is not written")
+        echo_stderr(f"no violation, so {pytest} is not written")
     steps = [fields_of(step, "is_lost") for step in result.steps]
     if json:
         findings = [
@@ -88,9 +88,9 @@ def replay(
 
 
 def _say(step: StepResult) -> None:
-    say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
+    echo(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
     if step.detail:
-        say(f"{'':13}{step.detail}")
+        echo(f"{'':13}{step.detail}")
 
 
 def _standard_input() -> str:

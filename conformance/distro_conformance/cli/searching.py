@@ -30,12 +30,12 @@ from distro_conformance.cli.options import (
     UsernameOption,
     chosen_jobs,
     chosen_seed,
+    echo_profile,
     measure,
     require_time_for,
-    say_judged_as,
     writable_places,
 )
-from distro_conformance.cli.output import ResultLine, print_judged, progress, say, say_aside, say_page, summary
+from distro_conformance.cli.output import ResultLine, echo, echo_page, echo_stderr, print_judged, progress, summary
 from distro_conformance.drivers.registry import EMBEDDED, ClusterOptions, resolve_cluster
 from distro_conformance.extras import missing_extras
 from distro_conformance.findings import Finding, Judged
@@ -135,7 +135,7 @@ def search(
     if in_real_time:
         failures = out / "failures"
         options = replace(options, logs_into=failures, record_into=None if played else failures)
-    say_aside(f"seed {options.seed}")
+    echo_stderr(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
         if options.tours:
@@ -157,7 +157,7 @@ def _require_usable(options: HuntOptions) -> None:
     if options.among_played:
         require_own(resolve_target(target, credentials=credentials))
     else:
-        say_judged_as(resolve_cluster(target, ClusterOptions(credentials=credentials)).profile)
+        echo_profile(resolve_cluster(target, ClusterOptions(credentials=credentials)).profile)
     require_time_for(target)
 
 
@@ -197,12 +197,12 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
         lines = list(lines_of(result.checked))
         if found and failure and shown:
-            say(found.scenario.render())
+            echo(found.scenario.render())
             ways = [f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}"]
             ways += [f"logs:   {found.logs}"] if found.logs else []
             lines.append(ResultLine(result.verdict, found.message, ways))
         text = _tours_text(result.tours) if result.tours else f", seed {options.seed}{_covered(result)}"
-        say_page(html)
+        echo_page(html)
         summary(lines, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}")
     raise typer.Exit(result.verdict.exit_code)
 
@@ -232,7 +232,7 @@ def checker() -> Check | None:
     missing = missing_extras("traces")
     if missing is None:
         return _checked
-    say_aside(f"the reason why nodes differ is not looked up: {missing}")
+    echo_stderr(f"the reason why nodes differ is not looked up: {missing}")
     return None
 
 

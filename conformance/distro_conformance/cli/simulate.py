@@ -9,7 +9,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, MutantOption, ProfileOption
-from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.cli.output import echo, print_json, progress
 from distro_conformance.findings.finding import command
 from distro_conformance.plain import fields_of
 
@@ -50,5 +50,5 @@ def simulate(
         print_json("simulate", {**fields_of(made, path=str(out)), **of_options})
         return
     pace = f"{made.simulated_s:.0f} s simulated in {made.seconds:.1f} s, {made.events / made.seconds:.0f} events/s"
-    say(f"{made.events} events of {made.runs} runs, {pace}")
-    say(command("check", out))
+    echo(f"{made.events} events of {made.runs} runs, {pace}")
+    echo(command("check", out))

@@ -27,12 +27,12 @@ from distro_conformance.cli.options import (
     UsernameOption,
     WriteExpectedOption,
     chosen_seed,
+    echo_profile,
     measure,
     require_time_for,
-    say_judged_as,
     writable_file,
 )
-from distro_conformance.cli.output import ResultLine, print_judged, progress, say_page, summary
+from distro_conformance.cli.output import ResultLine, echo_page, print_judged, progress, summary
 from distro_conformance.findings.expected import Expectations
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
@@ -105,7 +105,7 @@ def node(
     found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption, credentials=credentials)
     require_time_for(target)
     if profile is None:
-        say_judged_as(found.profile)
+        echo_profile(found.profile)
     with progress() as on_progress:
         report = run_node_conformance(
             found,
@@ -129,7 +129,7 @@ def node(
             failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
         print_judged("test node", report, mutant=mutant, requirements=rows, failure=failure, steps=len(rows))
     else:
-        say_page(html)
+        echo_page(html)
         summary(
             (
                 ResultLine(

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import MutantOption, ProfileOption
-from distro_conformance.cli.output import say
+from distro_conformance.cli.output import echo
 from distro_conformance.verdict import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def _serve(explorer: Explorer, port: int, *, open_browser: bool) -> None:
             why = os.strerror(error.errno or 0)
             raise UsageError(f"--port {port}: {why}; choose another one, or 0 for any that is free") from error
         address = f"http://127.0.0.1:{runner.addresses[0][1]}/?token={explorer.token}"
-        say(address)
+        echo(address)
         if open_browser:
             webbrowser.open(address)
         ended = asyncio.Event()

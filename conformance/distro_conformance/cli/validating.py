@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, readable, require_extras, writable_file
-from distro_conformance.cli.output import print_json, progress, row, say, say_page
+from distro_conformance.cli.output import echo, echo_page, print_json, progress, row
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
 from distro_traces.event import Outcome
@@ -68,11 +68,11 @@ def validate(
     else:
         _print(judged.rejection, found.header.began)
         for doubt in judged.doubts:
-            say(f"  {doubt}")
+            echo(f"  {doubt}")
         for reason, count in judged.undecided_by.items():
-            say(f"  {count} not decided: {reason}")
+            echo(f"  {count} not decided: {reason}")
         _print_unread(found)
-        say_page(html)
+        echo_page(html)
         row(
             verdict,
             f"{judged.events} rows of {found.header.run}, {judged.undecided} not decided, {judged.seconds:.1f} s",
@@ -90,21 +90,21 @@ def _print(rejection: Rejection | None, began: str | None) -> None:
         return
     from distro_traces.exports.causal import describe
 
-    say(f"no transition is this row: {_place(rejection.event, began)}: {describe(rejection.event)}")
+    echo(f"no transition is this row: {_place(rejection.event, began)}: {describe(rejection.event)}")
     for candidate in rejection.candidates:
-        say(f"  {candidate}")
+        echo(f"  {candidate}")
     if rejection.minimal:
-        say(f"the smallest set of {len(rejection.minimal)} rows that is rejected in the same way:")
+        echo(f"the smallest set of {len(rejection.minimal)} rows that is rejected in the same way:")
     for event in rejection.minimal:
-        say(f"  {_place(event, began)}: {describe(event)}")
+        echo(f"  {_place(event, began)}: {describe(event)}")
 
 
 def _print_unread(trace: TraceFile) -> None:
     """Prints the unread parts of the trace, which leave the verdict open even if no row was rejected."""
     if trace.rejected:
-        say(f"  {len(trace.rejected)} rows do not fit the schema (first: {trace.rejected[0].place})")
+        echo(f"  {len(trace.rejected)} rows do not fit the schema (first: {trace.rejected[0].place})")
     if trace.cut is not None:
-        say(f"  cut in mid-line: line {trace.cut.line}; everything before it was read")
+        echo(f"  cut in mid-line: line {trace.cut.line}; everything before it was read")
 
 
 def _place(event: Event, began: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The rules about members that the kit plays: they send false messages, answer with failures, are slow, and vouch.
+"""The rules about members that the kit plays: they send false messages, answer with failures, and are slow.
 
 A played member sends messages about its own clients, clients of other members and clients of the node. Most of them fit
 the state, since a node that refuses everything exercises little code.
@@ -67,7 +67,7 @@ class Messages(Walk):
         self.revisions: dict[str, int] = {}  # foreign client -> revision that was sent last
 
     @property
-    def speakers(self) -> list[str]:
+    def senders(self) -> list[str]:
         return [member for member in self.played if member in self.up]
 
     def fail(self, operation: str, client: str, peer: int, result: str) -> None:
@@ -108,33 +108,33 @@ class Messages(Walk):
     def _send_change(self, peer: int, client: str, revision: int, content: Content) -> None:
         self.orphans = True
         self.revisions[client] = revision
-        self.perform(PeerRequest(pick(self.speakers, peer), "CHANGE", client, revision, content))
+        self.perform(PeerRequest(pick(self.senders, peer), "CHANGE", client, revision, content))
 
-    @precondition(lambda self: self.speakers)
+    @precondition(lambda self: self.senders)
     @rule(peer=INDEX, client=_FOREIGN, step=st.sampled_from((1, 1, 1, 0, 2, -1)), content=_CONTENT)
-    def say_change(self, peer: int, client: str, step: int, content: int) -> None:
+    def send_change(self, peer: int, client: str, step: int, content: int) -> None:
         self._send_change(peer, client, max(0, self.revisions.get(client, 0) + step), self._content(client, content))
 
-    @precondition(lambda self: self.speakers)
+    @precondition(lambda self: self.senders)
     @rule(peer=INDEX, client=_FOREIGN, step=st.integers(-1, 1), content=_CONTENT)
-    def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
+    def send_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
         """The second CHANGE may be older than the first, or have the same revision."""
         first = self.revisions.get(client, 0) + 1
         self._send_change(peer, client, first, self._content(client, content ^ 3))
         self._send_change(peer, client, first + step, self._content(client, content))
 
-    @precondition(lambda self: self.speakers and self.revisions)
+    @precondition(lambda self: self.senders and self.revisions)
     @rule(peer=INDEX, client=INDEX, off=st.sampled_from((0, 0, 0, 1, -1)))
-    def say_verify(self, peer: int, client: int, off: int) -> None:
+    def send_verify(self, peer: int, client: int, off: int) -> None:
         name = pick(self.revisions, client)
-        self.perform(PeerRequest(pick(self.speakers, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
+        self.perform(PeerRequest(pick(self.senders, peer), "VERIFY", name, max(0, self.revisions[name] + off)))
 
-    @precondition(lambda self: self.speakers and self.revisions)
+    @precondition(lambda self: self.senders and self.revisions)
     @rule(peer=INDEX, client=INDEX)
-    def say_delete(self, peer: int, client: int) -> None:
-        self.perform(PeerRequest(pick(self.speakers, peer), "DELETE", pick(self.revisions, client)))
+    def send_delete(self, peer: int, client: int) -> None:
+        self.perform(PeerRequest(pick(self.senders, peer), "DELETE", pick(self.revisions, client)))
 
-    @precondition(lambda self: self.speakers and (self.changes or self.http))
+    @precondition(lambda self: self.senders and (self.changes or self.http))
     @rule(
         peer=INDEX,
         client=INDEX,
@@ -142,26 +142,26 @@ class Messages(Walk):
         off=st.integers(-1, 1),
         content=_CONTENT,
     )
-    def say_of_its_own(self, peer: int, client: int, operation: str, off: int, content: int) -> None:
+    def send_about_own_client(self, peer: int, client: int, operation: str, off: int, content: int) -> None:
         """Send a message about a client that is, or was, connected to the node, or that uses the HTTP API."""
         name = pick({*self.changes, *(f"{address}#true" for address in ADDRESSES if self.http)}, client)
         revision = max(0, self.changes.get(name, 1) + off) if operation in ("CHANGE", "VERIFY") else 0
         published = self._content(name, content) if operation == "CHANGE" else ()
         self.orphans = True
         self.ever_over_http |= "#" in name
-        self.perform(PeerRequest(pick(self.speakers, peer), operation, name, revision, published))
+        self.perform(PeerRequest(pick(self.senders, peer), operation, name, revision, published))
 
-    @precondition(lambda self: self.speakers)
+    @precondition(lambda self: self.senders)
     @rule(peer=INDEX, operation=st.sampled_from(("SNAPSHOT", "REPORT")))
-    def say_of_all(self, peer: int, operation: str) -> None:
-        self.perform(PeerRequest(pick(self.speakers, peer), operation))
+    def send_without_client(self, peer: int, operation: str) -> None:
+        self.perform(PeerRequest(pick(self.senders, peer), operation))
 
-    @precondition(lambda self: self.speakers)
+    @precondition(lambda self: self.senders)
     @rule(peer=INDEX, client=_FOREIGN, kind=st.sampled_from(MALFORMED))
-    def say_malformed(self, peer: int, client: str, kind: str) -> None:
-        self.perform(PeerRequest(pick(self.speakers, peer), kind, client))
+    def send_malformed(self, peer: int, client: str, kind: str) -> None:
+        self.perform(PeerRequest(pick(self.senders, peer), kind, client))
 
-    @precondition(lambda self: self.speakers and self.renewed_late < LATE_MAX)
+    @precondition(lambda self: self.senders and self.renewed_late < LATE_MAX)
     @rule(
         patience=st.integers(0, 3),
         peer=INDEX,
@@ -177,26 +177,26 @@ class Messages(Walk):
         revision, published = self.revisions.get(client, 0) + 1, self._content(client, content)
         self._send_change(peer, client, revision, published)
         again = PeerRequest(
-            pick(self.speakers, peer), operation, client, revision, published if operation == "CHANGE" else ()
+            pick(self.senders, peer), operation, client, revision, published if operation == "CHANGE" else ()
         )
         self.perform(Advance(LATE_MS), again, Advance(LATE_MS))
 
-    @precondition(lambda self: self.http and self.speakers)
+    @precondition(lambda self: self.http and self.senders)
     @rule(peer=INDEX, address=st.sampled_from(ADDRESSES), silence=st.sampled_from(SILENCES_MS))
-    def vouch(self, peer: int, address: str, silence: tuple[int, ...]) -> None:
+    def renew_by_verify(self, peer: int, address: str, silence: tuple[int, ...]) -> None:
         """A member sends a CHANGE and later VERIFYs of it: these count as a beat where the node is not the owner."""
-        speaker, client = pick(self.speakers, peer), f"{address}#true"
+        sender, client = pick(self.senders, peer), f"{address}#true"
         self.orphans = self.ever_over_http = True
-        self.perform(PeerRequest(speaker, "CHANGE", client, 1, ((SERVICES[0], address),)))
-        self.perform(*map(Advance, silence), PeerRequest(speaker, "VERIFY", client, 1))
+        self.perform(PeerRequest(sender, "CHANGE", client, 1, ((SERVICES[0], address),)))
+        self.perform(*map(Advance, silence), PeerRequest(sender, "VERIFY", client, 1))
 
-    @precondition(lambda self: self.registered and self.speakers)
+    @precondition(lambda self: self.registered and self.senders)
     @rule(patience=st.integers(0, 2), peer=INDEX)
     def inherit(self, patience: int, peer: int) -> None:
         """A member is gone until the node marks it DOWN; the clients that exist send beats meanwhile."""
         if patience:
             return
-        self.perform(Crash(pick(self.speakers, peer)))
+        self.perform(Crash(pick(self.senders, peer)))
         for ms in UNTIL_DOWN_MS:
             beats = [HttpBeat(service, each, self.nodes[0]) for (service, _), each in sorted(self.registered.items())]
             self.perform(Advance(ms), *beats)

@@ -8,7 +8,7 @@ import typer
 
 from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption, MutantOption, only, profile_option, require_time_for
-from distro_conformance.cli.output import ResultLine, print_judged, progress, say, summary
+from distro_conformance.cli.output import ResultLine, echo, print_judged, progress, summary
 from distro_conformance.findings import Judgement
 from distro_conformance.targets.registry import require_own, resolve_target
 
@@ -44,7 +44,7 @@ def differential(
         lines = [ResultLine(each.judgement, f"{each.about}: {each.message}") for each in judged.findings]
         counts = f"{judged.figures['exchanges']} exchanges, {len(different)} differences unexplained"
         if again := judged.figures["played_again"]:
-            say(f"    played again on {target}: {len(again)} scripts, {len(once)} differences in one of two runs")
+            echo(f"    played again on {target}: {len(again)} scripts, {len(once)} differences in one of two runs")
         summary(
             (each for each in lines if each.verdict != Judgement.CONFORMS),
             judged.verdict,

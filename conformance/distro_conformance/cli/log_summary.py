@@ -22,7 +22,7 @@ _WEIGHT = (
 """The kinds of problems that explain most, which are chosen first when not all fit."""
 
 
-def story(found: Imported) -> Iterator[str]:
+def log_summary(found: Imported) -> Iterator[str]:
     """The lines, most of them shorter than the width of a screen."""
     labels = {address: label for label, address in found.nodes.items()}
     for span in found.spans[:NODES_PRINTED]:

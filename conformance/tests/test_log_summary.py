@@ -1,4 +1,4 @@
-"""The output after `import nacos-logs`: the story, its page, what `check` and `validate` say of the trace."""
+"""The output after `import nacos-logs`: the summary, its page, what `check` and `validate` say of the trace."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NEVER = (
 )
 
 
-def story(call: Call, logs: Path, out: Path, *more: str) -> str:
+def log_summary(call: Call, logs: Path, out: Path, *more: str) -> str:
     found = call("import", "nacos-logs", str(logs), "--out", str(out), *more)
     assert found.returncode == 0, found.stderr
     return found.stdout
 
 
 def test_a_first_look_is_a_screen_that_ends_in_the_command_for_more(call: Call, tmp_path: Path) -> None:
-    lines = story(call, CASES / "23", tmp_path).splitlines()
+    lines = log_summary(call, CASES / "23", tmp_path).splitlines()
     assert len(lines) <= 24
     assert lines[0] == "n0: 10.9.0.1:8848"
     assert re.search(r"2024-05-20 10:00:00\.000 to 2024-05-20 10:10:05\.100: .*protocol-distro \(INFO\)", lines[1])
@@ -49,7 +49,7 @@ def test_a_first_look_is_a_screen_that_ends_in_the_command_for_more(call: Call, 
     ],
 )
 def test_the_story_says(call: Call, tmp_path: Path, case: str, sentence: str) -> None:
-    assert sentence in story(call, CASES / case, tmp_path)
+    assert sentence in log_summary(call, CASES / case, tmp_path)
 
 
 def test_the_document_has_the_story_too(document: Document, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_document_has_the_story_too(document: Document, tmp_path: Path) -> N
 
 def test_the_page_draws_a_lane_for_each_node_and_stands_alone(call: Call, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert f"Page: {page}" in story(call, CASES / "23", tmp_path / "out", "--html", str(page))
+    assert f"Page: {page}" in log_summary(call, CASES / "23", tmp_path / "out", "--html", str(page))
     text = page.read_text()
     assert NEVER.replace("'", "&#39;") in text
     assert len(re.findall(r'class="bar read"', text)) == 3
@@ -71,7 +71,7 @@ def test_the_page_draws_a_lane_for_each_node_and_stands_alone(call: Call, tmp_pa
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 def test_the_page_zooms_by_its_slider_and_by_a_click_on_a_bar(call: Call, tmp_path: Path, browser: Browser) -> None:
-    story(call, CASES / "23", tmp_path / "out", "--html", str(tmp_path / "page.html"))
+    log_summary(call, CASES / "23", tmp_path / "out", "--html", str(tmp_path / "page.html"))
     page = browser.new_page(viewport={"width": 1200, "height": 800})
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -106,7 +106,7 @@ def test_the_page_zooms_by_its_slider_and_by_a_click_on_a_bar(call: Call, tmp_pa
 
 
 def test_check_says_which_change_never_arrived(call: Call, document: Document, tmp_path: Path) -> None:
-    story(call, CASES / "23", tmp_path)
+    log_summary(call, CASES / "23", tmp_path)
     code, found = document("check", str(tmp_path), "--invariant", "INV-OWNER")
     assert code == 0
     [each] = found["unreached"]
@@ -122,7 +122,7 @@ def test_check_says_which_change_never_arrived(call: Call, document: Document, t
 def test_validate_of_a_release_that_is_not_named_proves_nothing(
     call: Call, tmp_path: Path, case: str, vacuous: bool
 ) -> None:
-    story(call, CASES / case, tmp_path)
+    log_summary(call, CASES / case, tmp_path)
     found = call("validate", str(tmp_path))
     assert found.returncode == 3
     assert "the trace does not name its release; it was compared with nacos-2.3.2, which proves nothing" in found.stdout
@@ -132,7 +132,7 @@ def test_validate_of_a_release_that_is_not_named_proves_nothing(
 
 
 def test_the_page_of_a_check_draws_the_nodes_and_the_holders_of_its_clients(call: Call, tmp_path: Path) -> None:
-    story(call, CASES / "23", tmp_path)
+    log_summary(call, CASES / "23", tmp_path)
     page = tmp_path / "check.html"
     assert call("check", str(tmp_path), "--html", str(page)).returncode == 3
     text = page.read_text()
