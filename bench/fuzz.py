@@ -119,7 +119,7 @@ class Target:
         channel = self.transport.channel(f"127.0.0.1:{self.config.port + offset}")
         await channel.call(encode("ServerCheckRequest", {}).SerializeToString())
         stream = channel.open_stream()
-        stream.falls_mute()
+        stream.stop_reading()
         await stream.write(
             encode(
                 "ConnectionSetupRequest", {**SETUP, "labels": {"source": source, "module": "naming"}}
@@ -201,7 +201,7 @@ async def streams(target: Target, random: Random) -> None:
         offset = random.choice((SDK_PORT_OFFSET, CLUSTER_PORT_OFFSET))
         channel = target.transport.channel(f"127.0.0.1:{target.config.port + offset}")
         stream = channel.open_stream()
-        stream.falls_mute()
+        stream.stop_reading()
         for _ in range(STREAM_MESSAGES):
             message = (
                 spoiled(random.choice, requests) if random.random() < 0.9 else random.randbytes(random.randrange(99))

@@ -25,7 +25,7 @@ SWITCHES: Mapping[str, str] = {
     "answer-what-is-unknown": "unhandled_visible",
     "change-an-ip-port-client": "owner_hands_over",
     "check-connections": "detection_timeout_ms",
-    "checks_in_time": "pause_is_forgiven",
+    "checks_in_time": "renews_after_pause",
     "counts_as_beat": "owner_judges_by_beats",
     "differs": "equality_sees_cluster",
     "find-the-lease-of-an-ip-port-copy-over": "ip_port_lease",
@@ -141,7 +141,7 @@ SEEN_ELSEWHERE: Mapping[str, Elsewhere] = {
         "DISTRO-REGISTER-005",
         "in a scenario every connection is one for naming, and has its client for as long as it lives",
     ),
-    "pause_is_forgiven": Elsewhere(
+    "renews_after_pause": Elsewhere(
         "DISTRO-LEASE-008",
         "the nodes of a scenario share one process and one clock: none of them can be stopped by itself",
     ),

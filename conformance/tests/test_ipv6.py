@@ -38,7 +38,7 @@ expect within 5s: query web everywhere shows nothing
 
 @contextlib.asynccontextmanager
 async def cluster_on_ipv6() -> AsyncIterator[Cluster]:
-    async with Cluster(3, ip="::1", profile=profile_named("nacos-2.2.4").acquainted()) as cluster:
+    async with Cluster(3, ip="::1", profile=profile_named("nacos-2.2.4").with_known_members()) as cluster:
         assert await eventually(
             poll_local(lambda: all(node.record.load_ms for node in cluster.nodes)), RealClock(), 60_000
         )

@@ -463,12 +463,12 @@ def test_held_requests_arrive_in_their_order(seed: int) -> None:
 def test_nothing_at_all_gets_through_a_cut_link(monkeypatch: pytest.MonkeyPatch) -> None:
     knocks: list[str] = []
 
-    async def knock(self: MemoryChannel) -> None:
+    async def check_listening(self: MemoryChannel) -> None:
         knocks.append(self._target)
 
     with Lockstep(("a", "b"), "strict") as lockstep:
         lockstep.perform(Cut("a", "b"))
-        monkeypatch.setattr(MemoryChannel, "knock", knock)
+        monkeypatch.setattr(MemoryChannel, "check_listening", check_listening)
         lockstep.perform(Advance(10_000))
         assert not knocks
         lockstep.perform(Heal("a", "b"))

@@ -210,9 +210,9 @@ class RawClient:
             while (serialized := await self._stream.read()) is not None:
                 message = decode(Payload.FromString(serialized))
                 if not self.reads.is_set():
-                    self._stream.falls_mute()
+                    self._stream.stop_reading()
                     await self.reads.wait()
-                    self._stream.falls_mute(False)
+                    self._stream.stop_reading(False)
                 if message.type == "ClientDetectionRequest" and self.answers_detection:
                     await self.acknowledge(message, "ClientDetectionResponse")
                     continue
@@ -354,7 +354,7 @@ class Lab:
         strangers: bool = False,
     ) -> Run:
         """Nodes that have loaded, at virtual time 0; `strangers` of an old release have to report themselves first."""
-        run = Run(profile if strangers else profile.acquainted(), size, options)
+        run = Run(profile if strangers else profile.with_known_members(), size, options)
         self._clusters.append(run.cluster)
         await run.cluster.start()
         await run.clock.settle()

@@ -86,7 +86,7 @@ def wordings(directory: Path) -> set[tuple[str, str]]:
 
 async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO") -> Run:
     """Clients of both kinds come, change and go, a verify finds a loss, a member crashes and comes back."""
-    run = Run(profile.acquainted(), 3)
+    run = Run(profile.with_known_members(), 3)
     lab._clusters.append(run.cluster)
     log_to_directory(logs, run.cluster.addresses, level=level)
     await run.cluster.start()

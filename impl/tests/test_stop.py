@@ -105,7 +105,7 @@ async def test_a_request_under_way_is_answered_before_the_node_ends(monkeypatch:
     await web.TCPSite(runner, "127.0.0.1", owner.port).start()
     (port,) = free_main_ports(1)
     members = (f"127.0.0.1:{port}", f"127.0.0.1:{owner.port}")
-    asked = Node(NodeConfig(port=port, members=members, profile=NACOS_2_2_4.acquainted()), clock=SystemClock())
+    asked = Node(NodeConfig(port=port, members=members, profile=NACOS_2_2_4.with_known_members()), clock=SystemClock())
     await asked.start()
     monkeypatch.setattr(asked.parts.naming.mapper, "responsible", lambda _: False)
     monkeypatch.setattr(asked.parts.naming.mapper, "map_server", lambda _: members[1])

@@ -286,7 +286,7 @@ async def test_a_silent_client_does_not_hold_up_time() -> None:
     acknowledged = clock.spawn(pushes.push(f"127.0.0.1:{address[1]}#true", {"name": "web"}), "push")
     with pytest.raises(NotSettledError, match=r"datagrams to 127\.0\.0\.1"):
         await clock.settle(0.2)
-    mute.falls_mute()
+    mute.stop_reading()
     await clock.advance(60_000)
     assert not await acknowledged
     await pushes.close()

@@ -170,8 +170,10 @@ class EmbeddedCluster(WiredCluster):
 
     def _suited(self, profile: Profile) -> Profile:
         if self.virtual is None:
-            return replace(profile.acquainted(), load_retry_delay_ms=LOAD_RETRY_MS)
-        return replace(profile, **UNKNOWN_TO_MODEL).acquainted()  # the model begins with members that are connected
+            return replace(profile.with_known_members(), load_retry_delay_ms=LOAD_RETRY_MS)
+        return replace(
+            profile, **UNKNOWN_TO_MODEL
+        ).with_known_members()  # the model begins with members that are connected
 
     def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> ReferenceNode:
         config = NodeConfig(

@@ -78,7 +78,7 @@ class EmbeddedUnderTest:
         return self._wire.main_ports(number)
 
     async def node(self, ports: Sequence[int], profile: str, cluster: WiredCluster) -> Node:
-        chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
+        chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).with_known_members(), self._mutant)
         config = NodeConfig(
             port=ports[0],
             members=_addresses(ports),

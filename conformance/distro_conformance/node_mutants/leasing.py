@@ -154,7 +154,7 @@ add(
     Mutant(
         "m-pause-ends-copies-of-http-clients",
         "After a suspension the leases of copies begin anew, but for those of clients of the HTTP API.",
-        changes=tuple(Change(ClientManager, name, _keeps_lease) for name in ("_restart_leases", "forgive_pause")),
+        changes=tuple(Change(ClientManager, name, _keeps_lease) for name in ("_restart_leases", "renew_after_pause")),
     )
 )
 left_out("m-verify-renews-nothing", ClientManager, "verified", "A verify that succeeds renews no lease.")

@@ -178,7 +178,7 @@ def _seen_once(old: Any) -> Any:
     return lambda self, service: self._views[service] if self._views.get(service) else old(self, service)
 
 
-@mutant("m-deregistrations-are-not-passed-on", DistroFilter, "aware")
+@mutant("m-deregistrations-are-not-passed-on", DistroFilter, "forwarding")
 def _deregisters_here(old: Any, self: Any, handler: Any) -> Any:
     """A deregistration over HTTP is handled by the node that received it, owner or not."""
     return handler if handler.__name__ == "deregister" else old(self, handler)

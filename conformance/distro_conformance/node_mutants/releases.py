@@ -58,7 +58,7 @@ add(
     Mutant(
         "B23",
         "A node that was suspended expires what could not be renewed meanwhile.",
-        {"pause_is_forgiven": False},
+        {"renews_after_pause": False},
     ),
     Mutant("B31", "A copy that is not verified expires after 30 s.", {"client_expired_ms": 30_000}),
     Mutant(

@@ -156,9 +156,9 @@ class ReferenceNode:
 class EmbeddedTarget(Target):
     """One reference node.
 
-    `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
-    `options` of its own is started without any member list when it has no other members. Raises UnknownProfileError,
-    and UsageError for an unknown mutant.
+    `with_known_members`: its members count as known from the start, which they must when they speak no HTTP. A node
+    with `options` of its own is started without any member list when it has no other members. Raises
+    UnknownProfileError, and UsageError for an unknown mutant.
     """
 
     kind = "embedded"
@@ -169,7 +169,7 @@ class EmbeddedTarget(Target):
         profile: str | Profile,
         mutant: str | None = None,
         *,
-        acquainted: bool = True,
+        with_known_members: bool = True,
         options: NodeOptions | None = None,
     ):
         if mutant is not None and mutant not in MUTANTS:
@@ -177,7 +177,7 @@ class EmbeddedTarget(Target):
         super().__init__("embedded", clock=EmbeddedClock())
         self.mutant = mutant
         sound = profile_named(profile) if isinstance(profile, str) else profile
-        adapted = sound.acquainted() if acquainted else sound
+        adapted = sound.with_known_members() if with_known_members else sound
         self._profile = with_mutant(adapted, mutant)  # last, so that nothing repairs the mutant
         self.profile = self._profile.name
         self._options, self._may_be_alone = options or options_for(self._profile), options is not None

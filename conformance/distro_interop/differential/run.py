@@ -82,7 +82,7 @@ def run_differential(
 
 def reference_nodes(profile: str, mutant: str | None = None) -> Nodes:
     return {
-        Setting.MEMBER: EmbeddedTarget(profile, mutant, acquainted=False),
+        Setting.MEMBER: EmbeddedTarget(profile, mutant, with_known_members=False),
         Setting.SECURED: secured_reference(profile, mutant),
     }
 

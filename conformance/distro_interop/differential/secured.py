@@ -63,7 +63,7 @@ INSERT INTO permissions (role, resource, action) VALUES ('READERS', '*:*:*', 'r'
 def secured_reference(profile: str, mutant: str | None = None) -> EmbeddedTarget:
     users = {ADMIN[0]: User(*ADMIN), READER[0]: User(*READER, READS_ALL)}
     options = NodeOptions(identity=ServerIdentity(*IDENTITY), auth=AuthOptions(secret=SECRET, users=users))
-    return EmbeddedTarget(profile, mutant, acquainted=False, options=options)
+    return EmbeddedTarget(profile, mutant, with_known_members=False, options=options)
 
 
 class SecuredNacos(Target):

@@ -42,7 +42,7 @@ class DistroFilter:
     def __init__(self, config: NodeConfig, clock: Clock, mapper: DistroMapper, client: HttpClient) -> None:
         self._config, self._clock, self._mapper, self._client = config, clock, mapper, client
 
-    def aware(self, handler: Handler) -> Handler:
+    def forwarding(self, handler: Handler) -> Handler:
         """The handler for requests whose client this node owns; others are forwarded."""
 
         async def filtered(request: web.Request) -> web.StreamResponse:

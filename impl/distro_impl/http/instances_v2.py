@@ -66,17 +66,17 @@ def instance_routes_v2(
             {"serviceName": service_of(parameters).grouped_name, **instance_detail(operations.instance(parameters))}
         )
 
-    aware = distro_filter.aware if profile.every_write_forwarded else lambda handler: handler
+    forwarding = distro_filter.forwarding if profile.every_write_forwarded else lambda handler: handler
     if profile.http_v2_api:
         path = "/v2/ns/instance"
-        yield web.post(path, aware(register))
-        yield web.delete(path, aware(deregister))
-        yield web.put(path, aware(update))
-        yield web.put(f"{path}/beat", aware(beat))
+        yield web.post(path, forwarding(register))
+        yield web.delete(path, forwarding(deregister))
+        yield web.put(path, forwarding(update))
+        yield web.put(f"{path}/beat", forwarding(beat))
         yield web.get(f"{path}/list", instances)
         yield web.get(path, instance)
     if profile.http_v3_api:
         path = "/v3/client/ns/instance"
-        yield web.post(path, aware(register_or_beat))
-        yield web.delete(path, aware(deregister))
+        yield web.post(path, forwarding(register_or_beat))
+        yield web.delete(path, forwarding(deregister))
         yield web.get(f"{path}/list", hosts)

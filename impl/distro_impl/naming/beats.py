@@ -103,8 +103,8 @@ class BeatCheckRound:
         gap_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         was_paused = gap_ms > MISSED_TURN * BEAT_CHECK_PERIOD_MS
         for client in tuple(self.clients.values()):
-            if was_paused and self._profile.pause_is_forgiven:
-                self._clients.forgive_pause(client)
+            if was_paused and self._profile.renews_after_pause:
+                self._clients.renew_after_pause(client)
             self._check(client)
 
 

@@ -145,7 +145,7 @@ class ClientManager:
         """
         now_ms = self._clock.now_ms()
         last_ms, self._cleaned_ms = self._cleaned_ms, now_ms
-        if self._profile.pause_is_forgiven and last_ms is not None and self._was_paused(now_ms - last_ms):
+        if self._profile.renews_after_pause and last_ms is not None and self._was_paused(now_ms - last_ms):
             self._restart_leases(now_ms)
             return
         for client in self:
@@ -153,7 +153,7 @@ class ClientManager:
                 self._remove(client.id, _expiry_of(client), LEASE)
         self._deleted.forget_before(now_ms - self._profile.client_expired_ms)
 
-    def forgive_pause(self, client: Client) -> None:
+    def renew_after_pause(self, client: Client) -> None:
         """Whatever came for the client while this node was suspended still waits to be handled (B23,
         docs/protocol #lease-pause)."""
         client.renew(self._clock.now_ms())
@@ -176,7 +176,7 @@ class ClientManager:
         self._keep(client, {service: published})
         if bumps_revision:
             client.asked(self._clock.now_ms(), self._profile)
-        self._tell_change(client, (service,), Cause.ASKED, replaced)
+        self._notify_change(client, (service,), Cause.ASKED, replaced)
 
     def deregister(self, client: Client, service: Service) -> None:
         """The client itself asked for it. Its revision moves even when there was nothing."""
@@ -184,7 +184,7 @@ class ClientManager:
         replaced = client.revision
         self._keep(client, dict.fromkeys(removed))
         client.asked(self._clock.now_ms(), self._profile)
-        self._tell_change(client, removed, Cause.ASKED, replaced)
+        self._notify_change(client, removed, Cause.ASKED, replaced)
 
     def beat(self, client: IpPortClient, service: Service) -> None:
         """The client sent a heartbeat for its instance in the service, if it has one, which is healthy again if it was
@@ -218,7 +218,7 @@ class ClientManager:
             self._log.health_judged(client.id, service, published, last_beat_ms)
         if self._profile.revision_follows_beats:
             client.revision = client.content_hash(self._profile)
-        self._tell_change(client, (service,), cause, replaced, reason)
+        self._notify_change(client, (service,), cause, replaced, reason)
 
     def apply(self, sync: SyncData, *, revision: int | None, reason: str) -> None:
         """Make the copy of a client equal to what a peer has sent, a new copy if there is none.
@@ -281,7 +281,7 @@ class ClientManager:
         for service in changes:
             self._services.changed(service)
 
-    def _tell_change(
+    def _notify_change(
         self, client: Client, services: Collection[Service], cause: Cause, replaced: int, reason: str | None = None
     ) -> None:
         self._publish_change(client, services, cause, replaced)

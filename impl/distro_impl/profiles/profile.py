@@ -124,7 +124,7 @@ class Profile:
     load_outlives_exception: bool = False
     """A load that an exception ended is tried again later. In every release it is over for good, and the node never
     verifies (`load-exception-no-retry`)."""
-    pause_is_forgiven: bool = False
+    renews_after_pause: bool = False
     """A cleaner that missed a turn was suspended; it removes nothing and lets every lease begin again (B23)."""
     sync_renews_lease: bool = False
     """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
@@ -261,7 +261,7 @@ class Profile:
     mutant: Alteration | None = None
     """A change of the code that a switch cannot make; the kit has them (`distro_conformance.node_mutants`)."""
 
-    def acquainted(self) -> Profile:
+    def with_known_members(self) -> Profile:
         """As if the members had reported themselves before the run, and over gRPC.
 
         For harnesses that begin with members that know each other, or that play members without HTTP.

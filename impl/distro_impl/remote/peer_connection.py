@@ -58,7 +58,7 @@ class PeerConnection:
         Java sleeps 100 ms or waits for SetupAckRequest; a health check answers the same at once, with 301 until the
         connection is registered.
         """
-        await self._knock()
+        await self._check_listening()
         check = await self.ask("ServerCheckRequest", {})
         if check.type != "ServerCheckResponse" or not check.succeeded:
             raise PeerUnreachableError(f"{self._peer} does not serve yet: {check.body.get('message')}")
@@ -105,10 +105,10 @@ class PeerConnection:
             self.is_open = False
             self._clock.spawn(self.close(), f"{self._own.address} closes its connection to {self._peer}")
 
-    async def _knock(self) -> None:
+    async def _check_listening(self) -> None:
         try:
             self._link.check_connect()
-            await self._channel.knock()
+            await self._channel.check_listening()
         except OSError as error:
             raise PeerUnreachableError(f"no server listens at {cluster_target(self._peer)}: {error}") from error
 

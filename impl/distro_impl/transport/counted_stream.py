@@ -13,36 +13,36 @@ from distro_impl.clocks.clock import Clock, Counted
 class OneWay:
     """One direction."""
 
-    __slots__ = ("_counted", "_is_mute", "_is_open", "_under_way")
+    __slots__ = ("_counted", "_is_open", "_is_stopped", "_under_way")
 
     def __init__(self, counted: Counted) -> None:
         self._counted = counted
         self._under_way = 0
-        self._is_open, self._is_mute = True, False
+        self._is_open, self._is_stopped = True, False
 
     def sent(self) -> None:
         self._under_way += 1
         if self._under_way == 1:
-            self._tell()
+            self._update()
 
     def consumed(self) -> None:
         """The oldest one, if there is one."""
         if self._under_way:
             self._under_way -= 1
             if not self._under_way:
-                self._tell()
+                self._update()
 
     def closed(self) -> None:
         """The receiver is gone."""
         self._is_open = False
-        self._tell()
+        self._update()
 
-    def falls_mute(self, is_mute: bool) -> None:
-        self._is_mute = is_mute
-        self._tell()
+    def stop_reading(self, is_stopped: bool) -> None:
+        self._is_stopped = is_stopped
+        self._update()
 
-    def _tell(self) -> None:
-        self._counted.set(self._is_open and not self._is_mute and self._under_way > 0)
+    def _update(self) -> None:
+        self._counted.set(self._is_open and not self._is_stopped and self._under_way > 0)
 
 
 class CountedStream:

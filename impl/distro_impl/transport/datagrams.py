@@ -1,7 +1,7 @@
 """Datagrams between sockets of this process, counted for the clock as messages on a stream are.
 
 A socket that a test or the kit opens is enlisted here under its address. What a node sends there is work from then on,
-until its owner says that it has consumed it, or falls mute; and so is what is sent to the socket of a node. An address
+until its owner says that it has consumed it, or stops reading; and so is what is sent to the socket of a node. An address
 without a receiver here belongs to another program, and nothing is counted.
 """
 
@@ -28,10 +28,10 @@ class Receiver:
         if self._way is not None:
             self._way.consumed()
 
-    def falls_mute(self) -> None:
+    def stop_reading(self) -> None:
         """It answers nothing from here on, and reads nothing."""
         if self._way is not None:
-            self._way.falls_mute(True)
+            self._way.stop_reading(True)
 
     def close(self) -> None:
         _receivers.pop(self._address, None)

@@ -106,7 +106,7 @@ class GrpcChannel:
         self._streams: list[_ClientStream] = []
         self._is_closed = False
 
-    async def knock(self) -> None:
+    async def check_listening(self) -> None:
         """A channel takes ten times as long to notice a closed port."""
         target = parse_address(self._target)
         _, writer = await asyncio.open_connection(target.ip, target.port)
@@ -166,9 +166,9 @@ class _ClientStream:
         self._is_over()
         return None
 
-    def falls_mute(self, is_mute: bool = True) -> None:
+    def stop_reading(self, is_stopped: bool = True) -> None:
         if self._counted is not None:
-            self._counted.down.falls_mute(is_mute)
+            self._counted.down.stop_reading(is_stopped)
 
     def cancel(self) -> None:
         """gRPC keeps the transport open as long as a call of it is referenced, so drop the reference."""

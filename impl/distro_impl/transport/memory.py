@@ -128,7 +128,7 @@ class MemoryChannel:
         self._waiting: dict[asyncio.Future[bytes], None] = {}
         self._is_closed = False
 
-    async def knock(self) -> None:
+    async def check_listening(self) -> None:
         if self._target not in self._network.servers:
             raise ConnectionRefusedError(f"no server listens at {self._target}")
 

@@ -85,8 +85,8 @@ class ClientEnd:
             self._stream.client_ends()
         return message
 
-    def falls_mute(self, is_mute: bool = True) -> None:
-        self._stream.counted.down.falls_mute(is_mute)
+    def stop_reading(self, is_stopped: bool = True) -> None:
+        self._stream.counted.down.stop_reading(is_stopped)
 
     def cancel(self) -> None:
         self._stream.client_ends()

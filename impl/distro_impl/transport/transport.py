@@ -35,7 +35,7 @@ class ClientStream(Protocol):
         """The next message; None when either end has ended the stream. Asking consumes the one before."""
         ...
 
-    def falls_mute(self, is_mute: bool = True) -> None:
+    def stop_reading(self, is_stopped: bool = True) -> None:
         """Whether this end reads nothing for now: what is under way to it waits, and is no work."""
         ...
 
@@ -51,7 +51,7 @@ class ClientStream(Protocol):
 class Channel(Protocol):
     """A client's transport to one server. It does not reconnect: a caller that finds it broken makes a new one."""
 
-    async def knock(self) -> None:
+    async def check_listening(self) -> None:
         """Raises OSError when no server listens there."""
         ...
 
