@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from distro_model import Bounds, explore, property_named
-from distro_model.cluster.alarms import giver, left_out
+from distro_model.cluster.alarms import left_out, snapshot_source
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.checks import misrevised, misrevised_above_0, settled, unloaded
-from distro_model.properties.steps import alarms, spoken_for
+from distro_model.properties.steps import alarms, sent_by_non_owner
 
 SINGLE = (("web", "10.0.0.1:80 v=1"),)
 LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)
@@ -67,7 +67,7 @@ class TestRenewal:
 
 class TestLoad:
     def found(self, asked, loader, life=LIFE, answer=SUCCESS):
-        (gave,) = giver(CallEnded(0, asked.name, Snapshot(), answer), asked)
+        (gave,) = snapshot_source(CallEnded(0, asked.name, Snapshot(), answer), asked)
         return left_out(gave, loader, life)
 
     def test_a_client_that_the_giver_holds_is_missed(self):
@@ -115,7 +115,7 @@ class TestSource:
 
     def test_a_copy_is_not_verified_by_its_holder(self):
         b = node("b", copy())
-        found = spoken_for(b, VerifyDue(0), b, self.VERIFY)
+        found = sent_by_non_owner(b, VerifyDue(0), b, self.VERIFY)
         assert (found.property_id, found.what) == (
             "INV-SOURCE",
             "b sends VERIFY c1 revision 1 to a, and does not own it",
@@ -123,14 +123,14 @@ class TestSource:
 
     def test_an_owner_verifies_and_any_node_deletes_what_it_no_longer_holds(self):
         a = node("a", replace(copy(), native=True))
-        assert spoken_for(a, VerifyDue(0), a, self.VERIFY) is None
-        assert spoken_for(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Delete("c1")),)) is None
+        assert sent_by_non_owner(a, VerifyDue(0), a, self.VERIFY) is None
+        assert sent_by_non_owner(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Delete("c1")),)) is None
 
     def test_a_lease_check_sends_nothing(self):
         task = Task("c1", "a", Action.DELETE, 0, 0)
-        found = spoken_for(node("b", copy()), LeaseCheckDue(0), node("b").with_task(task), ())
+        found = sent_by_non_owner(node("b", copy()), LeaseCheckDue(0), node("b").with_task(task), ())
         assert found.what == "b announces what its lease check removed"
-        assert spoken_for(node("b", copy()), LeaseCheckDue(0), node("b"), ()) is None
+        assert sent_by_non_owner(node("b", copy()), LeaseCheckDue(0), node("b"), ()) is None
 
 
 class TestSettled:

@@ -331,13 +331,13 @@ class ClientRows:
         call = self._cluster.calls.get(event.message)
         return call if call is not None and call.sent is not None and call.sent.operation == "SNAPSHOT" else None
 
-    def _loaded(self, event: Event, holder: _Holder, states: _States, asked: Call, giver: str) -> Rejection | None:
+    def _loaded(self, event: Event, holder: _Holder, states: _States, asked: Call, source: str) -> Rejection | None:
         given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
-        held = self._held[giver]
-        if self._is_known(giver) and given[1] not in {content for _, content in held}:
-            if not self._is_torn(asked, giver):
+        held = self._held[source]
+        if self._is_known(source) and given[1] not in {content for _, content in held}:
+            if not self._is_torn(asked, source):
                 shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
-                return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
+                return rejected(event, "load a snapshot", f"its giver {source} has held that", shown, row_text(event))
             self.undecided[TORN] += 1
         revisions = {revision for revision, _ in held}
         copies = [Change(self._client, revision, content_of(given[1])) for revision in {given[0], *revisions}]
@@ -345,7 +345,7 @@ class ClientRows:
         batches = batches_of(given[1])
         copies += [Change(self._client, revision, batch) for revision in revisions or {given[0]} for batch in batches]
         after = frozenset(
-            self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
+            self._after(state, RequestReceived(event.at_ms, source, copy)).node for state in states for copy in copies
         )
         if after != states:
             self._replace(event, holder, states)
@@ -358,9 +358,9 @@ class ClientRows:
         views = map(self._view, states)
         holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
 
-    def _is_torn(self, asked: Call, giver: str) -> bool:
+    def _is_torn(self, asked: Call, source: str) -> bool:
         """Whether the giver was applying a CHANGE in steps when it made the snapshot (B05)."""
-        return asked.handled is not None and any(asked.handled.overlaps(each) for each in self._in_parts[giver])
+        return asked.handled is not None and any(asked.handled.overlaps(each) for each in self._in_parts[source])
 
     def _is_known(self, node: str) -> bool:
         """Whether the rows show all that the node may hold of the client."""

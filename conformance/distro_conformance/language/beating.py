@@ -1,7 +1,7 @@
 """Beats that a client of the HTTP API sends again and again, as every SDK of 1.x does, until it is stopped.
 
 A scenario has one line for them; the beats are sent while time passes in later lines. On a cluster `running.py` sends
-the beats that are due; for a simulation `laid_out` writes each beat out as an action of its own.
+the beats that are due; for a simulation `expand_beats` writes each beat out as an action of its own.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Beats:
         return at_ms, beat
 
 
-def laid_out(steps: Iterable[T]) -> Iterator[T | Beat | Advance]:
+def expand_beats(steps: Iterable[T]) -> Iterator[T | Beat | Advance]:
     """The steps with every repeated beat written out: time passes in `advance` alone."""
     beats, now_ms = Beats(), 0
     for step in steps:

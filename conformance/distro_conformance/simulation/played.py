@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from distro_conformance.language.beating import laid_out
+from distro_conformance.language.beating import expand_beats
 from distro_conformance.language.running import Step
 from distro_conformance.language.steps import Checkpoint
 from distro_conformance.language.text import Scenario
@@ -49,7 +49,7 @@ def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
 
 
 def _perform(steps: Iterable[Step | Action], cluster: SimulatedCluster, agenda: Agenda) -> None:
-    for step in laid_out(steps):
+    for step in expand_beats(steps):
         match step:
             case Advance(ms):
                 agenda.run_until(agenda.now_ms + ms)

@@ -1,8 +1,8 @@
 """Datagrams between sockets of this process, counted for the clock as messages on a stream are.
 
 A socket that a test or the kit opens is enlisted here under its address. What a node sends there is work from then on,
-until its owner says that it has consumed it, or stops reading; and so is what is sent to the socket of a node. An address
-without a receiver here belongs to another program, and nothing is counted.
+until its owner says that it has consumed it, or stops reading; and so is what is sent to the socket of a node. An
+address without a receiver here belongs to another program, and nothing is counted.
 """
 
 from __future__ import annotations

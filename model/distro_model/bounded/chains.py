@@ -34,7 +34,7 @@ from distro_model.properties.steps import alarms
 from distro_model.search.system import NO_GUARD, Alternative, Chain, Lookup, Registers, Value
 from distro_model.step import step
 
-Look = Callable[..., Sequence[Alternative]]
+LookupFunction = Callable[..., Sequence[Alternative]]
 Constants = tuple[tuple[str, Hashable], ...]
 
 
@@ -68,7 +68,7 @@ class Chains:
         return {**always, **timeless, **({} if bounds.pauses else {"last_ms": None})}
 
     @cached_property
-    def handle(self) -> Look:
+    def handle(self) -> LookupFunction:
         """(node, event) -> the node after it, the calls that it sent, its answer, the finding."""
 
         def handled(node: NodeState | None, event: Event) -> Sequence[Alternative]:
@@ -84,11 +84,11 @@ class Chains:
         return handled
 
     @cached_property
-    def push(self) -> Mapping[str, Look]:
+    def push(self) -> Mapping[str, LookupFunction]:
         """For each target: (link, calls of one step) -> the link with those calls that go there, within the bound."""
         return {target: self._push_to(target) for target in self.layout.nodes}
 
-    def _push_to(self, target: str) -> Look:
+    def _push_to(self, target: str) -> LookupFunction:
         in_flight = self.layout.bounds.in_flight
 
         def pushed(link: Link, calls: Sequence[tuple[str, Call]]) -> Sequence[Alternative]:
@@ -102,7 +102,7 @@ class Chains:
         return pushed
 
     @cached_property
-    def time(self) -> Look:
+    def time(self) -> LookupFunction:
         interval_ms = self.layout.profile.verify_interval_ms
         return lambda clock: ((clock.period * interval_ms, clock.period),)
 
@@ -110,7 +110,7 @@ class Chains:
     def slept_ms(self) -> int:
         return (self.layout.bounds.lease_length + 1) * self.layout.profile.verify_interval_ms
 
-    def once(self, timer: str, who: str) -> tuple[Look, tuple[str, ...]]:
+    def once(self, timer: str, who: str) -> tuple[LookupFunction, tuple[str, ...]]:
         """(clock) -> the clock after `who` has fired this timer; None when it had before in this period.
 
         The last period does not end: timers go on in it, so that there is an infinite run for liveness checks.
@@ -131,7 +131,7 @@ def _call(node: NodeState, send: Send) -> Call:
 
 
 @cache
-def _spent(name: str) -> Look:
+def _spent(name: str) -> LookupFunction:
     """One less of a budget; the same function for the same name, so that one table serves all places."""
 
     def less(budget: Budget) -> Sequence[Alternative]:
@@ -142,7 +142,7 @@ def _spent(name: str) -> Look:
 
 
 @cache
-def _once(timer: str, who: str, last: int) -> Look:
+def _once(timer: str, who: str, last: int) -> LookupFunction:
     def after(clock: Clock) -> Sequence[Alternative]:
         fired = clock.fired(timer, who, last)
         return () if fired is None else ((fired,),)
@@ -158,20 +158,22 @@ def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock
 
 
 @cache
-def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, handles: bool, watches: bool) -> Look:
+def _bound(
+    function: Function, names: tuple[str, ...], constants: Constants, *, handles: bool, watches: bool
+) -> LookupFunction:
     """A look-up of the values of `names`: the same function and constants are the same object."""
     given = partial(function, **dict(constants)) if constants else function
     returns_value = handles or changed_by(function) is not None
     meant = _seen if watches else values if returns_value else alternatives
 
-    def look(*read: Value) -> Sequence[Alternative]:
+    def lookup(*read: Value) -> Sequence[Alternative]:
         return meant(given(*read))
 
-    def look_by_name(*read: Value) -> Sequence[Alternative]:
+    def lookup_by_name(*read: Value) -> Sequence[Alternative]:
         return meant(given(**dict(zip(names, read, strict=True))))
 
     in_order = reads_of(function)[: len(names)] == names
-    found = look if in_order else look_by_name
+    found = lookup if in_order else lookup_by_name
     found.__qualname__ = function.__qualname__
     return found
 
@@ -181,7 +183,7 @@ def _seen(found: object) -> Sequence[Alternative]:
 
 
 @cache
-def _constant(function: Function, constants: Constants, *, handles: bool) -> Look:
+def _constant(function: Function, constants: Constants, *, handles: bool) -> LookupFunction:
     """A look-up that reads no register."""
     found = function(**dict(constants))
     result = values(found) if handles else alternatives(found)
@@ -199,7 +201,7 @@ class _Draft:
     latest: dict[str, str] = field(default_factory=dict)
     alarms: list[str] = field(default_factory=list)
 
-    def look(self, guard: str, function: Look, reads: Sequence[str], writes: Sequence[str]) -> None:
+    def add_lookup(self, guard: str, function: LookupFunction, reads: Sequence[str], writes: Sequence[str]) -> None:
         registers = tuple(f"{name}#{len(self.lookups)}" for name in writes)
         self.lookups.append(Lookup(guard, function, tuple(map(self.register, reads)), registers))
         self.latest.update(zip(writes, registers, strict=True))
@@ -213,9 +215,9 @@ class _Draft:
         if once is not None and self.chains.layout.bounds.periods:
             who = self.place.constants.get("node_name") or f"beat {self.place.constants['client']}"
             function, writes = self.chains.once(once, str(who))
-            self.look(f"{once} in this period", function, (CLOCK,), writes)
+            self.add_lookup(f"{once} in this period", function, (CLOCK,), writes)
         if cost is not None:
-            self.look(f"no {cost} are left", _spent(cost), (BUDGET,), (BUDGET,))
+            self.add_lookup(f"no {cost} are left", _spent(cost), (BUDGET,), (BUDGET,))
 
     def add(self, each: Step) -> None:
         handler = (each.handler,) if each.handler else ()
@@ -254,25 +256,27 @@ class _Draft:
             function, reads = _constant(each.function, given, handles=handles), (BUDGET,)
         registers = [columns.get(name, name) for name in reads]
         if handles:
-            self.look(guard, function, registers, ("event",))
+            self.add_lookup(guard, function, registers, ("event",))
             self.handle(columns[each.handler])
         elif watches:
-            self.look(guard, function, registers, (f"alarm {len(self.alarms)}",))
+            self.add_lookup(guard, function, registers, (f"alarm {len(self.alarms)}",))
             self.alarms.append(self.register(f"alarm {len(self.alarms)}"))
         else:
-            self.look(guard, function, registers, [columns.get(name, name) for name in written])
+            self.add_lookup(guard, function, registers, [columns.get(name, name) for name in written])
 
     def derive_time(self, names: Sequence[str]) -> None:
         if any(name in ("now", "period") and name not in self.latest for name in names):
-            self.look(NO_GUARD, self.chains.time, (CLOCK,), ("now", "period"))
+            self.add_lookup(NO_GUARD, self.chains.time, (CLOCK,), ("now", "period"))
 
     def handle(self, column: str) -> None:
         alarm_name, node = f"alarm {len(self.alarms)}", column.removeprefix(node_column(""))
-        self.look(f"{node} is down", self.chains.handle, (column, "event"), (column, "calls", "answer", alarm_name))
+        self.add_lookup(
+            f"{node} is down", self.chains.handle, (column, "event"), (column, "calls", "answer", alarm_name)
+        )
         self.alarms.append(self.register(alarm_name))
         for other in self.chains.layout.others(node):
             link = link_column(node, other)
-            self.look(f"in flight on {node}->{other}", self.chains.push[other], (link, "calls"), (link,))
+            self.add_lookup(f"in flight on {node}->{other}", self.chains.push[other], (link, "calls"), (link,))
 
     def chain(self) -> Chain:
         transition, place = self.transition, self.place

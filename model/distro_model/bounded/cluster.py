@@ -64,7 +64,7 @@ def bounded_cluster(
             Check(each.id, each.kind, lookups, "found")
             for each in properties
             if each.applies(bounds)
-            for lookups in each.looks(layout)
+            for lookups in each.lookup_chains(layout)
         ),
     )
 

@@ -124,7 +124,7 @@ class Layout:
         columns = {"life": client_column(client), "home": node_column(self.home(client)), **self._chooser}
         return Place(client, columns, {"client": client}, self._all_families, self._absent)
 
-    def stranger(self, client: str, node: str) -> Place:
+    def client_at(self, client: str, node: str) -> Place:
         """A client, and the node that receives a request about it."""
         columns = {"life": client_column(client), "node": node_column(node), **self._chooser}
         claimant = next(iter(self.others(node)), "no node")

@@ -66,7 +66,7 @@ def is_known(stale: tuple[tuple[str, str], ...], any_source_name: str, any_targe
     return (any_source_name, any_target_name) not in stale
 
 
-def passes(clock: Clock, periods: int) -> Clock | None:
+def next_period(clock: Clock, periods: int) -> Clock | None:
     return Clock(clock.period + 1, slept=clock.slept) if clock.period < periods else None
 
 
@@ -97,7 +97,7 @@ _PASSES = (
     writes(is_tested, "a connection was not tested"),
     writes(has_beaten, "a client has not beaten"),
     writes(is_known, "{any_source_name} has not detected {any_target_name}"),
-    writes(passes, "no periods are left"),
+    writes(next_period, "no periods are left"),
     watches(overdue),
 )
 PERIOD = Transition("period", _PASSES, lambda: Happens("", "a verify period passes", Cause.TIMER), fair=Fairness.WEAK)

@@ -151,7 +151,7 @@ def _accidents(layout: Layout) -> Placed:
             yield accidents.INTERRUPT_LOAD, layout.link(*ends, operation=Operation.SNAPSHOT)
     if layout.bounds.strays:
         for node in layout.nodes:
-            yield from ((accidents.STRAY, layout.stranger(client, node)) for client in layout.clients)
+            yield from ((accidents.STRAY, layout.client_at(client, node)) for client in layout.clients)
 
 
 def _of_ip_clients(layout: Layout) -> Placed:

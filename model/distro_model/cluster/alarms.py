@@ -30,8 +30,8 @@ class Confirmation(NamedTuple):
     confirmed: Confirmed | None
 
 
-class Giver(NamedTuple):
-    giver: NodeState | None
+class SnapshotSource(NamedTuple):
+    snapshot_source: NodeState | None
 
 
 def confirmation(call: Call, target: NodeState, answer: Answer | None) -> Confirmation:
@@ -57,19 +57,19 @@ def false_confirmation(confirmed: Confirmed | None, life: Life) -> Finding | Non
     return Finding("INV-VERIFY", what)
 
 
-def giver(event: CallEnded, target: NodeState) -> Giver:
+def snapshot_source(event: CallEnded, target: NodeState) -> SnapshotSource:
     """The peer that was asked for a snapshot, if it gave one."""
-    return Giver(target if event.answer.result is CallResult.SUCCESS else None)
+    return SnapshotSource(target if event.answer.result is CallResult.SUCCESS else None)
 
 
-def left_out(giver: NodeState | None, source: NodeState, life: Life) -> Finding | None:
+def left_out(snapshot_source: NodeState | None, source: NodeState, life: Life) -> Finding | None:
     """INV-LOAD: after a snapshot was applied, a connected client that the peer holds is missing."""
-    if giver is None:
+    if snapshot_source is None:
         return None
-    missing = giver.client(life.client) is not None and source.client(life.client) is None
+    missing = snapshot_source.client(life.client) is not None and source.client(life.client) is None
     if not missing or not source.loaded or life.connection is not Connection.OPEN:
         return None
-    return Finding("INV-LOAD", f"{source.name} has loaded from {giver.name} and has no {life.client}")
+    return Finding("INV-LOAD", f"{source.name} has loaded from {snapshot_source.name} and has no {life.client}")
 
 
 def repair(event: CallEnded, source: NodeState) -> Finding | None:

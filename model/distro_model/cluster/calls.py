@@ -201,7 +201,7 @@ DELIVER_VERIFY = replace(
         watches(alarms.repair),
     ),
 )
-DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver), watches(alarms.left_out)))
+DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.snapshot_source), watches(alarms.left_out)))
 
 OVERTAKE = Transition(
     "overtake",

@@ -36,7 +36,7 @@ def disconnect(life: Life, node_name: str, period: int) -> Life:
     return replace(life, connection=Connection.ENDED, silent=False, ended_period=period)
 
 
-def shaken(ip_life: IpLife) -> IpLife:
+def with_possible_loss(ip_life: IpLife) -> IpLife:
     """A node has crashed, or left a list: state that only it held is lost, or not sent to every node."""
     return replace(ip_life, sure=False)
 
@@ -58,7 +58,7 @@ CRASH = Transition(
         writes(vanish),
         writes(refuse),
         writes(disconnect),
-        records(shaken),
+        records(with_possible_loss),
         records(stop_unobserved),
     ),
     of(Crash, "node_name"),

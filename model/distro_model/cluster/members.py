@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from distro_model.actions import ListMembers
-from distro_model.cluster.crashes import Pairs, shaken, with_pairs
+from distro_model.cluster.crashes import Pairs, with_pairs, with_possible_loss
 from distro_model.cluster.statement import Transition, chooses, handles, of, records, writes
 from distro_model.cluster.values import IpLife, Life
 from distro_model.events import CallEnded, MembersListed, RequestReceived
@@ -157,7 +157,7 @@ _CHANGED = (
     records(relist),
     records(unsettled),
     records(left_out),
-    records(shaken),
+    records(with_possible_loss),
     handles("node", of(MembersListed, "now", "listed")),
 )
 LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")

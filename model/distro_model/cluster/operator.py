@@ -19,7 +19,7 @@ from distro_model.search.system import Fairness, Finding
 from distro_model.transitions import Happens
 
 
-class Wish(NamedTuple):
+class OperatorSetting(NamedTuple):
     address: str
     value: str
 
@@ -28,11 +28,11 @@ class Expired(NamedTuple):
     address: str
 
 
-def set_something(life: Life, budget: Budget) -> Wish | None:
+def set_something(life: Life, budget: Budget) -> OperatorSetting | None:
     """A different value each time."""
     if life.address not in addresses_of(life.contents[-1]) or not life.acts:
         return None
-    return Wish(life.address, f"weight {budget.of('operator_changes') + 1}")
+    return OperatorSetting(life.address, f"weight {budget.of('operator_changes') + 1}")
 
 
 OPERATOR_SETS = Transition(

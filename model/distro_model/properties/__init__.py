@@ -1,10 +1,10 @@
 """Properties: what must hold, and what must be reachable, in every bounded cluster.
 
 A property has an id (docs/reference/invariants.md) that begins with its kind, and a sentence. Where it is checked in
-states, `looks` gives the chains of look-ups (`checks.py`, which also defines *settled*). Where it is checked in a
-transition, `looks` is empty: a step of that transition checks it (`cluster/alarms.py`), or it is one of the alarms of
-every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that no property passes because
-its situation never occurred.
+states, `lookup_chains` gives the chains of look-ups (`checks.py`, which also defines *settled*). Where it is checked in
+a transition, `lookup_chains` is empty: a step of that transition checks it (`cluster/alarms.py`), or it is one of the
+alarms of every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that no property passes
+because its situation never occurred.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from types import MappingProxyType
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.layout import Layout
 from distro_model.properties.checks import (
-    Looks,
+    LookupChains,
     at_second_revision,
     diverged,
+    held_after_disconnect,
     misowned,
     of_all_nodes,
     of_copies,
@@ -27,8 +28,7 @@ from distro_model.properties.checks import (
     of_revisions,
     of_settled,
     of_workers,
-    restless,
-    undeleted,
+    unfinished_sync,
 )
 from distro_model.properties.connection_checks import of_half_open_links, of_silence, of_silent_connections
 from distro_model.properties.inside_checks import of_homes, of_indexes
@@ -37,7 +37,7 @@ from distro_model.properties.ip_checks import (
     of_equal_revisions,
     of_ownership,
     of_settled_ip_clients,
-    undead,
+    shown_after_silence,
     unshown,
 )
 from distro_model.search.system import Kind, Lookup
@@ -54,7 +54,7 @@ _KINDS = {"INV": Kind.ALWAYS, "REACH": Kind.SOMETIMES, "EVENTUALLY": Kind.EVENTU
 class Property:
     id: str
     sentence: str
-    looks: Looks = _in_transitions
+    lookup_chains: LookupChains = _in_transitions
     applies: Callable[[Bounds], bool] = lambda _: True
     """Whether the bounds allow what a `sometimes` looks for, or what an `always` is about; otherwise there is no
     verdict."""
@@ -64,8 +64,8 @@ class Property:
         return _KINDS[self.id.partition("-")[0]]
 
 
-def both(*parts: Looks) -> Looks:
-    return lambda layout: chain.from_iterable(looks(layout) for looks in parts)
+def both(*parts: LookupChains) -> LookupChains:
+    return lambda layout: chain.from_iterable(lookup_chains(layout) for lookup_chains in parts)
 
 
 def _replicates(bounds: Bounds) -> bool:
@@ -133,7 +133,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In a settled state no node holds a client that has disconnected as native, and none that its owner"
                 " exchanges requests with holds a copy, unless a crash or a change of a member list since then, a"
                 " swallowed DELETE or a set-up that was never finished has left the copy to its lease.",
-                of_settled(undeleted("INV-DELETE")),
+                of_settled(held_after_disconnect("INV-DELETE")),
                 _has_clients,
             ),
             Property(
@@ -194,7 +194,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "An ip:port client that falls silent in a settled state is shown neither by an owner that holds it nor"
                 " by a node that this owner exchanges requests with, once both time-outs of its beats and checks"
                 " after them are over.",
-                of_settled_ip_clients(undead),
+                of_settled_ip_clients(shown_after_silence),
                 lambda bounds: bounds.ip_clients > 0,
             ),
             Property(
@@ -297,14 +297,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In the end no node holds a client that has disconnected as native, and none that its owner exchanges"
                 " requests with holds a copy, unless a crash or a change of a member list since then, a swallowed"
                 " DELETE or a set-up that was never finished has left the copy to its lease.",
-                of_all_nodes(undeleted("EVENTUALLY-DELETE")),
+                of_all_nodes(held_after_disconnect("EVENTUALLY-DELETE")),
                 _replicates,
             ),
             Property(
                 "EVENTUALLY-QUIET",
                 "No node syncs for ever: between any two that run there comes a moment with no sync queued or"
                 " unfinished.",
-                restless,
+                unfinished_sync,
                 _replicates,
             ),
         )

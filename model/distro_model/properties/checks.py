@@ -55,7 +55,7 @@ Nodes = tuple[NodeState | None, ...]
 Function = Callable[..., Sequence[Alternative]]
 
 
-Looks = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
+LookupChains = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
 """The chains of one property: each ends in the register `found`."""
 
 
@@ -96,36 +96,36 @@ def sliced(layout: Layout, client: str) -> dict[str, Lookup]:
     }
 
 
-def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
+def of_copies(function_of_node: Callable[[str], Function]) -> LookupChains:
     """The state of one client at one node, in every state. The function gets the slice of it and the client's life."""
 
-    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
             for node, part in sliced(layout, client).items():
                 reads = (*part.writes, client_column(client))
                 yield (part, Lookup("as it should be", function_of_node(node), reads, ("found",)))
 
-    return looks
+    return lookup_chains
 
 
-def of_settled(function: Function) -> Looks:
+def of_settled(function: Function) -> LookupChains:
     """The state of one client at all nodes, in settled states."""
 
-    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        before, stays = tuple(at_rest(layout)), settled_look(layout)
+    def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        before, stays = tuple(at_rest(layout)), settled_lookup(layout)
         return ((*before, _of_client(client, function), stays) for client in layout.clients)
 
-    return looks
+    return lookup_chains
 
 
-def of_all_nodes(function: Function) -> Looks:
+def of_all_nodes(function: Function) -> LookupChains:
     """The state of one client at all nodes, in every state."""
 
-    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
             yield (*all_slices(layout, client), _of_client(client, function))
 
-    return looks
+    return lookup_chains
 
 
 def all_slices(layout: Layout, client: str) -> Iterator[Lookup]:
@@ -172,7 +172,7 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
     return (((*nodes, node),),)
 
 
-def settled_look(layout: Layout) -> Lookup:
+def settled_lookup(layout: Layout) -> Lookup:
     """The nodes at rest are settled too. This is the most expensive look-up, so it stands last: only findings need
     it."""
     at_once = replace(layout.profile, event_queue=0)  # all that waited in that round is handled in the end
@@ -369,7 +369,7 @@ def stable(nodes: Nodes) -> bool:
 
 
 @cache
-def undeleted(property_id: str) -> Function:
+def held_after_disconnect(property_id: str) -> Function:
     """A client that has disconnected is held as native anywhere, or after an orderly end by its owner's peers."""
 
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
@@ -385,7 +385,7 @@ def undeleted(property_id: str) -> Function:
     return found
 
 
-def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+def unfinished_sync(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """From one node to another that runs: a sync is queued or unfinished."""
     for source, target in layout.links:
         reads = (node_column(source), link_column(source, target))

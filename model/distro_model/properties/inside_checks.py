@@ -15,7 +15,7 @@ from distro_model.cluster.budget import Budget
 from distro_model.cluster.values import Connection, Life
 from distro_model.messages import text_of
 from distro_model.node import NodeState
-from distro_model.properties.checks import Function, at_rest, settled_look, sliced
+from distro_model.properties.checks import Function, at_rest, settled_lookup, sliced
 from distro_model.rules.index import projection
 from distro_model.search.system import Alternative, Finding, Lookup
 
@@ -25,10 +25,10 @@ def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     for client in layout.clients:
         home = sliced(layout, client)[layout.home(client)]
         reads = (*home.writes, client_column(client))
-        yield (home, Lookup("as it should be", disappointed, reads, ("found",)))
+        yield (home, Lookup("as it should be", differs_from_acknowledged, reads, ("found",)))
 
 
-def disappointed(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+def differs_from_acknowledged(node: NodeState | None, life: Life) -> Sequence[Alternative]:
     """The node holds content that differs from the content acknowledged to the client."""
     if node is None or node.local.is_busy or life.connection is not Connection.OPEN:
         return ()
@@ -53,7 +53,7 @@ def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
             yield (found,)
             continue
         yield (Lookup("an event was lost", lost_none(layout.bounds.lost_events), (BUDGET,)), found)
-        yield (*at_rest(layout), found, settled_look(layout))
+        yield (*at_rest(layout), found, settled_lookup(layout))
 
 
 @cache

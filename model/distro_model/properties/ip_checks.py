@@ -21,7 +21,7 @@ from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.properties.checks import (
     Function,
-    Looks,
+    LookupChains,
     Nodes,
     after_each,
     all_slices,
@@ -29,7 +29,7 @@ from distro_model.properties.checks import (
     contents_text,
     held_by,
     peers_of,
-    settled_look,
+    settled_lookup,
     sliced,
     stable,
 )
@@ -37,10 +37,10 @@ from distro_model.rules.owners import is_responsible, owner_of
 from distro_model.search.system import Alternative, Finding, Lookup
 
 
-def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
+def of_settled_ip_clients(function: Callable[[Profile], Function]) -> LookupChains:
     """The state of one ip:port client at all nodes, in settled states."""
 
-    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         found = function(layout.profile)
         for client in layout.ip_clients:
             reads = ("all nodes", ip_column(client))
@@ -50,10 +50,10 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
                 *at_rest(layout),
                 *((beat,) if is_unknown else ()),
                 Lookup("as it should be", found, reads, ("found",)),
-                settled_look(layout),
+                settled_lookup(layout),
             )
 
-    return looks
+    return lookup_chains
 
 
 def may_be_unknown_to_owner(bounds: Bounds) -> bool:
@@ -128,7 +128,7 @@ def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
 
 
 @cache
-def undead(profile: Profile) -> Function:
+def shown_after_silence(profile: Profile) -> Function:
     """From here on the client is silent: after both time-outs and the checks of beats no node shows it any more."""
 
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:

@@ -45,7 +45,7 @@ def alarms(
     found: list[Finding | None] = [
         _of_load(before, event, after),
         _verifies_unready(before, sent),
-        spoken_for(before, event, after, sent),
+        sent_by_non_owner(before, event, after, sent),
     ]
     match event:
         case RequestReceived() | HandlingRaised() | UnknownReceived():
@@ -233,7 +233,7 @@ def _gives_unready(before: NodeState, event: Arrived) -> Finding | None:
     return Finding("INV-INIT", f"{before.name} is not loaded, and gives a snapshot")
 
 
-def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
+def sent_by_non_owner(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
     """INV-SOURCE: a node sends the content of a client that it does not own. Ownership of `ip:port` clients is not
     covered."""
     if isinstance(event, LeaseCheckDue):

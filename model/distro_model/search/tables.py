@@ -93,7 +93,7 @@ class Tables:
         )
         """`Layout.steps` without what hangs on how many values there are."""
         self.initial = self.numbered(system.initial)
-        self.layout = self.laid_out()
+        self.layout = self.enlarged_layout()
 
     @property
     def calls(self) -> int:
@@ -135,7 +135,7 @@ class Tables:
         self.entries.extend(np.column_stack([asked, self.answers(asked)]))
         hashed = int((self.layout.functions[asked[:, 0], 0] < 0).sum())
         if self.outgrown or 2 * (self.hashed_entries + hashed) > len(self.layout.hashed):
-            self.layout = self.laid_out()
+            self.layout = self.enlarged_layout()
             return
         self.hashed_entries += hashed
         self.layout = self.layout._replace(heap=self.heap.rows.reshape(-1))
@@ -172,7 +172,7 @@ class Tables:
         self.heap.extend(np.array(heap, np.int32).reshape(-1, 1))
         return answers
 
-    def laid_out(self) -> Layout:
+    def enlarged_layout(self) -> Layout:
         """Give every domain twice the space it needs, or almost, and file everything that is known."""
         for domain, values in enumerate(self.values):
             self.bits[domain] = max(self.bits[domain], (2 * len(values)).bit_length())

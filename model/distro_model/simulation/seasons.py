@@ -74,11 +74,11 @@ class Run:
         kinds = [fault for fault in self._faults if self._chance.random() < 0.5]
         at_ms = self._agenda.now_ms
         while kinds and (at_ms := at_ms + self._chance.randrange(*BETWEEN_FAULTS_MS)) < end_ms:
-            self._agenda.at(at_ms, self._strike, self._chance.choice(kinds))
+            self._agenda.at(at_ms, self._inject, self._chance.choice(kinds))
         lease = any(fault.outlived_by_lease for fault in kinds)
         return calm_ms(self._profile, len(self._nodes), outlasting_leases=lease)
 
-    def _strike(self, fault: SimulatedFault) -> None:
+    def _inject(self, fault: SimulatedFault) -> None:
         situation = Situation(self._nodes, self._cluster.homes())
         for after_ms, action in list(fault.plan(self._chance, situation)):
             if after_ms:
