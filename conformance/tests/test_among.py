@@ -24,7 +24,7 @@ from distro_conformance.drivers.peers import LATE_MS, SKEW_MS, PeersCluster
 from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.registry import ClusterOptions
-from distro_conformance.drivers.under_test import TargetUnderTest
+from distro_conformance.drivers.tested_node import TargetUnderTest
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay

@@ -21,7 +21,7 @@ from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.node_checker import NodeChecker
 from distro_conformance.drivers.oracle import Oracle, OracleTraffic
 from distro_conformance.drivers.played import ANSWERS, UNPARSED, copies_in, request_of
-from distro_conformance.drivers.under_test import EmbeddedUnderTest, TargetUnderTest, UnderTest
+from distro_conformance.drivers.tested_node import EmbeddedUnderTest, TargetUnderTest, UnderTest
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.http_member import ANSWER as NOT_DONE
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
