@@ -34,7 +34,7 @@ from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.report.document import Failure, InvariantRow, Report
 from distro_conformance.simulation.run import Simulated, SimulationOptions
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.result import Toured
+from distro_conformance.walks.result import GraphCoverage
 from distro_interop.differential.compare import Difference
 from distro_spark.result import CheckResult
 from distro_traces.nacos_logs.importer import Imported
@@ -87,7 +87,7 @@ PROPERTY = fields(
 TOURS = fields(
     **dict.fromkeys(("edges", "covered", "walks", "whole", "left_out"), COUNT),
     cut_short=by_name(COUNT),
-    graphs=many(of_fields(Toured, bounds=TEXT)),
+    graphs=many(of_fields(GraphCoverage, bounds=TEXT)),
 )
 HELD = fields(
     member=TEXT, held=YES_OR_NO, revision=maybe(COUNT), digest=maybe(TEXT), published=many(ANYTHING), stuck=YES_OR_NO

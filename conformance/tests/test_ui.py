@@ -22,7 +22,7 @@ from distro_conformance.ui import walk as walks
 from distro_conformance.ui.app import COOKIE, Explorer, setting_of
 from distro_conformance.ui.recorded import FAULTS, opened, played
 from distro_conformance.ui.stories import MEANINGS, STORIES, begin, meaning, next_story
-from distro_conformance.ui.walk import Setting, Standing, Walk
+from distro_conformance.ui.walk import PropertyStatus, Setting, Walk
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_traces.errors import TraceError
@@ -58,9 +58,9 @@ class TestWalk:
     def test_a_counterexample_is_a_walk_that_breaks_its_property_at_its_end_only(self) -> None:
         found = Walk.begin(RELEASE).find("INV-CONV")
         assert (found.at, len(found.path)) == (0, 7)
-        assert all(standing is not Standing.BROKEN for standing, _ in found.move(6).standings().values())
+        assert all(standing is not PropertyStatus.BROKEN for standing, _ in found.move(6).standings().values())
         standing, what = found.move(7).standings()["INV-CONV"]
-        assert standing is Standing.BROKEN
+        assert standing is PropertyStatus.BROKEN
         assert what == "c1: a shows web 10.0.0.1:80 v=2, b shows web 10.0.0.1:80 v=1"
         assert found.move(7).diagram().items[-1].bad
 
@@ -88,7 +88,7 @@ class TestStories:
         assert meaning(story) == ""
         assert all(meaning(story.move(step)) for step in range(1, len(story.path) + 1))
         standing, _ = story.move(len(story.path)).standings()[STORIES[name].property_id]
-        assert standing is (Standing.REACHED if name == "healthy-change" else Standing.BROKEN)
+        assert standing is (PropertyStatus.REACHED if name == "healthy-change" else PropertyStatus.BROKEN)
 
     def test_the_stories_follow_each_other(self) -> None:
         assert [next_story(name) for name in STORIES] == ["lost-change", "swallowed-delete", None]

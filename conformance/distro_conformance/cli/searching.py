@@ -49,7 +49,7 @@ from distro_conformance.walks import STEPS_PER_RUN
 from distro_conformance.walks.driver import Check
 from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import Hunt, HuntOptions, Tours, finding_of
+from distro_conformance.walks.result import Hunt, HuntOptions, TourCoverage, finding_of
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -213,12 +213,12 @@ def _covered(hunt: Hunt) -> str:
     return hunt.unjudged + (f"\n    met: {', '.join(met)}" if met else "")
 
 
-def _tours_document(tours: Tours) -> dict[str, Any]:
+def _tours_document(tours: TourCoverage) -> dict[str, Any]:
     graphs = [fields_of(each, bounds=str(each.bounds)) for each in tours.graphs]
     return {**fields_of(tours, "graphs"), "edges": tours.edges, "covered": tours.covered, "graphs": graphs}
 
 
-def _tours_text(tours: Tours) -> str:
+def _tours_text(tours: TourCoverage) -> str:
     lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in tours.graphs]
     if tours.cut_short:
         kinds = ", ".join(f"{kind} {count}" for kind, count in tours.cut_short.items())

@@ -119,7 +119,7 @@ def kill_seen(mutant_id: str, directory: Path, violations: Sequence[Violation]) 
         news = [each for each in violations if each.run == names[1] and each.invariant not in excused]
         if news:
             broken[source] = sorted({each.invariant for each in news})
-            pointed[source] = points_at(news, first_wrong(without, with_it))
+            pointed[source] = localises(news, first_wrong(without, with_it))
     killed_by = sorted({name for each in broken.values() for name in each})
     found = kill(mutant_id, "trace", killed_by, 0.0, events, f"no invariant breaks in {events} events")
     return replace(found, details={**found.details, "by_source": broken, "points_at_the_first": pointed})
@@ -155,7 +155,7 @@ _what = attrgetter("kind", "peer", "operation", "client", "owned", "revision", "
 """The fields of an event that are compared, without its time."""
 
 
-def points_at(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:
+def localises(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:
     """Whether the first violation is about one of the events, and begins no later."""
     first = min(violations, key=lambda each: (each.last_event.at_ms, each.first_event.at_ms))
     return any(

@@ -41,15 +41,15 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
 
         return poll
 
-    def left_of(after_ms: int) -> int:
+    def remaining_ms(after_ms: int) -> int:
         return max(0, began_ms + after_ms - kit.target.clock.now_ms())
 
     await kit.never(
-        shown("unhealthy", "gone"), for_ms=left_of(kit.timings.unhealthy_ms - 1), what=f"{client.id} may yet beat"
+        shown("unhealthy", "gone"), for_ms=remaining_ms(kit.timings.unhealthy_ms - 1), what=f"{client.id} may yet beat"
     )
     seen = await kit.eventually(
         shown("unhealthy", "gone"),
-        within_ms=left_of(kit.timings.unhealthy_ms + kit.timings.beat_check_ms + kit.timings.view_ms),
+        within_ms=remaining_ms(kit.timings.unhealthy_ms + kit.timings.beat_check_ms + kit.timings.view_ms),
         what=f"{client.id} shown as unhealthy",
     )
     # A reader on a busy machine may miss the ten seconds in between; the CHANGE still reached the member.
@@ -58,10 +58,10 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     if seen != "unhealthy" and not announced:
         _assume_checks(kit, began_ms)
     kit.require(seen == "unhealthy" or announced, f"{client.id} to be unhealthy before it is gone", seen)
-    await kit.never(shown("gone"), for_ms=left_of(kit.timings.gone_ms - 1), what=f"{client.id} may yet beat")
+    await kit.never(shown("gone"), for_ms=remaining_ms(kit.timings.gone_ms - 1), what=f"{client.id} may yet beat")
     await kit.eventually(
         shown("gone"),
-        within_ms=left_of(kit.timings.gone_ms + kit.timings.beat_check_ms + kit.timings.view_ms),
+        within_ms=remaining_ms(kit.timings.gone_ms + kit.timings.beat_check_ms + kit.timings.view_ms),
         what=f"the end of {client.id}",
     )
     for peer in kit.peers if kit.target.limits.counts_members else ():

@@ -29,7 +29,7 @@ SEARCH_STATES_MAX = 5_000_000
 """Some seconds; a limit in seconds would let a busy machine decide what is found."""
 
 
-class Standing(StrEnum):
+class PropertyStatus(StrEnum):
     """The standing of a property on the walk so far. A walk cannot show that a property holds: that takes a search."""
 
     BROKEN = "broken"
@@ -123,7 +123,7 @@ class Walk:
             raise UsageError(f"{property_id}: nothing found {seen} {found.distinct_states:,} states")
         return replace(self, path=shown.run.transitions, at=0, sought=shown.run.finding)
 
-    def standings(self) -> Mapping[str, tuple[Standing, str]]:
+    def standings(self) -> Mapping[str, tuple[PropertyStatus, str]]:
         """The standing of each property here and on the path so far, with the sentence of the finding; broken ones
         first."""
         seen: dict[str, str] = {}
@@ -132,8 +132,8 @@ class Walk:
                 seen.setdefault(finding.property_id, finding.what)
         if self.sought is not None and self.at == len(self.path):
             seen.setdefault(self.sought.property_id, self.sought.what)
-        found = {each.id: _standing(each, seen.get(each.id)) for each in self.setting.properties}
-        return dict(sorted(found.items(), key=lambda item: list(Standing).index(item[1][0])))
+        found = {each.id: _property_status(each, seen.get(each.id)) for each in self.setting.properties}
+        return dict(sorted(found.items(), key=lambda item: list(PropertyStatus).index(item[1][0])))
 
     def nodes(self) -> Iterator[Part]:
         now, before = self.situation, self._before()
@@ -154,7 +154,7 @@ class Walk:
 
     def diagram(self) -> Diagram:
         labels = [transition.label for transition in self.taken]
-        broken = any(standing is Standing.BROKEN for standing, _ in self.standings().values())
+        broken = any(standing is PropertyStatus.BROKEN for standing, _ in self.standings().values())
         return sequence_of(self.setting.bounds.node_names, labels, last_is_bad=broken)  # type: ignore[arg-type]
 
     def scenario(self) -> str:
@@ -173,10 +173,10 @@ class Walk:
         return situation_of(row, self.setting.bounds)
 
 
-def _standing(property_: Property, what: str | None) -> tuple[Standing, str]:
+def _property_status(property_: Property, what: str | None) -> tuple[PropertyStatus, str]:
     if what is None:
-        return Standing.OPEN, property_.sentence
-    return (Standing.REACHED if property_.kind is Kind.SOMETIMES else Standing.BROKEN), what
+        return PropertyStatus.OPEN, property_.sentence
+    return (PropertyStatus.REACHED if property_.kind is Kind.SOMETIMES else PropertyStatus.BROKEN), what
 
 
 def grouped(choices: Sequence[Transition]) -> Mapping[str, list[tuple[int, str]]]:

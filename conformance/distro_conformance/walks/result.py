@@ -122,7 +122,7 @@ def beside_nodes(taken: Taken) -> Mapping[str, Mapping[str, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Toured:
+class GraphCoverage:
     """One state graph. `covered`: the transitions that were done on nodes, and compared."""
 
     name: str
@@ -134,14 +134,14 @@ class Toured:
 
 
 @dataclass(slots=True)
-class Tours:
+class TourCoverage:
     """The walks of all graphs: `walks` were begun on nodes, and `whole` of them done to their end.
 
     `cut_short`: by kind of the first transition that a clock could not follow, the number of walks that ended there.
     `left_out`: walks whose timed part was done before.
     """
 
-    graphs: tuple[Toured, ...] = ()
+    graphs: tuple[GraphCoverage, ...] = ()
     walks: int = 0
     whole: int = 0
     left_out: int = 0
@@ -194,7 +194,7 @@ class Hunt:
     rule and gave each guard answer; what never happened is listed with 0."""
     checked: list[Finding] = field(default_factory=list)
     """Findings of the invariants about these runs, and about the run that ended the search."""
-    tours: Tours | None = None
+    tours: TourCoverage | None = None
 
     @property
     def unjudged(self) -> str:

@@ -19,7 +19,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, Toured, Tours
+from distro_conformance.walks.result import FoundFailure, GraphCoverage, Hunt, HuntOptions, TourCoverage
 from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
@@ -85,8 +85,10 @@ class _Tour:
     def run(self, edges: tuple[int, ...]) -> Run:
         return self.graph.run(edges, Finding("TOUR", self.name))
 
-    def summary(self) -> Toured:
-        return Toured(self.name, self.bounds, self.graph.states, self.graph.edges, len(self.covered), len(self.planned))
+    def summary(self) -> GraphCoverage:
+        return GraphCoverage(
+            self.name, self.bounds, self.graph.states, self.graph.edges, len(self.covered), len(self.planned)
+        )
 
 
 class _Touring:
@@ -96,7 +98,7 @@ class _Touring:
         self.began_s = time.monotonic()
         profile = beside_nodes(profile_named(options.profile))
         self.tours = [_Tour(name, each, profile) for name, each in bounds.items()]
-        self.report = Tours()
+        self.report = TourCoverage()
         self.hunt = Hunt(options, tours=self.report)
 
     @property

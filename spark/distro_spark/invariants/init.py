@@ -24,7 +24,7 @@ def verified_early(t: Timeline) -> pl.DataFrame:
     return found.select("g", "peer", first="begin_mark", last="row")
 
 
-def gave_early(t: Timeline) -> pl.DataFrame:
+def snapshots_before_load(t: Timeline) -> pl.DataFrame:
     """Snapshots sent by a node that waits for its own, the first one of each life."""
     loads = t.cluster.lives.select("life", "loaded_seq")
     given = _marks(t, "INV-INIT").filter(c("kind") == "reply_sent", succeeded).join(loads, "life")
@@ -75,7 +75,7 @@ INIT = Invariant(
     "{node} verifies {client} with {peer} in {last}, and has received no answer to its load since {first}",
     "{node} verifies no client before it is loaded",
     needs=Needs(sent=("SNAPSHOT", "VERIFY"), lossless=True),
-    of_nodes=gave_early,
+    of_nodes=snapshots_before_load,
     of_nodes_says="{node} sends {peer} a snapshot in {last}, and has received no answer to its own load since {first}",
     of_nodes_expects="{node} refuses a snapshot before it is loaded",
 )

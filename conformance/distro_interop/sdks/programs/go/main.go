@@ -77,14 +77,14 @@ func obeyAll(sdk naming_client.INamingClient) {
 	for commands.Scan() && commands.Text() != "close" {
 		words := strings.Fields(commands.Text())
 		answer := line{"done": words[0]}
-		if err := obey(sdk, words[0], words[1:], answer); err != nil {
+		if err := executeCommand(sdk, words[0], words[1:], answer); err != nil {
 			answer = line{"error": err.Error()}
 		}
 		emit(answer)
 	}
 }
 
-func obey(sdk naming_client.INamingClient, verb string, words []string, answer line) error {
+func executeCommand(sdk naming_client.INamingClient, verb string, words []string, answer line) error {
 	service := words[0]
 	switch verb {
 	case "register":

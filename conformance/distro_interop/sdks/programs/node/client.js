@@ -18,7 +18,7 @@ function instance(ip, port, pairs) {
   return { ip, port: Number(port), weight: Number(weight), clusterName: cluster, metadata };
 }
 
-async function obey(sdk, verb, [ service, ...words ]) {
+async function executeCommand(sdk, verb, [ service, ...words ]) {
   switch (verb) {
     case 'register': {
       const [ ip, port, ...pairs ] = words;
@@ -51,7 +51,7 @@ async function main() {
     const [ verb, ...words ] = line.split(' ');
     if (verb === 'close') break;
     try {
-      emit({ done: verb, ...await obey(sdk, verb, words) });
+      emit({ done: verb, ...await executeCommand(sdk, verb, words) });
     } catch (error) { // report every error of the SDK
       emit({ error: String(error) });
     }

@@ -48,7 +48,7 @@ async def push(service: str, instances: list[Instance]) -> None:
     emit(pushed=service, instances=described(instances))
 
 
-async def obey(sdk: NacosNamingService, verb: str, words: list[str]) -> dict[str, object]:
+async def execute_command(sdk: NacosNamingService, verb: str, words: list[str]) -> dict[str, object]:
     """Carry out one command; returns the fields of the answer beside its name."""
     match verb, words:
         case "register", [service, ip, port, *pairs]:
@@ -106,7 +106,7 @@ async def main() -> None:
         if verb == "close":
             break
         try:
-            emit(done=verb, **await obey(sdk, verb, words))
+            emit(done=verb, **await execute_command(sdk, verb, words))
         except Exception as error:  # noqa: BLE001 - report every error of the SDK
             emit(error=f"{type(error).__name__}: {error}")
     with suppress(TypeError):  # 2.0.x has closed its connection by then, and awaits what is no coroutine

@@ -61,7 +61,7 @@ public final class Client {
             try {
                 Map<String, Object> answer = new LinkedHashMap<>();
                 answer.put("done", words.get(0));
-                answer.putAll(obey(words.get(0), words.subList(1, words.size())));
+                answer.putAll(executeCommand(words.get(0), words.subList(1, words.size())));
                 emit(answer);
             } catch (Exception error) { // report every error of the SDK
                 emit(Map.of("error", error.toString()));
@@ -69,7 +69,7 @@ public final class Client {
         }
     }
 
-    private Map<String, Object> obey(String verb, List<String> words) throws Exception {
+    private Map<String, Object> executeCommand(String verb, List<String> words) throws Exception {
         String service = words.get(0);
         switch (verb) {
             case "register":
