@@ -40,7 +40,7 @@ class GrpcServerOptions:
     keep_alive_timeout_ms: int = 20_000
     permit_keep_alive_ms: int = 10_000
     """Clients may ping this often. Upstream says 300 s, but SDKs ping every 60 s of silence, and gRPC's C core, unlike
-    Java's, does not forgive that (docs/protocol #wire-limits)."""
+    Java's, does not accept that (docs/protocol #wire-limits)."""
     tls: TlsOptions | None = None
 
 
