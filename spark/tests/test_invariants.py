@@ -1503,6 +1503,61 @@ def a_verify_that_brings_a_client_into_being(run: RunRecorder) -> list[Expected]
     return [Expected("INV-ASKS", "b", verify.received, verify.done)]
 
 
+def _arrives(run: RunRecorder, peer: str, operation: str, **about: object) -> tuple[Callable[[Outcome], Event], Event]:
+    """A call of `peer` for c1 that b receives: what records its answer and its end, and the row of its receipt."""
+    rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": "c1"}
+    run.row(peer, Kind.REQUEST_SENT, after_ms=100, peer="b", **rows, **about)
+    received = run.row("b", Kind.REQUEST_RECEIVED, after_ms=1, peer=peer, **rows, **about)
+
+    def answers(outcome: Outcome) -> Event:
+        run.row("b", Kind.REPLY_SENT, after_ms=1, peer=peer, **rows, outcome=outcome)
+        return run.row(peer, Kind.REPLY_RECEIVED, after_ms=1, peer="b", **rows, outcome=outcome)
+
+    return answers, received
+
+
+@complete_case()
+def a_verify_that_brings_a_client_into_being_while_another_arrives(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+
+    one, _ = _arrives(run, "a", "VERIFY", revision=1)
+    other, received = _arrives(run, "a", "VERIFY", revision=1)
+    made = run.row("b", Kind.REPLICA_APPLIED, after_ms=0, client="c1", owned=False, revision=0, digest=EMPTY)
+    for answers in (one, other):
+        answers(Outcome.FAIL)
+    run.remove("b")
+    run.checkpoint()
+    return [Expected("INV-ASKS", "b", received, made)]
+
+
+@complete_case()
+def a_change_that_arrives_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "c", 1, "X")
+    change, _ = _arrives(run, "a", "CHANGE", revision=1, digest="X")
+    verify, _ = _arrives(run, "a", "VERIFY", revision=1)
+    run.apply("b", 1, "X")
+    verify(Outcome.FAIL)
+    change(Outcome.SUCCESS)
+    run.checkpoint()
+    return []
+
+
+@complete_case()
+def a_change_that_is_applied_and_answered_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "c", 1, "X")
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, does=lambda _: synced(run, "b", 1, "X").done, revision=1)
+    run.checkpoint()
+    return []
+
+
 @complete_case()
 def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
     run.connect("a")
