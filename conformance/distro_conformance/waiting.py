@@ -157,6 +157,19 @@ def poll_local(find: Callable[[], T | None]) -> Poll[T]:
     return poll
 
 
+def first_of(polls: Iterable[Poll[T]]) -> Poll[T]:
+    """Polls until one of these finds something."""
+    every = tuple(polls)
+
+    async def poll() -> T | None:
+        for each in every:
+            if found := await each():
+                return found
+        return None
+
+    return poll
+
+
 async def wait_until_found(
     poll: Poll[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS, pass_ms: Pass | None = None
 ) -> WaitResult[T]:

@@ -122,10 +122,10 @@ class PlayedHttpClient:
         """`selector`: parameters of the API, `clusters` for instance."""
         return await self._ask("GET", "/list", service, None, **selector)
 
-    async def passed_on(self, service: str) -> HttpReply:
-        """A registration as a member would pass it on."""
+    async def passed_on(self, method: str, service: str) -> HttpReply:
+        """A registration (POST), a beat (PUT) or a deregistration (DELETE) as a member would pass it on."""
         agent = {"User-Agent": "Nacos-Server:v2.2.4"}
-        return await self._ask("POST", "", service, headers=agent)
+        return await self._ask(method, "/beat" if method == "PUT" else "", service, headers=agent)
 
     async def turn_switch(self, entry: str, value: str) -> HttpReply:
         """As an operator does; `debug` turns it on this node alone, without the raft log."""

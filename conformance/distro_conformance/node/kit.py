@@ -24,7 +24,7 @@ from distro_conformance.release import Span, Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import Poll, eventually, poll_local
-from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
+from distro_conformance.wire.connection import CLUSTER_LABELS, NO_ABILITIES, Connection, OnPush
 from distro_traces.content import Replica
 
 _SERVES_WITHIN_MS = 60_000
@@ -103,10 +103,15 @@ class Kit(Observer):
         return self.target.member_headers
 
     async def connection(
-        self, labels: Mapping[str, str], *, on_push: OnPush | None = None, headers: Mapping[str, str] | None = None
+        self,
+        labels: Mapping[str, str],
+        *,
+        on_push: OnPush | None = None,
+        headers: Mapping[str, str] | None = None,
+        abilities: Mapping[str, bool] | None = NO_ABILITIES,
     ) -> Connection:
         """A connection with other labels; with those of a member it uses the port and, unless there are `headers`, the
-        headers of members."""
+        headers of members. `abilities`: None sends no table of them."""
         offset, usual = SDK_OFFSET, self.target.client_headers
         if labels == CLUSTER_LABELS:
             if not self.target.limits.takes_syncs:
@@ -115,7 +120,9 @@ class Kit(Observer):
         address = with_offset(self.target.address, offset)
         async with _a_few_at_a_time():
             shown = usual if headers is None else headers
-            connection = await Connection.open(address, labels=labels, on_push=on_push, headers=shown)
+            connection = await Connection.open(
+                address, labels=labels, on_push=on_push, headers=shown, abilities=abilities
+            )
         connection.namespace = self.target.limits.namespace
         self._connections.append(connection)
         self._own.add(connection.id)

@@ -1,10 +1,12 @@
-"""Connections: the checks before a handler, set-up, detection."""
+"""Connections: ids, the checks before a handler, set-up, abilities, limits, detection."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
+from distro_impl.remote import acceptor
 from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -12,6 +14,8 @@ from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.errors import NacosError
 from distro_impl.security.inner_api import InnerApi
 from distro_protos import Payload
+
+_GRPC_LIMIT_BYTES = 4 * 1024 * 1024
 
 
 def _with_code(wrong: int, right: int) -> Change:
@@ -95,6 +99,66 @@ async def _without_ack(_: Any, self: Any, connection: Connection, body: Any) -> 
         await self._refuse(connection)
 
 
+@mutant("m-id-has-no-port", ConnectionManager, "_new_id")
+def _without_the_port(old: Any, self: Any, peer: Any) -> str:
+    """The id of a transport has the same port for all."""
+    return f"{str(old(self, peer)).rpartition('_')[0]}_1"
+
+
+@mutant("m-id-has-no-time", ConnectionManager, "_new_id")
+def _without_the_time(old: Any, self: Any, peer: Any) -> str:
+    """The id of a transport has the same time for all."""
+    return f"1700000000000_{str(old(self, peer)).partition('_')[2]}"
+
+
+@mutant("m-id-has-the-nodes-address", ConnectionManager, "_new_id")
+def _address_of_the_node(old: Any, self: Any, peer: Any) -> str:
+    """The id of a transport has an address that is not its own."""
+    time, _, port = str(old(self, peer)).split("_")
+    return f"{time}_10.0.0.1_{port}"
+
+
+@mutant("m-each-server-check-makes-an-id", Acceptor, "_reply")
+def _makes_an_id(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """A second server check of a transport is answered with another id."""
+    name, body = old(self, payload, peer)
+    checked = self.__dict__.setdefault("_checked", set())
+    if name == "ServerCheckResponse" and peer in checked:
+        body = {**body, "connectionId": self._connections._new_id(peer)}
+    checked.add(peer)
+    return name, body
+
+
+@mutant("m-abilities-are-the-clients", Acceptor, "_set_up")
+async def _the_clients(old: Any, self: Any, connection: Connection, body: Any) -> None:
+    """A client that sent its abilities gets them back."""
+    with swapped(acceptor, "ABILITIES", body.ability_table):
+        await old(self, connection, body)
+
+
+@mutant("m-abilities-are-pushed-to-all", Acceptor, "_set_up")
+async def _pushed_to_all(old: Any, self: Any, connection: Connection, body: Any) -> None:
+    """A client that sent no table of abilities gets the node's too."""
+    body.ability_table = body.ability_table or {}
+    await old(self, connection, body)
+
+
+def _limited(mutant_id: str, purpose: str, text: str) -> None:
+    def made(old: Any) -> Any:
+        async def start(self: Any) -> None:
+            if self._purpose.startswith(purpose):
+                self._options = replace(self._options, max_inbound_bytes=_GRPC_LIMIT_BYTES)
+            await old(self)
+
+        return start
+
+    add(Mutant(mutant_id, text, changes=(Change(Acceptor, "start", made),)))
+
+
+_limited("m-four-mebibytes-of-members", "cluster", "Messages of members may have 4 MiB, which is gRPC's own limit.")
+_limited("m-four-mebibytes-of-clients", "SDK", "Messages of clients may have 4 MiB, which is gRPC's own limit.")
+
+
 left_out(
     "m-requests-are-no-signs-of-life",
     Connection,
@@ -104,6 +168,11 @@ left_out(
 
 left_out("m-inner-identity-is-not-asked", InnerApi, "check", "A request of a member without the identity is accepted.")
 add(
+    Mutant(
+        "m-four-mebibytes-of-a-snapshot",
+        "Answers of members may have 4 MiB, which is gRPC's own limit.",
+        {"reply_bytes_max": _GRPC_LIMIT_BYTES},
+    ),
     Mutant("m-unknown-type-is-500", "A request without a handler gets 500.", changes=(_with_code(500, 302),)),
     Mutant("m-unreadable-is-500", "A body that cannot be read gets 500.", changes=(_with_code(500, 502),)),
     Mutant("m-unregistered-is-500", "A request without a set-up gets 500.", changes=(_with_code(500, 301),)),

@@ -211,7 +211,7 @@ def _stays(_old: Any, _self: Any, _connection: Any) -> None:
     """A connection that its member does not know any more is used all the same."""
 
 
-def _to_who_has_left(old: Any) -> Any:
+def to_who_has_left(old: Any) -> Any:
     def follow(self: Any, listed: Any) -> None:
         old(self, (*listed, *self._clients))
 
@@ -238,7 +238,7 @@ add(
                 "is_up",
                 lambda old: lambda self, address: address not in self.others or old(self, address),
             ),
-            Change(ClusterRpcClientProxy, "_follow", _to_who_has_left),
+            Change(ClusterRpcClientProxy, "_follow", to_who_has_left),
         ),
     ),
     Mutant("m-failure-is-success", "A typed failure counts as success.", changes=(_believed(DistroReply.FAIL),)),

@@ -10,7 +10,7 @@ from functools import partial
 
 from distro_conformance.node.http_member import ANSWER, REFUSED
 from distro_conformance.node.http_player import HttpReply, PlayedHttpClient, later_api
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_protos import Json
@@ -66,14 +66,18 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
 async def no_second_hop(kit: Kit) -> None:
-    """A request that a member has passed on is not passed on again: a node that is not the owner refuses it with
-    400."""
-    client = kit.http_client(kit.peer.address)
-    reply = await client.passed_on(kit.service())
-    kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
-    kit.require(reply.status == 400, "status 400", reply)
-    again = _passed_on(client, kit.peer)
-    kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
+    """A registration, a beat or a deregistration that a member has passed on is not passed on again: a node that is not
+    the owner refuses it with 400, and does not carry it out."""
+    client, copied = kit.http_client(kit.peer.address), kit.service()
+    await kit.synced(client=client.id, service=copied)
+    for method, service in (("POST", kit.service()), ("PUT", copied), ("DELETE", copied)):
+        reply = await client.passed_on(method, service)
+        kit.note(f"a member passes on {method} of {service} of {client.id}, which {kit.peer.address} owns: {reply}")
+        kit.require(reply.status == 400, f"status 400 for {method}", reply)
+        again = _passed_on(client, kit.peer)
+        kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
+    copy = await kit.peer.query(client.id)
+    kit.require(services(copy) == [copied], f"{client.id} with {copied}, as before", copy)
 
 
 @requirement("DISTRO-IPPORT-012", MUST, "#owner-filter, #http-v2", bug="D7", since="2.2.0")

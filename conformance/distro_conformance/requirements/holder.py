@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import grpc.aio
+
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
@@ -16,6 +18,8 @@ from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
 
 _KEEP_ALIVE_MS = 4_000
+_BALLAST = 4_500_000
+"""A message is a third longer than its content."""
 _ATTEMPTS, _SERVICES = 10, 20
 """Attempts to make the two CHANGEs overlap, and the number of services in them."""
 
@@ -153,7 +157,7 @@ async def add_is_a_change(kit: Kit) -> None:
 async def every_field_is_applied(kit: Kit) -> None:
     """A CHANGE that differs in only one field is applied, for a client of either kind: the health, metadata or address
     of an instance, or the group or namespace of one of its services; the first one is applied with the cluster that it
-    names, and a lower revision makes no difference for a client of the HTTP API, whose revision is a hash."""
+    names, and a lower revision makes no difference: the content is its owner's."""
     fields = (("cluster", "blue"), ("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81))
     for client in _of_either_kind(kit):
         service = kit.service()
@@ -177,9 +181,9 @@ async def every_field_is_applied(kit: Kit) -> None:
             }[field]
             kit.require(found == value, f"{field} {value}", held)
         named = {"groupNames": ["DEFAULT_GROUP", "green"], "namespaces": ["public", "elsewhere"]}
-        content = {**sync_data(client, 5 * step, [(service, "10.0.0.1", port) for port in (80, 81)]), **named}
+        content = {**sync_data(client, -5, [(service, "10.0.0.1", port) for port in (80, 81)]), **named}
         await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
-        kit.note(f"{kit.peer.address} sends CHANGE of {client} with {named}")
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision -5, which is lower, with {named}")
         copy = await kit.peer.query(client)
         names = {each.port: (each.namespace, each.group) for each in copy.published} if copy else None
         expected = {80: ("public", "DEFAULT_GROUP"), 81: ("elsewhere", "green")}
@@ -224,6 +228,22 @@ async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
         }
         what = f"{client} as in one of two CHANGEs, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
         kit.require(is_whole, what, seen, observed=observed)
+
+
+@requirement("DISTRO-HOLDER-013", MUST, "#wire-limits, #receive-change")
+async def large_change_is_applied(kit: Kit) -> None:
+    """A CHANGE of more than 4 MiB, which gRPC accepts by itself, and less than 10 MiB is applied like any other."""
+    client, service = kit.foreign_client(), kit.service()
+    try:
+        reply: object = await kit.peer.sync(client, 1, (service, "10.0.0.1", 80), ballast="x" * _BALLAST)
+    except grpc.aio.AioRpcError as error:
+        reply = f"{error.code().name} {error.details()}"
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} with {_BALLAST} bytes of metadata: {reply}")
+    copy = await kit.peer.query(client)
+    kit.require(services(copy) == [service], f"{client} with {service}", None if copy is None else services(copy))
+    verified = await kit.peer.verify(client, 1)
+    kit.require(verified.succeeded, f"success for VERIFY of {client}", verified)
+    await kit.peer.delete(client)  # other checks ask for snapshots
 
 
 def _of_either_kind(kit: Kit) -> tuple[str, ...]:

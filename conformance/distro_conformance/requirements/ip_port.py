@@ -16,7 +16,7 @@ from distro_conformance.node.player import answer_over_http, instance_request, r
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Poll
+from distro_conformance.waiting import Poll, first_of
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
 from distro_traces.content import Replica
@@ -73,6 +73,7 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     first = [
         await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms) for peer in kit.peers
     ]
+    deregistered_ms = kit.target.clock.now_ms()
     reply = await client.deregister(service)
     kit.note(f"it deregisters: {reply}")
     kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
@@ -85,6 +86,8 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     within_ms = kit.timings.gone_ms + kit.timings.clean_ms + 2 * kit.timings.sync_ms  # less than a lease
     for peer in kit.peers:
         deleted = await kit.eventually_sent("DELETE", client.id, at=peer, within_ms=within_ms)
+        what = f"the deregistration and the DELETE at {peer.address}"
+        kit.require_apart(deregistered_ms, deleted.at_ms, kit.timings.gone_ms, what)
     reply = await client.register(service)
     kit.note(f"it registers {service} again: {reply}")
     kit.assume(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
@@ -247,11 +250,8 @@ def sent_health(
 def removal(kit: Kit, client: str, after: Arrival | None = None, *, at: PlayedPeer | None = None) -> Poll[Arrival]:
     """Polls for a CHANGE or a DELETE that removes the client's instance."""
 
-    async def poll() -> Arrival | None:
-        emptied = kit.arrival("CHANGE", client, after=after, at=at, carrying=lambda replica: not replica.published)
-        return await emptied() or await kit.arrival("DELETE", client, after=after, at=at)()
-
-    return poll
+    emptied = kit.arrival("CHANGE", client, after=after, at=at, carrying=lambda replica: not replica.published)
+    return first_of((emptied, kit.arrival("DELETE", client, after=after, at=at)))
 
 
 async def registered_here(kit: Kit, **metadata: str) -> tuple[PlayedHttpClient, str]:

@@ -6,7 +6,7 @@ Both directions are checked: a copy that ends too soon is an outage, and one tha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
@@ -21,8 +21,8 @@ _LAST_LOOK_MS = 500
 
 @requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
 async def copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy that is not verified stays for its lease and ends at the next check after it, however many copies end
-    then, one with batches alone too; subscribers receive a push."""
+    """Each copy that is not verified, one with batches alone too, stays for its lease and ends at the next check after
+    it, however many copies end then; subscribers receive a push."""
     reader = await kit.client()
     since_ms = kit.target.clock.now_ms()
     client, service = await kit.synced()
@@ -32,7 +32,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
         reply = await kit.peer.sync_batches(others[-1], 1, "10.0.0.1", {kit.service(): (80, 81)})
         kit.assume(reply.succeeded, f"an acknowledged CHANGE of {others[-1]} with a batch", reply)
     await reader.subscribe(service)
-    await _end_with_their_lease(kit, since_ms, client, *others)
+    await _end_with_their_lease(kit, since_ms, (client, *others))
     await kit.eventually_listed(reader, service)
     await kit.eventually_pushed(reader, service)
 
@@ -88,22 +88,21 @@ async def connected_client_needs_no_lease(kit: Kit) -> None:
     """A client that is connected to the node never expires, however long it changes nothing."""
     client, _ = await kit.publisher()
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
-    await _keep_until(kit, until_ms, client.id, "it is connected and answers")
+    await _keep_until(kit, until_ms, [client.id], "it is connected and answers")
 
 
 @requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
-    """A copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then, and
+    """Each copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then, and
     also if it came again after a DELETE; subscribers receive a push."""
-    reader = await kit.client()
+    reader, since_ms = await kit.client(), kit.target.clock.now_ms()
     copies = [await kit.synced(client=kit.http_client(kit.peer.address).id) for _ in range(1 + _MORE)]
     again, service = copies[0]
     reply = await kit.peer.delete(again)
     kit.note(f"{kit.peer.address} sends DELETE of {again}, which comes again: {reply}")
-    since_ms = kit.target.clock.now_ms()
     await kit.synced(client=again, service=service)
     await reader.subscribe(service)
-    await _end_with_their_lease(kit, since_ms, *(client for client, _ in copies))
+    await _end_with_their_lease(kit, since_ms, [client for client, _ in copies])
     await kit.eventually_listed(reader, service)
     await kit.eventually_pushed(reader, service)
 
@@ -154,12 +153,12 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
             kit.require(is_held, f"{client} with {service}, as before", copy, observed=observed)
 
 
-async def _end_with_their_lease(kit: Kit, since_ms: int, client: str, *others: str) -> None:
-    """Expects the copies to end at the next check after their lease, and the first not before. They exist since
+async def _end_with_their_lease(kit: Kit, since_ms: int, clients: Sequence[str]) -> None:
+    """Expects the copies to end at the next check after their lease, and not before. They exist now, and since
     `since_ms` at the earliest."""
-    await _keep_until(kit, since_ms + kit.timings.lease_ms - 1_000, client, "its lease has not ended")
-    end_ms = kit.target.clock.now_ms() + 1_000 + 2 * kit.timings.clean_ms
-    for each in (client, *others):
+    end_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    await _keep_until(kit, since_ms + kit.timings.lease_ms - 1_000, clients, "its lease has not ended")
+    for each in clients:
         within_ms = max(0, end_ms - kit.target.clock.now_ms())
         await kit.eventually(kit.lacks(each), within_ms=within_ms, what=f"the end of {each}, which is not verified")
 
@@ -178,7 +177,7 @@ async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:
         renewed_ms = began_ms
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
-    await _keep_until(kit, until_ms, client, "it is verified all the time", renew)
+    await _keep_until(kit, until_ms, [client], "it is verified all the time", renew)
     return longest_ms
 
 
@@ -198,13 +197,13 @@ async def client_that_beats_does_not_expire(kit: Kit) -> None:
         kit.assume_turns(kit.target.clock.now_ms() - last_ms, kit.timings.unhealthy_ms, "one beat after the other")
 
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
-    await _keep_until(kit, until_ms, client.id, "it beats", beat)
+    await _keep_until(kit, until_ms, [client.id], "it beats", beat)
 
 
 async def _keep_until(
-    kit: Kit, until_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
+    kit: Kit, until_ms: int, clients: Sequence[str], why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Queries the copy every few seconds; a lease takes minutes. The answer to a query that ends after `until_ms` is
+    """Queries the copies every few seconds; a lease takes minutes. The answer to a query that ends after `until_ms` is
     ignored."""
     while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
         if meanwhile is not None:
@@ -212,8 +211,9 @@ async def _keep_until(
         await kit.keep_alive()
         before_last_ms = left_ms - _LAST_LOOK_MS
         await kit.sleep(min(_KEEP_ALIVE_MS, before_last_ms if before_last_ms > 0 else left_ms))
-        copy = await kit.peer.query(client)
-        if copy is None and meanwhile is not None:
-            await meanwhile()  # shows whether this process was too late
-        if kit.target.clock.now_ms() <= until_ms:
-            kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")
+        for client in clients:
+            copy = await kit.peer.query(client)
+            if copy is None and meanwhile is not None:
+                await meanwhile()  # shows whether this process was too late
+            if kit.target.clock.now_ms() <= until_ms:
+                kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")

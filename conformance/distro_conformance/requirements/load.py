@@ -121,10 +121,10 @@ async def large_snapshot_is_taken(kit: Kit) -> None:
 
 @requirement("DISTRO-LOAD-012", MUST, "#load-asks, #load-takes", since="2.2.1", own_node=True)
 async def slow_snapshot_is_taken(kit: Kit) -> None:
-    """A SNAPSHOT that is answered after several seconds is applied, and no other member is asked meanwhile: one of many
-    clients takes its time."""
+    """A SNAPSHOT of more than 4 MiB, which gRPC accepts by itself, and less than 10 MiB that is answered after several
+    seconds is applied, and no other member is asked meanwhile: one of many clients takes its time."""
     client, service = kit.foreign_client(), kit.service()
-    content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
+    content = sync_data(client, 1, [(service, "10.0.0.1", 80)], ballast="x" * (_BALLAST // 2))
     _all_answer(kit, replace(snapshot_reply(content), after_ms=_SLOW_MS))
     await kit.start_node(until_loaded=False)
 

@@ -8,6 +8,7 @@ from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import HttpReply, PlayedHttpClient
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Poll, poll_local
@@ -82,7 +83,7 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     for each in clients:
         await kit.arrange_sent("CHANGE", each.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     refusal = await _goes_down(kit, kit.other, refused=1)
-    seen, reports = {each.id: len(kit.arrivals(each.id, kit.other)) for each in clients}, len(_reports(kit.peer))
+    sent, reports = _further(kit, *clients), len(_reports(kit.peer))
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"{client.id} registers {service}")
@@ -92,10 +93,6 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
         return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
 
     await kit.eventually(reached(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
-
-    sent = poll_local(
-        lambda: [each for client in seen for each in kit.arrivals(client, kit.other)[seen[client] :]] or None
-    )
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
     await kit.eventually(_report(kit.peer, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {kit.peer.address}")
     kit.other.forget(refusal)
@@ -166,15 +163,13 @@ async def list_is_read_again(kit: Kit) -> None:
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     await kit.change_members(kit.peer)
     await kit.settle(_READ_MS)
-    seen = len(kit.arrivals(client.id, kit.other))
+    sent = _further(kit, client)
     before = kit.arrivals(client.id, kit.other)[-1]
     announced = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
     await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
-
-    sent = poll_local(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not on the list")
     await kit.change_members(kit.peer, kit.other)
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
@@ -207,18 +202,24 @@ async def mute_connection_is_replaced(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-010", MUST, "#sync-execute, #member-list", bug="B37", since="2.2.1", own_node=True)
 async def nothing_is_retried_at_who_left(kit: Kit) -> None:
-    """A sync that waits for a retry to a member is not sent once the member has left the list."""
+    """A sync that waits for a retry to a member, a DELETE too, is not sent once the member has left the list."""
     await kit.start_node()
-    kit.other.answer("CHANGE", FAILURE)
-    client, _ = await kit.publisher()
-    first = await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
-    again = kit.arrival("CHANGE", client.id, after=first, at=kit.other)
-    await kit.arrange(again, within_ms=2 * kit.timings.retry_ms, what=f"a retry at {kit.other.address}")
+    clients = client, leaving = [(await kit.publisher())[0] for _ in range(2)]
+    for each in clients:
+        await kit.arrange_sent("CHANGE", each.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    for operation in ("CHANGE", "DELETE"):
+        kit.other.answer(operation, FAILURE)
+    await client.register(kit.service(), "10.0.0.1", 80)
+    await kit.leave(leaving)
+    within_ms = kit.timings.sync_ms + 2 * kit.timings.retry_ms
+    for operation, each in (("CHANGE", client), ("DELETE", leaving)):
+        what = f"a retry of the {operation} of {each.id} at {kit.other.address}"
+        await kit.arrange(_retried(kit, operation, each), within_ms=within_ms, what=what)
     await kit.change_members(kit.peer)
     await kit.settle(_READ_MS)
-    last = kit.arrivals(client.id, kit.other)[-1]
-    more = kit.arrival("CHANGE", client.id, after=last, at=kit.other)
-    await kit.never(more, for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list")
+    await kit.never(
+        _further(kit, *clients), for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list"
+    )
 
 
 @requirement("DISTRO-MEMBER-011", MUST, "#member-reported, #member-list", since="2.2.1", own_node=True)
@@ -268,6 +269,21 @@ async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> t
     reply = await client.register(kit.service())
     kit.note(f"{client.id}, which {owner.address} owns while it is UP, registers at the node: {reply}")
     return reply, len(owner.http.requests) > before
+
+
+def _further(kit: Kit, *clients: PlayedClient) -> Poll[list[Arrival]]:
+    """Polls for requests about these clients at `other` from now on."""
+    seen = {each.id: len(kit.arrivals(each.id, kit.other)) for each in clients}
+    return poll_local(lambda: [late for each in seen for late in kit.arrivals(each, kit.other)[seen[each] :]] or None)
+
+
+def _retried(kit: Kit, operation: str, client: PlayedClient) -> Poll[list[Arrival]]:
+    """Polls for a second request that `other` answered with failure."""
+
+    def failed() -> list[Arrival]:
+        return [each for each in kit.arrivals(client.id, kit.other) if each.is_about(operation) and not each.answered]
+
+    return poll_local(lambda: failed()[1:] or None)
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:

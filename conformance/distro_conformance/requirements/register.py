@@ -5,11 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 
+import grpc.aio
+
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.player import GROUP, batch_request, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
+
+_MANY, _METADATA = 5_000, 900
+"""Instances, and the bytes of metadata of each, fewer than a server accepts (docs/protocol #naming-names)."""
 
 
 @requirement("DISTRO-REGISTER-001", MUST, "#client-change")
@@ -180,6 +185,24 @@ async def instance_without_id_gets_one(kit: Kit) -> None:
         ids = [hosts[0].get("instanceId"), (infos[0].get("extendDatum") or {}).get("customInstanceId")]
         expected = own or f"10.0.0.1#80#DEFAULT#{service}"
         kit.require(ids == 2 * [expected], f"the id {expected} in the list and in the CHANGE", ids)
+
+
+@requirement("DISTRO-REGISTER-011", MUST, "#wire-limits, #naming-requests", since="2.1.1")
+async def large_batch_arrives_whole(kit: Kit) -> None:
+    """A registration of more than 4 MiB, which gRPC accepts by itself, and less than 10 MiB is taken, and its CHANGE
+    holds all of it at every member."""
+    client, service, ports = await kit.client(), kit.service(), range(1, 1 + _MANY)
+    instances = [("10.0.0.1", port, {"ballast": "x" * _METADATA}) for port in ports]
+    try:
+        reply: object = await client.register_batch(service, instances)
+    except grpc.aio.AioRpcError as error:
+        reply = f"{error.code().name} {error.details()}"
+    kit.note(f"it registers {service} at {_MANY} ports of 10.0.0.1, with {_METADATA} bytes of metadata each: {reply}")
+    for peer in kit.peers:
+        sent = kit.arrival("CHANGE", client.id, at=peer, carrying=lambda replica: len(replica.published) == _MANY)
+        what = f"a CHANGE of {client.id} with {_MANY} instances at {peer.address}"
+        await kit.eventually(sent, within_ms=2 * kit.timings.sync_ms, what=what)
+    await client.deregister(service, "10.0.0.1", 80)  # other checks ask for snapshots
 
 
 @requirement("DISTRO-REGISTER-010", MUST, "#naming-requests", since="2.1.1")

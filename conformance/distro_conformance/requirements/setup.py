@@ -10,11 +10,13 @@ from distro_conformance.node.observer import Observed
 from distro_conformance.node.player import DETECTION, instance_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import poll_local
-from distro_conformance.wire.connection import SDK_LABELS
+from distro_conformance.wire.connection import LOOPBACK, SDK_LABELS
 from distro_protos import Json, Message
 
 EMPTY: Json = {"headers": {}, "module": "internal"}
 ACK = "SetupAckRequest"
+_UNKNOWN = "an ability that no server has"
+_APART_MS = 100
 _ATTEMPTS = 20
 """Attempts to end a connection during its set-up."""
 _NOTICED_MS = 2_000
@@ -23,15 +25,24 @@ _NOTICED_MS = 2_000
 
 @requirement("DISTRO-SETUP-001", MUST, "#wire-checks, #connection-id")
 async def server_check_needs_no_set_up(kit: Kit) -> None:
-    """A server check is answered on a transport without set-up, with an id of time, address and port."""
+    """A server check is answered on a transport without set-up, with an id of the time and of the transport's address
+    and port, each time the same."""
+    first, second = (kit.bare_connection() for _ in range(2))
     ids = []
-    for _ in range(2):
-        reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
+    for transport in (first, second, first, second):
+        reply = await transport.ask("ServerCheckRequest", EMPTY)
         ids.append(str(reply.body.get("connectionId")))
-        kit.note(f"a transport without set-up asks ServerCheckRequest: {reply}")
+        kit.note(f"a transport without set-up asks ServerCheckRequest, which names it {ids[-1]}: {reply}")
         kit.require(reply.type == "ServerCheckResponse" and reply.succeeded, "a ServerCheckResponse", reply.type)
+        await kit.sleep(2 * _APART_MS)
     kit.require(all(re.fullmatch(r"\d{13}_[0-9a-f.:]+_\d+", each) for each in ids), "ids of three parts", ids)
-    kit.require(ids[0] != ids[1], "another id for another transport", ids)
+    kit.require(ids[:2] == ids[2:], "the same id for the same transport", ids)
+    (time, address, port), (later, another, its_port) = (each.split("_") for each in ids[:2])
+    kit.require(int(later) - int(time) >= _APART_MS, f"times at least {_APART_MS} ms apart", ids)
+    kit.require(port != its_port, "another port for another transport", ids)
+    kit.require(address == another, "the address of one machine", ids)
+    if kit.target.address.startswith(LOOPBACK):
+        kit.require(address == LOOPBACK, f"the address {LOOPBACK}", ids)
 
 
 @requirement("DISTRO-SETUP-002", MUST, "#wire-checks, #wire-errors")
@@ -57,8 +68,10 @@ async def only_naming_connections_are_clients(kit: Kit) -> None:
     """A connection without the label `module=naming` gets no naming client, and no member is sent anything about it."""
     connection = await kit.connection({"source": "sdk", "module": "config"})
     client = await kit.client()
-    await kit.arrange_sent("VERIFY", client.id)
-    kit.require(not kit.arrivals(connection.id), f"nothing about {connection.id}", kit.arrivals(connection.id))
+    for peer in kit.peers:
+        await kit.arrange_sent("VERIFY", client.id, at=peer)
+        sent = kit.arrivals(connection.id, peer)
+        kit.require(not sent, f"nothing about {connection.id} at {peer.address}", sent)
     copy = await kit.peer.query(connection.id)
     kit.require(copy is None, f"no client {connection.id}", copy)
 
@@ -74,15 +87,20 @@ async def silent_client_is_verified(kit: Kit) -> None:
 
 @requirement("DISTRO-SETUP-006", MUST, "#connection-handshake", since="2.3.0")
 async def abilities_are_pushed(kit: Kit) -> None:
-    """A server that reports that it negotiates abilities pushes its own to a client that sent a table of abilities."""
+    """A server that reports that it negotiates abilities pushes its own to a client that sent a table of abilities, and
+    pushes none to a client without a table, which may not know such a push."""
     reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
     kit.assume(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
-    await kit.connection(SDK_LABELS, on_push=pushes.append)
-    acknowledged = poll_local(lambda: any(push.type == ACK for push in pushes))
-    await kit.eventually(acknowledged, within_ms=5_000, what=f"a {ACK}")
-    table = pushes[0].body.get("abilityTable")
-    kit.require(isinstance(table, dict), "a table of abilities in it", pushes[0].body)
+    others: list[Message] = []
+    await kit.connection(SDK_LABELS, on_push=pushes.append, abilities={_UNKNOWN: True})
+    await kit.connection(SDK_LABELS, on_push=others.append, abilities=None)
+    acknowledged = poll_local(lambda: next((push for push in pushes if push.type == ACK), None))
+    push = await kit.eventually(acknowledged, within_ms=5_000, what=f"a {ACK}")
+    table = push.body.get("abilityTable")
+    kit.require(isinstance(table, dict) and _UNKNOWN not in table, f"a table without {_UNKNOWN} in it", push.body)
+    unasked = poll_local(lambda: next((push for push in others if push.type == ACK), None))
+    await kit.never(unasked, for_ms=_NOTICED_MS, what="the client sent no table of abilities")
 
 
 @requirement("DISTRO-SETUP-007", MUST, "#connection-stream")

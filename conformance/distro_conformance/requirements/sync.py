@@ -6,9 +6,10 @@ import asyncio
 import itertools
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.peer import Arrival
+from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.waiting import Poll, first_of
 from distro_conformance.wire.messages import RESOURCE_TYPE
 from distro_traces.content import Replica
 
@@ -124,11 +125,13 @@ async def changes_are_merged(kit: Kit) -> None:
 @requirement("DISTRO-SYNC-006", MUST, "#sync-announce, #notify-queues", bug="B08")
 async def brief_client_is_deleted(kit: Kit) -> None:
     """A client that registers and leaves at once is deleted everywhere, and no CHANGE of it follows."""
-    client, _, change = await kit.replicated()
+    client, _ = await kit.publisher()
+    for peer in kit.peers:
+        await kit.arrange_sent("CHANGE", client.id, at=peer)
     await client.register(kit.service(), "10.0.0.1", 80)
     await kit.leave(client)
-    deleted = await kit.eventually_sent("DELETE", client.id, after=change)
-    again = kit.arrival("CHANGE", client.id, after=deleted)
+    ends = [(peer, await kit.eventually_sent("DELETE", client.id, at=peer)) for peer in kit.peers]
+    again = first_of(kit.arrival("CHANGE", client.id, after=deleted, at=peer) for peer, deleted in ends)
     await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{client.id} is gone")
 
 
@@ -137,23 +140,20 @@ async def clients_that_leave_busy_are_deleted(kit: Kit) -> None:
     """Clients that leave while their registrations are handled are deleted everywhere, and no CHANGE follows."""
     clients = [await kit.replicated() for _ in range(_LEAVING)]
     await asyncio.gather(*(_leaves_busy(kit, client) for client, _, _ in clients))
-    ends: dict[str, Arrival] = {}
-    for client, _, change in clients:
+    again: list[Poll[Arrival]] = []
+    for (client, _, _), peer in itertools.product(clients, kit.peers):
 
-        async def otherwise(client: PlayedClient = client) -> dict[str, object]:
-            return {"deletes": sum(each.is_about("DELETE") for each in kit.arrivals(client.id))}
+        async def otherwise(client: PlayedClient = client, peer: PlayedPeer = peer) -> dict[str, object]:
+            return {"deletes": sum(each.is_about("DELETE") for each in kit.arrivals(client.id, peer))}
 
-        deleted = kit.arrival("DELETE", client.id, after=change)
-        what = f"DELETE of {client.id}, which left while its registrations were handled"
-        ends[client.id] = await kit.eventually(
-            deleted, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise
+        deleted = await kit.eventually(
+            kit.arrival("DELETE", client.id, at=peer),
+            within_ms=2 * kit.timings.sync_ms,
+            what=f"DELETE of {client.id}, which left while its registrations were handled, at {peer.address}",
+            otherwise=otherwise,
         )
-
-    async def again() -> Arrival | None:
-        found = [await kit.arrival("CHANGE", client, after=deleted)() for client, deleted in ends.items()]
-        return next(filter(None, found), None)
-
-    await kit.never(again, for_ms=kit.timings.sync_ms, what="all of them are gone")
+        again.append(kit.arrival("CHANGE", client.id, after=deleted, at=peer))
+    await kit.never(first_of(again), for_ms=kit.timings.sync_ms, what="all of them are gone")
 
 
 async def _leaves_busy(kit: Kit, client: PlayedClient) -> None:

@@ -38,6 +38,8 @@ TRANSPORT = GrpcTransport()
 SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
 
+NO_ABILITIES: Mapping[str, bool] = {}
+
 OnPush = Callable[[Message], None]
 LOOPBACK = "127.0.0.1"
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -117,6 +119,7 @@ class Connection:
         labels: Mapping[str, str],
         on_push: OnPush | None = None,
         on_id: Callable[[str], None] | None = None,
+        abilities: Mapping[str, bool] | None = NO_ABILITIES,
         transport: Transport | None = None,
         headers: Mapping[str, str] | None = None,
         tls: TlsOptions | None = None,
@@ -124,7 +127,7 @@ class Connection:
         """Server check, stream, set-up; returns once the server treats the connection as registered.
 
         `address` is host:port of a gRPC port. `on_id` gets the connection id before the server has a client for it.
-        `headers` go with each request that brings none.
+        `headers` go with each request that brings none. `abilities`: None sends no table of them.
         Raises TargetError when the server does not get there in time.
         """
         channel = (transport or TRANSPORT).channel(address, tls, max_receive_bytes=None)
@@ -134,7 +137,7 @@ class Connection:
                 await connection.ask_id()
                 if on_id is not None:
                     on_id(connection.id)
-                await connection.set_up(labels)
+                await connection.set_up(labels, abilities)
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             await connection.close()
             reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else "it does not answer in time"
@@ -209,11 +212,17 @@ class Connection:
             raise TargetError(f"{self.address} answers the server check with {check}")
         self.id = str(check.body.get("connectionId", ""))
 
-    async def set_up(self, labels: Mapping[str, str], *, until_registered: bool = True) -> None:
+    async def set_up(
+        self,
+        labels: Mapping[str, str],
+        abilities: Mapping[str, bool] | None = NO_ABILITIES,
+        *,
+        until_registered: bool = True,
+    ) -> None:
         """The steps after the server check; without `until_registered` the server may not have handled them yet."""
         self._stream = stream = self._channel.open_stream()
         await stream.write(
-            encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()
+            encode("ConnectionSetupRequest", _set_up_body(labels, abilities), client_ip="127.0.0.1").SerializeToString()
         )
         self._reader = asyncio.create_task(self._read(stream), name=f"stream from {self.address}")
         self._reader.add_done_callback(lambda _: self._end_idleness())
@@ -252,13 +261,14 @@ def raw(type_name: str, body: bytes) -> Payload:
     return payload
 
 
-def _set_up_body(labels: Mapping[str, str]) -> Json:
+def _set_up_body(labels: Mapping[str, str], abilities: Mapping[str, bool] | None) -> Json:
+    table = {} if abilities is None else {"abilityTable": dict(abilities)}
     return {
         "headers": {},
         "clientVersion": "Nacos-Java-Client:v2.2.4",
         "tenant": "",
         "labels": dict(labels),
-        "abilityTable": {},
+        **table,
         "module": "internal",
     }
 
