@@ -187,29 +187,29 @@ def _ends_pass(old: Any, self: Any, request: Any) -> Any:
     return None if is_delete else old(self, request)
 
 
-@mutant("m-second-hop-of-beats", DistroFilter, "aware")
+@mutant("m-second-hop-of-beats", DistroFilter, "forwarding")
 def _beats_pass(old: Any, self: Any, handler: Any) -> Any:
     """A beat that a member has passed on is carried out by a node that is not the owner."""
     filtered = old(self, handler)
 
-    async def aware(request: Any) -> Any:
+    async def forwarding(request: Any) -> Any:
         is_passed_on = SERVER_AGENT in request.headers.get("User-Agent", "")
         return await (handler if is_passed_on and request.method == "PUT" else filtered)(request)
 
-    return aware
+    return forwarding
 
 
-@mutant("m-refused-deregistration-is-carried-out", DistroFilter, "aware")
+@mutant("m-refused-deregistration-is-carried-out", DistroFilter, "forwarding")
 def _carried_out(old: Any, self: Any, handler: Any) -> Any:
     """A deregistration that a member has passed on is refused and carried out."""
     filtered = old(self, handler)
 
-    async def aware(request: Any) -> Any:
+    async def forwarding(request: Any) -> Any:
         if SERVER_AGENT in request.headers.get("User-Agent", "") and request.method == "DELETE":
             await handler(request)
         return await filtered(request)
 
-    return aware
+    return forwarding
 
 
 @mutant("m-errors-report-success", NacosError, "to_json")
