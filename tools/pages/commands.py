@@ -59,7 +59,7 @@ def _of_command(command: Any, path: str) -> Iterator[str]:
 
 
 def _place(argument: Any) -> str:
-    name = argument.name.upper()
+    name = argument.metavar or argument.name.upper()
     return name if argument.required else f"[{name}]"
 
 
