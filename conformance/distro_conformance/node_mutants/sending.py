@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
@@ -13,6 +14,8 @@ from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
+from distro_impl.naming.changes import ClientChanged
+from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.cluster_client import ClusterClient
@@ -31,6 +34,38 @@ def _as_change(
     """A DELETE that failed is retried as CHANGE; the client is gone, so no DELETE is sent."""
     is_failure = reply is not DistroReply.SUCCESS
     old(self, key, DataOperation.CHANGE if is_failure else operation, reply, revision)
+
+
+def _without_its_change(self: ClientManager, register: Callable[[], None]) -> None:
+    """The client has changed, and subscribers are sent it, but not the members."""
+    publish = self._notify.publish
+
+    def other_events(event: object) -> None:
+        if not isinstance(event, ClientChanged):
+            publish(event)
+
+    with swapped(self._notify, "publish", other_events):
+        register()
+
+
+@mutant("m-changed-instance-is-not-announced", ClientManager, "register")
+def _change_of_an_instance_stays(
+    old: Any, self: Any, client: Client, service: Service, *args: Any, **named: Any
+) -> None:
+    """What a connected client registers under a service that it publishes already is not sent to the members."""
+    if service in client.publishers and not is_ip_port(client.id):
+        _without_its_change(self, lambda: old(self, client, service, *args, **named))
+    else:
+        old(self, client, service, *args, **named)
+
+
+@mutant("m-changed-http-instance-is-not-announced", ClientManager, "register")
+def _http_change_stays(old: Any, self: Any, client: Client, service: Service, *args: Any, **named: Any) -> None:
+    """What a client of the HTTP API registers under a service that it publishes already is not sent to the members."""
+    if service in client.publishers and is_ip_port(client.id):
+        _without_its_change(self, lambda: old(self, client, service, *args, **named))
+    else:
+        old(self, client, service, *args, **named)
 
 
 @mutant("m-merge-takes-the-longer-delay", DelayTaskEngine, "add")

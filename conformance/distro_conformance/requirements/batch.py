@@ -25,7 +25,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
     for ports in (PORTS, PORTS[1:]):
         await client.register_batch(service, _at(ports))
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
-        change = await kit.arrange_sent("CHANGE", client.id, after=change)
+        change = await kit.eventually_sent("CHANGE", client.id, after=change)
         published = change.call.replica.published if change.call and change.call.replica else ()
         held = [(each.service, each.ip, each.port) for each in published]
         kit.require(

@@ -27,18 +27,15 @@ _HAS_REVISIONS = Span(since="2.1.2")
 @requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     """An instance that is registered over HTTP at its owner is in a SNAPSHOT and in a push, and every other member
-    receives all of it in a CHANGE of `ip:port#true`, with the namespace and the group that the request named."""
+    receives all of it in a CHANGE of `ip:port#true`, with the namespace and the group that the request named; and so
+    with another registration at the same address, which replaces the instance."""
     client, service = await registered_here(kit, cluster="blue", zone="a")
     subscriber = await kit.client()
     await subscriber.subscribe(service)
-    for peer in kit.peers:
-        change = await kit.eventually_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
-        published = change.call.replica.published if change.call and change.call.replica else ()
-        found = [(each.service, each.ip, each.port, each.cluster) for each in published]
-        registered = (service, client.ip, client.port, "blue")
-        kit.require(found == [registered], f"the CHANGE to hold {registered} and nothing else", found)
-        zone = json.loads(published[0].attributes).get("zone")
-        kit.require(zone == "a", "the instance's metadata zone a", published[0].attributes)
+    before = await _arrives(kit, client, service, "a", {})
+    reply = await client.register(service, {"cluster": "blue", "zone": "b"})
+    kit.note(f"it registers {service} again, with zone b: {reply}")
+    await _arrives(kit, client, service, "b", before)
     snapshot = {replica.client: services_of(replica) for replica in await kit.peer.snapshot()}
     kit.require(snapshot.get(client.id) == [service], f"{client.id} in a SNAPSHOT", snapshot.get(client.id))
     neighbour = kit.http_client(kit.target.address)
@@ -58,6 +55,24 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     reply = await client.list(f"OTHER_GROUP@@{service}", namespaceId="elsewhere")
     ports = [f"{each['ip']}:{each['port']}" for each in json.loads(reply.text)["hosts"]]
     kit.require(ports == [f"{elsewhere.ip}:{elsewhere.port}"], f"{elsewhere.id} in the list of its own", reply)
+
+
+async def _arrives(
+    kit: Kit, client: PlayedHttpClient, service: str, zone: str, after: Mapping[str, Arrival]
+) -> dict[str, Arrival]:
+    """The CHANGE of that instance and zone at each member, by address, after that one."""
+    found = {}
+    for peer in kit.peers:
+        change = found[peer.address] = await kit.eventually_sent(
+            "CHANGE", client.id, after=after.get(peer.address), at=peer, within_ms=2 * kit.timings.sync_ms
+        )
+        published = change.call.replica.published if change.call and change.call.replica else ()
+        instances = [(each.service, each.ip, each.port, each.cluster) for each in published]
+        registered = (service, client.ip, client.port, "blue")
+        kit.require(instances == [registered], f"the CHANGE to hold {registered} and nothing else", instances)
+        seen = json.loads(published[0].attributes).get("zone")
+        kit.require(seen == zone, f"the instance's metadata zone {zone}", published[0].attributes)
+    return found
 
 
 @requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")

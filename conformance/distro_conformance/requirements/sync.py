@@ -24,17 +24,24 @@ _GIVEN_UP = 3
 
 @requirement("DISTRO-SYNC-001", MUST, "#sync-announce, #sync-merge")
 async def registration_arrives_as_change(kit: Kit) -> None:
-    """A registration reaches every other member as a CHANGE that holds what the client publishes."""
-    client, service = await kit.publisher(zone="a")
-    change = await kit.eventually_sent("CHANGE", client.id)
-    published = change.call.replica.published if change.call and change.call.replica else ()
-    kit.require(
-        [(p.service, p.ip, p.port) for p in published] == [(service, "10.0.0.1", 80)],
-        f"the CHANGE to hold {service} at 10.0.0.1:80 and nothing else",
-        change,
-    )
-    sent = '"zone":"a"'
-    kit.require(sent in published[0].attributes, f"the instance's metadata {{{sent}}}", published[0].attributes)
+    """A registration reaches every other member as a CHANGE that holds what the client publishes, and so does another
+    one under the same service, which replaces the instance."""
+    client, service = await kit.client(), kit.service()
+    before: dict[str, Arrival] = {}
+    for zone in "ab":
+        await client.register(service, "10.0.0.1", 80, zone=zone)
+        kit.note(f"it registers {service} at 10.0.0.1:80 with zone={zone}")
+        for peer in kit.peers:
+            change = await kit.eventually_sent("CHANGE", client.id, after=before.get(peer.address), at=peer)
+            published = change.call.replica.published if change.call and change.call.replica else ()
+            kit.require(
+                [(p.service, p.ip, p.port) for p in published] == [(service, "10.0.0.1", 80)],
+                f"the CHANGE to hold {service} at 10.0.0.1:80 and nothing else",
+                change,
+            )
+            sent = f'"zone":"{zone}"'
+            kit.require(sent in published[0].attributes, f"metadata {{{sent}}}", published[0].attributes)
+            before[peer.address] = change
 
 
 @requirement("DISTRO-SYNC-002", MUST, "#client-disconnect, #sync-announce")
