@@ -21,12 +21,13 @@ REAL_TIMEOUT_S = 60.0
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a folder that need Spark share one session; the blocks of a page go on where the one before ended. The
-    quick tests of the model share the search, which its first user compiles for some seconds, and the tests that use a
-    fixture of their module share it: each process would make it anew."""
+    """Tests that use the Spark session share it, and those that start Spark in a process of their own need not wait for
+    them; the blocks of a page go on where the one before ended. The quick tests of the model share the search, which
+    its first user compiles for some seconds, and the tests that use a fixture of their module share it: each process
+    would make it anew."""
     for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group(f"spark of {item.path.parent}"))
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.suffix == ".md":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
             item.add_marker(pytest.mark.slow)
