@@ -42,6 +42,9 @@ SECONDS_MAX = 600
 """For what hangs; a busy machine may take its time."""
 
 PORTS_SHOWN = (8848, 8858, 8868)
+HERE = {"COLUMNS": "160", "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""In the environment. A JVM that lives for seconds needs no compiler and no collector for long work."""
+
 PROGRAMS = ("go",)
 """Of other languages: a block that needs one is skipped where it is missing."""
 
@@ -58,7 +61,7 @@ class Session:
         self._shell = subprocess.Popen(
             ["bash", "--norc"],
             cwd=self.directory,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "160"},
+            env={**os.environ, **HERE, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -174,4 +177,9 @@ def end(namespace: dict[str, object]) -> None:
     session.close()
 
 
-pytest_collect_file = Sybil(parsers=[parse], patterns=["*.md"], setup=begin, teardown=end).pytest()
+TRANSLATED = "*.zh-CN.md"
+"""Has the blocks of its original, as `conformance/tests/test_page_commands.py` checks, which are executed there."""
+
+pytest_collect_file = Sybil(
+    parsers=[parse], patterns=["*.md"], excludes=[TRANSLATED], setup=begin, teardown=end
+).pytest()
