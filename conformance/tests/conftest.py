@@ -85,9 +85,9 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="class")
 def browser() -> Iterator[Browser]:
-    """For one test: while it is there an event loop runs in this thread, and other tests need their own."""
+    """For the tests of a class: while it is there an event loop runs in this thread, and other tests need their own."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
     assert CHROMIUM, "these tests need Chromium on the path; on Debian: apt-get install chromium"

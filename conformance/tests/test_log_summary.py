@@ -70,39 +70,42 @@ def test_the_page_draws_a_lane_for_each_node_and_stands_alone(call: Call, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
-def test_the_page_zooms_by_its_slider_and_by_a_click_on_a_bar(call: Call, tmp_path: Path, browser: Browser) -> None:
-    log_summary(call, CASES / "23", tmp_path / "out", "--html", str(tmp_path / "page.html"))
-    page = browser.new_page(viewport={"width": 1200, "height": 800})
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / "page.html").as_uri())
-    bar, scroll, labels = (
-        page.locator(".drawn .bar.link").first,
-        page.locator(".scroll").first,
-        page.locator(".axis span"),
-    )
+class TestInTheBrowser:
+    def test_the_page_zooms_by_its_slider_and_by_a_click_on_a_bar(
+        self, call: Call, tmp_path: Path, browser: Browser
+    ) -> None:
+        log_summary(call, CASES / "23", tmp_path / "out", "--html", str(tmp_path / "page.html"))
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((tmp_path / "page.html").as_uri())
+        bar, scroll, labels = (
+            page.locator(".drawn .bar.link").first,
+            page.locator(".scroll").first,
+            page.locator(".axis span"),
+        )
 
-    def width() -> float:
-        box = bar.bounding_box()
-        assert box is not None
-        return box["width"]
+        def width() -> float:
+            box = bar.bounding_box()
+            assert box is not None
+            return box["width"]
 
-    before = width()
-    assert labels.first.text_content() == "10:00:00.0"
-    page.locator(".zoom").fill("2")
-    assert width() == pytest.approx(2 * before, rel=0.01)
-    assert scroll.evaluate("one => Math.abs(one.scrollLeft + one.clientWidth / 2 - one.scrollWidth / 2) < 5")
-    page.locator(".zoom").fill("1")
-    bar.click()
-    shown = scroll.evaluate("one => one.clientWidth")
-    assert width() == pytest.approx(0.6 * shown, rel=0.05)
-    assert bar.is_visible()
-    assert labels.count() > 8
-    rejected = page.locator(".drawn .bar.unreached").first.get_attribute("title")
-    assert rejected is not None
-    assert NEVER in rejected
-    assert errors == []
-    page.close()
+        before = width()
+        assert labels.first.text_content() == "10:00:00.0"
+        page.locator(".zoom").fill("2")
+        assert width() == pytest.approx(2 * before, rel=0.01)
+        assert scroll.evaluate("one => Math.abs(one.scrollLeft + one.clientWidth / 2 - one.scrollWidth / 2) < 5")
+        page.locator(".zoom").fill("1")
+        bar.click()
+        shown = scroll.evaluate("one => one.clientWidth")
+        assert width() == pytest.approx(0.6 * shown, rel=0.05)
+        assert bar.is_visible()
+        assert labels.count() > 8
+        rejected = page.locator(".drawn .bar.unreached").first.get_attribute("title")
+        assert rejected is not None
+        assert NEVER in rejected
+        assert errors == []
+        page.close()
 
 
 def test_check_says_which_change_never_arrived(call: Call, document: Document, tmp_path: Path) -> None:

@@ -424,28 +424,31 @@ def test_figures_of_benches_are_charts_by_unit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("verdict", [Verdict.CONFORMS, Verdict.VIOLATES])
-def test_a_browser_and_a_screen_reader_can_read_it(
-    tmp_path: Path, browser: Browser, theme: str, width: int, verdict: Verdict
-) -> None:
-    held = tuple(Held(f"127.0.0.1:2518{at}", at == 0, "revision 1, svc-3 at 10.0.0.1:80", at > 0) for at in range(3))
-    wide = replace(requirement(Judgement.VIOLATES, client="1700000007002_127.0.0.1_41130"), held=held)
-    findings = (*FAILING, wide) if verdict is Verdict.VIOLATES else (requirement(Judgement.CONFORMS),)
-    page(tmp_path, *findings, verdict=verdict)
-    opened = browser.new_page(color_scheme=theme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
-    errors: list[str] = []
-    opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.goto((tmp_path / "report.html").as_uri())
-    expect_accessible(opened)
-    assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    opened.emulate_media(media="print")
-    assert opened.locator("#requirements .row").first.is_visible(), "paper opens nothing"
-    opened.emulate_media(media="screen")
-    opened.get_by_label("verdict").select_option("violates")
-    assert not opened.locator('#requirements .row[data-verdict="conforms"]').first.is_visible()
-    assert opened.pdf().startswith(b"%PDF")
-    assert errors == []
-    opened.close()
+class TestInTheBrowser:
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    @pytest.mark.parametrize("width", [390, 1280])
+    @pytest.mark.parametrize("verdict", [Verdict.CONFORMS, Verdict.VIOLATES])
+    def test_a_browser_and_a_screen_reader_can_read_it(
+        self, tmp_path: Path, browser: Browser, theme: str, width: int, verdict: Verdict
+    ) -> None:
+        held = tuple(
+            Held(f"127.0.0.1:2518{at}", at == 0, "revision 1, svc-3 at 10.0.0.1:80", at > 0) for at in range(3)
+        )
+        wide = replace(requirement(Judgement.VIOLATES, client="1700000007002_127.0.0.1_41130"), held=held)
+        findings = (*FAILING, wide) if verdict is Verdict.VIOLATES else (requirement(Judgement.CONFORMS),)
+        page(tmp_path, *findings, verdict=verdict)
+        opened = browser.new_page(color_scheme=theme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+        errors: list[str] = []
+        opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        opened.on("pageerror", lambda error: errors.append(str(error)))
+        opened.goto((tmp_path / "report.html").as_uri())
+        expect_accessible(opened)
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        opened.emulate_media(media="print")
+        assert opened.locator("#requirements .row").first.is_visible(), "paper opens nothing"
+        opened.emulate_media(media="screen")
+        opened.get_by_label("verdict").select_option("violates")
+        assert not opened.locator('#requirements .row[data-verdict="conforms"]').first.is_visible()
+        assert opened.pdf().startswith(b"%PDF")
+        assert errors == []
+        opened.close()

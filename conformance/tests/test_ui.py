@@ -335,14 +335,10 @@ class TestPage:
         expect_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
-
-@pytest.mark.wire
-@pytest.mark.slow
-@pytest.mark.xdist_group("browser")
-def test_it_works_without_javascript(browser: Browser, served: tuple[Explorer, str]) -> None:
-    explorer, address = served
-    page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto(f"{address}/?token={explorer.token}")
-    page.get_by_role("button", name="Begin anew").click()
-    page.get_by_role("button", name="connect c1 a").click()
-    expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
+    def test_it_works_without_javascript(self, browser: Browser, served: tuple[Explorer, str]) -> None:
+        explorer, address = served
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(f"{address}/?token={explorer.token}")
+        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("button", name="connect c1 a").click()
+        expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
