@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from distro_model import PROFILES, explore
+from distro_model import PROFILES, PROPERTIES, explore
 from distro_model.mutants import MUTANTS
 from distro_model.profiles import RELEASES
 
@@ -31,8 +31,9 @@ def of(bug):
 def broken(profile, mutant_id):
     """Those properties of the mutant that the profile, without the mutant, breaks within the mutant's bounds."""
     mutant = MUTANTS[mutant_id]
-    found = explore(mutant.bounds, PROFILES[profile])
-    return frozenset(result.name for result in found.results if result.holds is False) & frozenset(mutant.breaks)
+    found = explore(mutant.bounds, PROFILES[profile], [PROPERTIES[name] for name in mutant.breaks])
+    assert found.complete
+    return frozenset(result.name for result in found.results if result.holds is False)
 
 
 @pytest.mark.quality
