@@ -9,11 +9,11 @@ READY  := $(VENV)/.ready
 gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
 
-# Three processes side by side, also on two cores: many tests wait for a server or for real time to pass. The tests that
+# Four processes side by side, also on two cores: many tests wait for a server or for real time to pass. The tests that
 # share a Spark session stay in one of them (conftest.py).
 # Durations are kept: the slowest are printed, and all of them are in the JUnit file.
 # These processes and many commands load the same modules: bytecode is kept even where the environment says otherwise.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 3 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 4 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
 
 test: $(READY)
 	@sh tools/preflight.sh java
