@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from distro_conformance.node_mutants.mutant import Change, Mutant, add, as_if, i
 from distro_impl.distro import data_processor
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
+from distro_impl.distro.distro_handler import MalformedRequestError
 from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
@@ -176,6 +178,43 @@ def _query_fails(old: Any, self: Any, key: Any) -> Any:
 def _acknowledged_only(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
     """A CHANGE of a copy is acknowledged and not applied."""
     return self._clients.get(data["clientId"]) is not None or bool(old(self, data, reason, sender))
+
+
+@mutant("m-change-disowns-the-connected", Processor, "process_change")
+def _disowns(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
+    """A CHANGE of a client that is connected here is refused, and the client counts as a copy from then on."""
+    is_applied = bool(old(self, data, reason, sender))
+    held = self._clients.get(data["clientId"])
+    if not is_applied and held is not None:
+        held.native = False
+    return is_applied
+
+
+@mutant("m-delete-disowns-the-connected", Processor, "process_delete")
+def _deletes_and_disowns(old: Any, self: Any, client_id: str, sender: str | None) -> bool:
+    """A DELETE of a client that is connected here is refused, and the client counts as a copy from then on."""
+    is_applied = bool(old(self, client_id, sender))
+    held = self._clients.get(client_id)
+    if not is_applied and held is not None:
+        held.native = False
+    return is_applied
+
+
+@mutant("m-add-changes-the-connected", Processor, "process_change")
+def _add_changes(old: Any, self: Any, data: Any, reason: str, sender: str | None) -> bool:
+    """An ADD is applied to a client that is connected here."""
+    with swapped(self, "_is_untouchable", lambda _: False) if reason == DataOperation.ADD else nullcontext():
+        return bool(old(self, data, reason, sender))
+
+
+@mutant("m-undecodable-change-empties-the-copy", Handler, "_sync")
+def _empties(old: Any, self: Any, data: Any, key: Any, request: Any) -> Any:
+    """A CHANGE whose content cannot be decoded is refused and removes the copy."""
+    try:
+        return old(self, data, key, request)
+    except MalformedRequestError:
+        self._processor.process_delete(key.resource_key, None)
+        raise
 
 
 @mutant("m-unknown-fields-are-refused", Processor, "process_change")

@@ -18,10 +18,12 @@ from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
-from distro_impl.remote.errors import NacosError
+from distro_impl.remote.errors import BAD_GATEWAY, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.remote.payloads import DataOperation
+from distro_impl.remote.peer_connection import PeerConnection
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
+from distro_protos import read_json
 
 _EARLY_MS = 10_000
 
@@ -79,6 +81,17 @@ _verified_elsewhere(
     "A client that has gone is verified as before, at all members but the first.",
     clients=_gone,
 )
+
+
+@mutant("m-verify-elsewhere-keeps-its-revision", VerifyTask, "_verify")
+async def _keeps_its_revision(old: Any, self: Any, peer: str, client_id: str) -> None:
+    """A VERIFY of a connected client at any member but the first has the revision of the first CHANGE."""
+    revision = self._processor.revision_of(client_id)
+    if revision is None or is_ip_port(client_id) or peer not in self._members.other_addresses()[1:]:
+        await old(self, peer, client_id)
+    else:
+        await self._agent.verify(peer, client_id, min(1, revision))
+
 
 _of_other_modules: list[str] = []
 
@@ -231,3 +244,22 @@ def _has_an_error_code(old: Any, self: Any, payload: Any, peer: Any) -> Any:
     name, body = old(self, payload, peer)
     is_naming = name in ("InstanceResponse", "SubscribeServiceResponse", "QueryServiceResponse")
     return name, {**body, "errorCode": 200} if is_naming and body["errorCode"] == 0 else body
+
+
+@mutant("m-snapshot-is-asked-without-the-identity", PeerConnection, "_request")
+def _asks_without_the_identity(old: Any, self: Any, type_name: str, body: Any) -> Any:
+    """A SNAPSHOT is requested without the identity of the cluster."""
+    payload = old(self, type_name, body)
+    if body.get("dataOperation") is DataOperation.SNAPSHOT:
+        payload.metadata.headers.clear()
+    return payload
+
+
+@mutant("m-unknown-fields-of-clients-are-refused", RequestAcceptor, "_reply")
+def _refuses_unknown_fields(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """A registration with a field that this release does not know is refused."""
+    if payload.metadata.type == "InstanceRequest":
+        known = {"headers", "requestId", "namespace", "serviceName", "groupName", "type", "instance", "module"}
+        if unknown := set(read_json(payload.body.value)) - known:
+            raise NacosError(BAD_GATEWAY, f"unknown fields: {unknown}")
+    return old(self, payload, peer)

@@ -49,7 +49,7 @@ async def unknown_operation_is_unreadable(kit: Kit) -> None:
 
 @requirement("DISTRO-ERROR-004", MUST, "#wire-envelope")
 async def unknown_fields_are_ignored(kit: Kit) -> None:
-    """Fields that a member does not know are ignored, in a request and inside its content."""
+    """Fields that a node does not know are ignored, in a request of a member or a client and inside its content."""
     client, service = kit.foreign_client(), kit.service()
     content = {**sync_data(client, 1, [(service, "10.0.0.1", 80)]), "since9": {"a": [1]}}
     content["attributes"]["clientAttributes"]["since9"] = True
@@ -58,6 +58,13 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
     kit.note(f"{kit.peer.address} sends CHANGE of {client} with unknown fields: {reply}")
     copy = await kit.peer.query(client)
     kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)
+    own = await kit.client()
+    body = {**instance_request("registerInstance", service, "10.0.0.1", 80, {}), "since9": "x"}
+    body["instance"]["since9"] = {"a": [1]}
+    reply = await own.ask("InstanceRequest", body)
+    kit.note(f"{own.id} registers {service} with unknown fields: {reply}")
+    copy = await kit.peer.query(own.id)
+    kit.require(reply.succeeded and services(copy) == [service], f"{own.id} to publish {service}", copy)
 
 
 @requirement("DISTRO-ERROR-006", MUST, "#wire-envelope, #wire-errors")

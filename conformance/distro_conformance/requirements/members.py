@@ -329,17 +329,19 @@ async def report_without_address_is_of_its_ip_and_port(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-014", MUST, "#member-auth", since="3.0.0")
 async def members_are_sent_the_identity(kit: Kit) -> None:
-    """Each request to a member, of Distro or a report, carries the identity of the cluster: members refuse a request
-    without it."""
+    """Each request to a member, of whatever operation of Distro or a report, carries the identity of the cluster:
+    members refuse a request without it."""
     identity = kit.identity()
-    client, _, change = await kit.replicated()
-    sent = [change, await kit.arrange_sent("VERIFY", client.id)]
-    before = len(_reports(kit.peer))
-    sent.append(
-        await kit.arrange(
-            _report(kit.peer, before + 1), within_ms=3 * _ROUND_MS, what=f"a report at {kit.peer.address}"
-        )
-    )
+    client, _, _ = await kit.replicated()
+    await kit.arrange_sent("VERIFY", client.id)
+    await kit.leave(client)
+    for peer in kit.peers:
+        await kit.arrange_sent("DELETE", client.id, at=peer)
+        what = f"a report at {peer.address}"
+        await kit.arrange(_report(peer, len(_reports(peer)) + 1), within_ms=3 * _ROUND_MS, what=what)
+    sent = [each for peer in kit.peers for each in peer.arrivals if each.call or each.type == REPORT_REQUEST]
+    kinds = {each.call.operation for each in sent if each.call}
+    kit.assume(kinds >= {"CHANGE", "DELETE", "SNAPSHOT", "VERIFY"}, "a request of each operation", sorted(kinds))
     for arrival in sent:
         missing = [key for key, value in identity.items() if arrival.headers.get(key) != value]
         kit.require(not missing, f"the identity in {arrival}", f"headers {sorted(arrival.headers)}")

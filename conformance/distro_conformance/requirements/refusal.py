@@ -5,17 +5,20 @@ A sender reads only `resultCode`: it treats a failure that is only in `errorCode
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import UNKNOWN_RESOURCE_TYPE, distro_request, sync_data
 from distro_protos import Json
+
+_UNDECODABLE = "ew=="
+"""Base64 of an opening brace, and nothing more."""
 
 
 @requirement("DISTRO-REFUSAL-001", MUST, "#receive-raised, #defect-d5", bug="B16")
 async def undecodable_content_is_refused(kit: Kit) -> None:
     """A CHANGE whose content cannot be decoded is answered with failure."""
     body = _change(kit, kit.foreign_client())
-    body["distroData"]["content"] = "ew=="  # Base64 of an opening brace, and nothing more
+    body["distroData"]["content"] = _UNDECODABLE
     await _require_failure(kit, body, "a CHANGE with the content '{'")
 
 
@@ -33,6 +36,19 @@ async def unknown_operation_is_refused(kit: Kit) -> None:
     body = _change(kit, kit.foreign_client())
     body["distroData"]["type"] = "QUERY"
     await _require_failure(kit, body, "a CHANGE whose data has the type QUERY")
+
+
+@requirement("DISTRO-REFUSAL-004", MUST, "#receive-raised, #receive-change")
+async def undecodable_content_changes_nothing(kit: Kit) -> None:
+    """A CHANGE whose content cannot be decoded leaves the copy of its client as it was."""
+    client, service = await kit.synced(3)
+    body = _change(kit, client)
+    body["distroData"]["content"] = _UNDECODABLE
+    reply = await kit.peer.send(body)
+    kit.note(f"{kit.peer.address} sends a CHANGE of {client} with the content '{{': {reply}")
+    copy = await kit.peer.query(client)
+    kit.require(services(copy) == [service], f"{client} with {service}, as before", copy)
+    await kit.eventually_listed(await kit.client(), service, "10.0.0.1:80")
 
 
 @requirement("DISTRO-ERROR-005", MUST, "#distro-envelope, #receive-raised", bug="B16")

@@ -20,16 +20,18 @@ async def verify_carries_the_revision(kit: Kit) -> None:
     client, _, _ = await kit.replicated()
     await client.register(kit.service(), "10.0.0.2", 80)
     kit.note("it registers a second service")
-    poll = kit.arrival("CHANGE", client.id, carrying=lambda replica: len(replica.published) == 2)
-    change = await kit.arrange(poll, within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services")
-    verify = await kit.eventually_sent("VERIFY", client.id, after=change)
-    assert verify.call is not None
-    assert change.call is not None
-    kit.require(
-        verify.call.revision == change.call.revision == 2,
-        "the revision 2 in the CHANGE and in the VERIFY after two changes",
-        f"{change} at {change.at_ms} ms; {verify} at {verify.at_ms} ms",
-    )
+    for peer in kit.peers:
+        both = kit.arrival("CHANGE", client.id, at=peer, carrying=lambda replica: len(replica.published) == 2)
+        what = f"a CHANGE of {client.id} with both services at {peer.address}"
+        change = await kit.arrange(both, within_ms=kit.timings.sync_ms, what=what)
+        verify = await kit.eventually_sent("VERIFY", client.id, after=change, at=peer)
+        assert verify.call is not None
+        assert change.call is not None
+        kit.require(
+            verify.call.revision == change.call.revision == 2,
+            f"the revision 2 in the CHANGE and in the VERIFY after two changes at {peer.address}",
+            f"{change} at {change.at_ms} ms; {verify} at {verify.at_ms} ms",
+        )
 
 
 @requirement("DISTRO-VERIFY-002", MUST, "#verify-failed, #sync-result")
