@@ -319,6 +319,26 @@ def test_lists_and_pushes_are_compared_in_real_time_too(tmp_path: Path, mutant: 
     assert found.verdict is (Verdict.CONFORMS if mutant is None else Verdict.VIOLATES), found
 
 
+@pytest.mark.parametrize("why", ["late lists", "a request of unknown outcome"])
+def test_a_run_that_is_not_judged_in_every_part_does_not_agree_with_the_model(
+    monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """The same holds of `strict` and of a node that does not index: on a busy machine neither is compared."""
+    perform = PeersCluster.perform
+
+    async def performs(cluster: PeersCluster, action: Action) -> None:
+        await perform(cluster, action)
+        if why == "late lists":
+            cluster.oracle.outside.note_late(why)
+        elif "c1" in cluster.oracle.outside.clients:
+            cluster.oracle.outside.lose("c1", cluster.clock.now_ms())
+
+    monkeypatch.setattr(PeersCluster, "perform", performs)
+    *_, last = replay(parse("nodes a b\nplayed b\nconnect c1 a\nexpect model agrees"), target="embedded").steps
+    assert last.verdict is Verdict.INCONCLUSIVE
+    assert last.outcome.startswith("not judged: 1 ")
+
+
 @pytest.mark.parametrize(("at_ms", "calm"), [(3, {}), (9, {"web": ()})])
 def test_a_service_that_another_run_has_shortly_published_is_not_compared(at_ms: int, calm: Lists) -> None:
     """Its client leaves just before the lists are read, of which the last push is half a second away."""

@@ -56,6 +56,10 @@ class Cluster(Protocol):
     answers: tuple[ClientAnswer, ...] = ()
     """The answers to the last request of a client; more than one if several states are possible."""
 
+    def unjudged(self) -> str:
+        """What the comparison with the model could not judge so far; empty if there is nothing."""
+        return ""
+
     def set_release(self, node: str, profile: str) -> None:
         """The node has this behaviour from its next start on. Raises CannotError."""
         raise CannotError(f"node {node} {profile}: {self.one_release}")

@@ -129,6 +129,12 @@ class PeersCluster(WiredCluster):
         )
         self.traffic = OracleTraffic(self.oracle)
 
+    def unjudged(self) -> str:
+        outside = self.oracle.outside
+        found = [f"{count} clients, since {reason.value}" for reason, count in outside.undecided.items() if count]
+        late = f"{outside.late} actions of the node, late by no more than the machine's delay"
+        return "; ".join(found + [late] * bool(outside.late))
+
     @property
     def under_test(self) -> str:
         return self.names[0]

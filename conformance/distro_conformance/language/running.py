@@ -66,7 +66,8 @@ class Running:
     async def _run(self, step: Step, *, refusal_expected: bool) -> StepResult:
         match step:
             case ExpectModel():
-                return HOLDS
+                open_ones = self.cluster.unjudged()
+                return StepResult(Verdict.INCONCLUSIVE, f"not judged: {open_ones}") if open_ones else HOLDS
             case ExpectAnswer():
                 return self._answered(step)
             case Expect():
