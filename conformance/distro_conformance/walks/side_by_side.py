@@ -28,6 +28,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.walks import NODES, PEERS
 from distro_conformance.walks.driver import WAIT_MAX_MS, WalkDriver, in_real_time
 from distro_conformance.walks.machine import Machine
+from distro_conformance.walks.pace import Pace
 from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
 from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import steps_over
@@ -117,6 +118,7 @@ class SideBySide:
         self.on_progress = on_progress
         self.missed = 0
         self._taken = Taken()
+        self._pace = Pace()
         self._done: dict[int, list[Action]] = {}
 
     def run(self) -> Hunt:
@@ -140,7 +142,8 @@ class SideBySide:
         self._done.clear()
         try:
             await cluster.start(options.nodes, node.profile)
-            return await self._search(cluster, seed, seconds)
+            async with self._pace.measured():
+                return await self._search(cluster, seed, seconds)
         finally:
             await cluster.stop()
 
@@ -174,6 +177,7 @@ class SideBySide:
         number = len(self._done) + 1
         done = self._done[number] = []
         for action in run:
+            await self._pace.until_in_time(until_s)
             if time.monotonic() > until_s:
                 break
             named = _of_lane(action, number)
