@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from blocks import block
+from programs import executed
 from promises import hold
 
 from distro_conformance.cli.gate import closing_line, stage_line
@@ -135,41 +134,47 @@ def test_a_recording_of_a_mutated_node_of_a_release_is_judged_like_any_other(tmp
 ON_SPARK = """
 import sys
 from pathlib import Path
-from distro_conformance.findings import Judgement
 from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.gate.stages import check_stage
 from distro_spark.on_spark import OnSpark
 
-out, finds = sys.argv[1:]
-if finds == "nothing":
-    of_clients = OnSpark.of_clients
-    OnSpark.of_clients = lambda *arguments: (part.clear() for part in of_clients(*arguments))
-stage = check_stage(GateOptions(budget=BUDGETS["ci"], seed=0, out=Path(out)), print).stage
-print(stage.verdict.value, stage.summary, sep=": ")
+options = GateOptions(budget=BUDGETS["ci"], seed=0, out=Path(sys.argv[1]))
+of_clients = OnSpark.of_clients
+for finds in (of_clients, lambda *arguments: (part.clear() for part in of_clients(*arguments))):
+    OnSpark.of_clients = finds
+    stage = check_stage(options, lambda _: None).stage
+    print(stage.verdict.value, stage.summary, sep=": ")
 """
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Path:
+    """The directory of a gate that recorded nodes without a mutant."""
+    text = REFUTED.replace("mutant B07", "").replace("nacos-2.2.4", "strict") + "checkpoint\n"
+    record(parse(text), target="embedded", profile="strict", directory=tmp_path / "traces", run="lockstep-0-0001")
+    return tmp_path
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("finds", "java", "expected"),
-    [
-        ("all", None, r"conforms: .*; the same on Spark"),
-        ("nothing", None, r"violates: .*; Spark finds something else: .*convergence.*"),
-        ("all", "/nowhere", r"inconclusive: .*; not checked on Spark: /nowhere/bin/java does not run .*"),
-    ],
-)
-def test_both_engines_check_what_a_longer_gate_recorded(
-    tmp_path: Path, finds: str, java: str | None, expected: str
-) -> None:
+def test_both_engines_check_what_a_longer_gate_recorded(healthy: Path) -> None:
+    """As it is, and where Spark finds nothing."""
     assert not BUDGETS["quick"].on_spark
     assert BUDGETS["nightly"].on_spark
-    healthy = REFUTED.replace("mutant B07", "").replace("nacos-2.2.4", "strict") + "checkpoint\n"
-    record(parse(healthy), target="embedded", profile="strict", directory=tmp_path / "traces", run="lockstep-0-0001")
-    environment = {**os.environ, **({"JAVA_HOME": java} if java else {})}
-    command = [sys.executable, "-c", ON_SPARK, str(tmp_path), finds]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
-    assert re.fullmatch(expected, done.stdout.splitlines()[-1]), (done.stdout, done.stderr[-2000:])
+    done = executed(sys.executable, "-c", ON_SPARK, str(healthy))
+    expected = (r"conforms: .*; the same on Spark", r"violates: .*; Spark finds something else: .*convergence.*")
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(expected), done.stderr[-2000:]
+    for line, pattern in zip(lines, expected, strict=True):
+        assert re.fullmatch(pattern, line), line
+
+
+@pytest.mark.slow
+def test_where_there_is_no_java_a_longer_gate_is_inconclusive(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    stage = check_stage(GateOptions(budget=BUDGETS["ci"], seed=0, out=healthy), lambda _: None).stage
+    assert stage.verdict is Verdict.INCONCLUSIVE
+    assert "; not checked on Spark: /nowhere/bin/java does not run " in stage.summary
 
 
 @pytest.mark.wire
