@@ -1,4 +1,4 @@
-"""Connections: ids, the checks before a handler, set-up, abilities, limits, detection."""
+"""Connections: ids, the checks before a handler, set-up, abilities, limits, codes, detection."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
-from distro_impl.remote.errors import NacosError
+from distro_impl.remote.errors import BAD_GATEWAY, NacosError
 from distro_impl.security.inner_api import InnerApi
-from distro_protos import Payload
+from distro_protos import Payload, read_json
 
 _GRPC_LIMIT_BYTES = 4 * 1024 * 1024
 
@@ -157,6 +157,37 @@ def _limited(mutant_id: str, purpose: str, text: str) -> None:
 
 _limited("m-four-mebibytes-of-members", "cluster", "Messages of members may have 4 MiB, which is gRPC's own limit.")
 _limited("m-four-mebibytes-of-clients", "SDK", "Messages of clients may have 4 MiB, which is gRPC's own limit.")
+
+
+@mutant("m-errors-report-success", NacosError, "to_json")
+def _of_success(old: Any, self: Any) -> Any:
+    """An ErrorResponse that is made before a handler has the result code of success."""
+    return {**old(self), "resultCode": 200}
+
+
+@mutant("m-failures-report-success", Acceptor, "_reply")
+def _says_success(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """The field `success` of each answer is true."""
+    name, body = old(self, payload, peer)
+    return name, {**body, "success": True}
+
+
+@mutant("m-answers-to-clients-have-an-error-code", Acceptor, "_reply")
+def _has_an_error_code(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """An answer of success to a client has an error code."""
+    name, body = old(self, payload, peer)
+    is_naming = name in ("InstanceResponse", "SubscribeServiceResponse", "QueryServiceResponse")
+    return name, {**body, "errorCode": 200} if is_naming and body["errorCode"] == 0 else body
+
+
+@mutant("m-unknown-fields-of-clients-are-refused", Acceptor, "_reply")
+def _refuses_unknown_fields(old: Any, self: Any, payload: Any, peer: Any) -> Any:
+    """A registration with a field that this release does not know is refused."""
+    if payload.metadata.type == "InstanceRequest":
+        known = {"headers", "requestId", "namespace", "serviceName", "groupName", "type", "instance", "module"}
+        if unknown := set(read_json(payload.body.value)) - known:
+            raise NacosError(BAD_GATEWAY, f"unknown fields: {unknown}")
+    return old(self, payload, peer)
 
 
 left_out(

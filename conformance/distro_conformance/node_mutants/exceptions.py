@@ -18,7 +18,7 @@ from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.http import distro_filter
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.naming.changes import Cause
-from distro_impl.naming.client import Published, PublishedBatch, PublishedInstance, Service, SyncData
+from distro_impl.naming.client import INSTANCE_ID, Published, PublishedBatch, PublishedInstance, Service, SyncData
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
@@ -273,11 +273,14 @@ def _ends_quietly(old: Any, self: Any, event: Any) -> None:
         old(self, event)
 
 
-def _one_key_is_not_pushed(mutant_id: str, text: str, key: str) -> None:
+def _is_not_pushed(mutant_id: str, text: str, key: str | None = None, **parts: Any) -> None:
+    """Nothing but that key of the extra data, or these `parts`, changes."""
+
     def without(published: Published | None) -> Any:
         if not isinstance(published, PublishedInstance):
             return published
-        return structs.replace(published, extend_datum={**published.extend_datum, key: None})
+        datum = published.extend_datum if key is None else {**published.extend_datum, key: None}
+        return structs.replace(published, extend_datum=datum, **parts)
 
     def made(old: Any) -> Any:
         def register(self: Any, of: Any, service: Service, published: Published, **named: Any) -> None:
@@ -290,11 +293,20 @@ def _one_key_is_not_pushed(mutant_id: str, text: str, key: str) -> None:
     add(Mutant(mutant_id, text, changes=(Change(ClientManager, "register", made),)))
 
 
-_one_key_is_not_pushed(
+_is_not_pushed(
     "m-weight-is-not-pushed", "A registration that changes only the weight of an instance is not pushed.", WEIGHT
 )
-_one_key_is_not_pushed(
+_is_not_pushed(
     "m-enabling-is-not-pushed", "A registration that only enables or disables an instance is not pushed.", ENABLED
+)
+_is_not_pushed(
+    "m-health-is-not-pushed", "A registration that changes only the health of an instance is not pushed.", healthy=True
+)
+_is_not_pushed(
+    "m-cluster-is-not-pushed",
+    "A registration that changes only the cluster of an instance is not pushed.",
+    INSTANCE_ID,
+    cluster="",
 )
 
 

@@ -12,6 +12,7 @@ from distro_impl.distro import data_processor
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
 from distro_impl.distro.distro_handler import MalformedRequestError
+from distro_impl.events import NodeEventKind
 from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
@@ -215,6 +216,16 @@ def _empties(old: Any, self: Any, data: Any, key: Any, request: Any) -> Any:
     except MalformedRequestError:
         self._processor.process_delete(key.resource_key, None)
         raise
+
+
+@mutant("m-failed-verify-removes-the-copy", Processor, "process_verify")
+def _removes_the_copy(old: Any, self: Any, client_id: str, revision: int, sender: str | None) -> bool:
+    """A VERIFY of another revision removes the copy, which its owner is about to send again."""
+    if old(self, client_id, revision, sender):
+        return True
+    if (held := self._clients.get(client_id)) is not None and not held.native:
+        self._clients._remove(client_id, NodeEventKind.REPLICA_REMOVED, None)
+    return False
 
 
 @mutant("m-unknown-fields-are-refused", Processor, "process_change")

@@ -6,6 +6,7 @@ from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.changes import ServiceChanged
 from distro_impl.naming.client import Client, PublishedBatch
@@ -163,4 +164,25 @@ left_out(
     IpPortClient,
     "renew",
     "A verify does not renew a copy of a client of the HTTP API.",
+)
+
+
+def _announces(old: Any) -> Any:
+    def on_client_removed(self: Any, event: Any) -> None:
+        old(self, event)
+        now_ms = self._clock.now_ms()
+        if not event.client.responsible and now_ms - event.client.renewed_ms > self._profile.client_expired_ms:
+            for peer in self._members.other_addresses():
+                deletion = self._sync_delete(DistroKey(event.client.id, peer))
+                self._clock.spawn(deletion, f"DELETE of {event.client.id} to {peer}")
+
+    return on_client_removed
+
+
+add(
+    Mutant(
+        "m-expiry-is-announced",
+        "A copy whose lease ends is deleted at all members.",
+        changes=(Change(DistroProtocol, "_on_client_removed", _announces),),
+    )
 )

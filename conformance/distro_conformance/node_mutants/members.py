@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.node_mutants.mutant import Mutant, add, instead, left_out, mutant
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant
+from distro_conformance.node_mutants.sending import to_who_has_left
 from distro_impl.distro import mapper
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
 from distro_impl.membership import report_handler
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.member import Member, MemberState
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
@@ -140,4 +142,26 @@ add(
         "A report without an address is refused, as before 3.0.0.",
         {"address_from_ip_and_port": False},
     ),
+)
+
+
+def _to_all_known(old: Any) -> Any:
+    async def report_to_next(self: Any) -> None:
+        left = [each for each in self._clients._clients if each not in self._members.others]
+        for address in left:
+            await self._report_to(self._members._new_member(address))
+        await old(self)
+
+    return report_to_next
+
+
+add(
+    Mutant(
+        "m-reports-to-who-left",
+        "A member that has left the list is sent reports.",
+        changes=(
+            Change(MemberReportTask, "report_to_next", _to_all_known),
+            Change(ClusterRpcClientProxy, "_follow", to_who_has_left),
+        ),
+    )
 )

@@ -18,12 +18,10 @@ from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
-from distro_impl.remote.errors import BAD_GATEWAY, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.remote.peer_connection import PeerConnection
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
-from distro_protos import read_json
 
 _EARLY_MS = 10_000
 
@@ -225,27 +223,6 @@ def _carried_out(old: Any, self: Any, handler: Any) -> Any:
     return forwarding
 
 
-@mutant("m-errors-report-success", NacosError, "to_json")
-def _of_success(old: Any, self: Any) -> Any:
-    """An ErrorResponse that is made before a handler has the result code of success."""
-    return {**old(self), "resultCode": 200}
-
-
-@mutant("m-failures-report-success", RequestAcceptor, "_reply")
-def _says_success(old: Any, self: Any, payload: Any, peer: Any) -> Any:
-    """The field `success` of each answer is true."""
-    name, body = old(self, payload, peer)
-    return name, {**body, "success": True}
-
-
-@mutant("m-answers-to-clients-have-an-error-code", RequestAcceptor, "_reply")
-def _has_an_error_code(old: Any, self: Any, payload: Any, peer: Any) -> Any:
-    """An answer of success to a client has an error code."""
-    name, body = old(self, payload, peer)
-    is_naming = name in ("InstanceResponse", "SubscribeServiceResponse", "QueryServiceResponse")
-    return name, {**body, "errorCode": 200} if is_naming and body["errorCode"] == 0 else body
-
-
 @mutant("m-snapshot-is-asked-without-the-identity", PeerConnection, "_request")
 def _asks_without_the_identity(old: Any, self: Any, type_name: str, body: Any) -> Any:
     """A SNAPSHOT is requested without the identity of the cluster."""
@@ -255,11 +232,46 @@ def _asks_without_the_identity(old: Any, self: Any, type_name: str, body: Any) -
     return payload
 
 
-@mutant("m-unknown-fields-of-clients-are-refused", RequestAcceptor, "_reply")
-def _refuses_unknown_fields(old: Any, self: Any, payload: Any, peer: Any) -> Any:
-    """A registration with a field that this release does not know is refused."""
-    if payload.metadata.type == "InstanceRequest":
-        known = {"headers", "requestId", "namespace", "serviceName", "groupName", "type", "instance", "module"}
-        if unknown := set(read_json(payload.body.value)) - known:
-            raise NacosError(BAD_GATEWAY, f"unknown fields: {unknown}")
-    return old(self, payload, peer)
+def _of_another_member(mutant_id: str, text: str, name: str, client_at: Any) -> None:
+    """Refused from any member but the one that sent the copy, for clients with a connection."""
+    senders: dict[str, str | None] = {}
+
+    def noted(old: Any) -> Any:
+        def process_change(self: Any, data: Any, reason: str, sender: str | None) -> bool:
+            is_applied = bool(old(self, data, reason, sender))
+            if is_applied:
+                senders[str(data["clientId"])] = sender
+            return is_applied
+
+        return process_change
+
+    def refused(old: Any) -> Any:
+        def process(self: Any, *arguments: Any) -> bool:
+            client_id = str(client_at(arguments[0]))
+            is_refused = not is_ip_port(client_id) and senders.get(client_id, arguments[-1]) != arguments[-1]
+            return not is_refused and bool(old(self, *arguments))
+
+        return process
+
+    changes = (Change(DistroClientDataProcessor, "process_change", noted),)
+    add(Mutant(mutant_id, text, changes=(*changes, Change(DistroClientDataProcessor, name, refused))))
+
+
+_of_another_member(
+    "m-verify-of-another-member-fails",
+    "A VERIFY fails unless it comes from the member that sent the copy.",
+    "process_verify",
+    lambda client_id: client_id,
+)
+_of_another_member(
+    "m-change-of-another-member-fails",
+    "A CHANGE of a copy fails unless it comes from the member that sent the copy.",
+    "process_change",
+    lambda data: data["clientId"],
+)
+_of_another_member(
+    "m-delete-of-another-member-fails",
+    "A DELETE of a copy fails unless it comes from the member that sent the copy.",
+    "process_delete",
+    lambda client_id: client_id,
+)

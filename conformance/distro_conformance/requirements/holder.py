@@ -26,12 +26,16 @@ _ATTEMPTS, _SERVICES = 10, 20
 
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
-    """A VERIFY fails if its revision is higher or lower than that of the copy, for a client of either kind."""
+    """A VERIFY fails if its revision is higher or lower than that of the copy, for a client of either kind, and leaves
+    the copy as it is."""
     for client in _of_either_kind(kit):
-        await kit.synced(5, client=client)
+        _, service = await kit.synced(5, client=client)
         for revision in (6, 4, -5):
             what = f"VERIFY of {client} revision {revision}, whose copy has revision 5"
             _require_typed_failure(kit, await _verified(kit, client, revision), what)
+        copy = await kit.peer.query(client)
+        found = None if copy is None else (services(copy), copy.revision)
+        kit.require(found == ([service], 5), f"{client} with {service} and the revision 5, as before", found)
 
 
 @requirement("DISTRO-HOLDER-002", MUST, "#verify-accept")
@@ -244,6 +248,25 @@ async def large_change_is_applied(kit: Kit) -> None:
     verified = await kit.peer.verify(client, 1)
     kit.require(verified.succeeded, f"success for VERIFY of {client}", verified)
     await kit.peer.delete(client)  # other checks ask for snapshots
+
+
+@requirement("DISTRO-HOLDER-014", MUST, "#receive-change, #receive-delete, #verify-accept")
+async def sender_makes_no_difference(kit: Kit) -> None:
+    """A VERIFY, a CHANGE and a DELETE of a copy count from whichever member they come: another one may have sent the
+    copy, in a SNAPSHOT for instance."""
+    client, _ = await kit.synced(1)
+    reply = await kit.other.verify(client, 1)
+    kit.note(f"{kit.other.address} sends VERIFY of {client} revision 1: {reply}")
+    kit.require(reply.succeeded, f"success for VERIFY of {client} by {kit.other.address}", reply)
+    service = kit.service()
+    reply = await kit.other.sync(client, 2, (service, "10.0.0.1", 80))
+    kit.note(f"{kit.other.address} sends CHANGE of {client} revision 2 with {service}: {reply}")
+    copy = await kit.peer.query(client)
+    kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
+    reply = await kit.peer.delete(client)
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
+    copy = await kit.peer.query(client)
+    kit.require(reply.succeeded and copy is None, f"no {client}", copy)
 
 
 def _of_either_kind(kit: Kit) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import poll_local
 from distro_conformance.wire.messages import distro_request, sync_data
 
 _KEEP_ALIVE_MS = 4_000
@@ -22,7 +23,7 @@ _LAST_LOOK_MS = 500
 @requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
 async def copy_ends_with_its_lease(kit: Kit) -> None:
     """Each copy that is not verified, one with batches alone too, stays for its lease and ends at the next check after
-    it, however many copies end then; subscribers receive a push."""
+    it, however many copies end then; subscribers receive a push, and members nothing."""
     reader = await kit.client()
     since_ms = kit.target.clock.now_ms()
     client, service = await kit.synced()
@@ -35,6 +36,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
     await _end_with_their_lease(kit, since_ms, (client, *others))
     await kit.eventually_listed(reader, service)
     await kit.eventually_pushed(reader, service)
+    await _members_receive_nothing(kit, (client, *others))
 
 
 @requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")
@@ -94,7 +96,7 @@ async def connected_client_needs_no_lease(kit: Kit) -> None:
 @requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     """Each copy of a client of the HTTP API ends with its lease too, and not before, however many copies end then, and
-    also if it came again after a DELETE; subscribers receive a push."""
+    also if it came again after a DELETE; subscribers receive a push, and members nothing."""
     reader, since_ms = await kit.client(), kit.target.clock.now_ms()
     copies = [await kit.synced(client=kit.http_client(kit.peer.address).id) for _ in range(1 + _MORE)]
     again, service = copies[0]
@@ -102,9 +104,11 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     kit.note(f"{kit.peer.address} sends DELETE of {again}, which comes again: {reply}")
     await kit.synced(client=again, service=service)
     await reader.subscribe(service)
-    await _end_with_their_lease(kit, since_ms, [client for client, _ in copies])
+    clients = [client for client, _ in copies]
+    await _end_with_their_lease(kit, since_ms, clients)
     await kit.eventually_listed(reader, service)
     await kit.eventually_pushed(reader, service)
+    await _members_receive_nothing(kit, clients)
 
 
 @requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
@@ -161,6 +165,14 @@ async def _end_with_their_lease(kit: Kit, since_ms: int, clients: Sequence[str])
     for each in clients:
         within_ms = max(0, end_ms - kit.target.clock.now_ms())
         await kit.eventually(kit.lacks(each), within_ms=within_ms, what=f"the end of {each}, which is not verified")
+
+
+async def _members_receive_nothing(kit: Kit, clients: Sequence[str]) -> None:
+    """Other members may have verified copies of clients whose copies have ended here."""
+    if not kit.target.limits.counts_members:
+        return
+    sent = poll_local(lambda: next((each for of in clients for at in kit.peers for each in kit.arrivals(of, at)), None))
+    await kit.never(sent, for_ms=2 * kit.timings.sync_ms, what="the node does not own them")
 
 
 async def _is_kept_by_verifies(kit: Kit, since_ms: int, client: str) -> int:

@@ -6,7 +6,14 @@ import itertools
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.observer import assumed
-from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts, service_request
+from distro_conformance.node.player import (
+    CLUSTER,
+    PlayedClient,
+    instance_request,
+    query_request,
+    read_hosts,
+    service_request,
+)
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Poll, poll_local
 from distro_conformance.wire.messages import distro_request, sync_data
@@ -18,8 +25,8 @@ _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
 async def changes_are_pushed(kit: Kit) -> None:
-    """A subscriber is pushed the whole list when a client registers, changes anything, the weight of an instance
-    or whether it is enabled too, and leaves, in whatever namespace and group the service is."""
+    """A subscriber is pushed the whole list when a client registers, changes anything, the weight, the health or the
+    cluster of an instance or whether it is enabled too, and leaves, in whatever namespace and group the service is."""
     subscriber, publisher, service, other = await kit.client(), await kit.client(), kit.service(), kit.service()
     await subscriber.subscribe(service)
     body = {**service_request(other), **_ELSEWHERE, "subscribe": True, "clusters": ""}
@@ -40,6 +47,19 @@ async def changes_are_pushed(kit: Kit) -> None:
     weights = poll_local(lambda: [host.weight for host in subscriber.last_pushed(service) or ()] == [2.5])
     what = f"a push of {service} with the weight 2.5 to {subscriber.id}"
     await kit.eventually(weights, within_ms=kit.timings.push_ms, what=what)
+    for changed in ({"healthy": False}, {"clusterName": "blue"}):
+        body = instance_request("registerInstance", service, "10.0.0.1", 81, {"zone": "b", "weight": "2.5"})
+        body["instance"] |= {"healthy": False, **changed}
+        await publisher.ask("InstanceRequest", body)
+        kit.note(f"it registers {service} again with {changed}")
+        cluster = changed.get("clusterName", CLUSTER)
+
+        def is_shown(cluster: object = cluster) -> bool:
+            hosts = subscriber.last_pushed(service) or ()
+            return [(host.healthy, host.cluster) for host in hosts] == [(False, cluster)]
+
+        what = f"a push of {service}, unhealthy in the cluster {cluster}, to {subscriber.id}"
+        await kit.eventually(poll_local(is_shown), within_ms=kit.timings.push_ms, what=what)
     for enabled, shown in ("false", ()), ("true", (81,)):
         await publisher.register(service, "10.0.0.1", 81, zone="b", weight="2.5", enabled=enabled)
         await _pushed(kit, subscriber, service, *shown)
