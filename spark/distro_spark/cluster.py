@@ -33,6 +33,11 @@ EXCUSED_MS = 45_000
 VERIFIED_WITHIN_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
 """A round of verification and some margin. The threads of real servers run late: two rounds more."""
 
+SENT_WITHIN_MS = {"virtual": 300, "wall": 1_000}
+"""Due tasks are taken every 100 ms (docs/protocol #sync-merge); a busy machine is late."""
+
+SLOW = ("nacos-2.0.", "nacos-2.1.")
+
 MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
 MEASURES = ("rows", "last_seq", "distinct", "last_ms", "client_rows", "deletes")
 """Of a node: rows, the highest sequence number, how many different ones, the last time, rows about clients, DELETEs
@@ -119,9 +124,9 @@ class Cluster:
 
     @cached_property
     def by_run(self) -> pl.DataFrame:
-        """run, has_revisions, delay_ms (after which a change is sent), rounds_ms (after which a verify must have been
-        sent), moved_ms (the first time at which ownership by hash may have moved: a member list changed, or a member
-        might be taken for dead)."""
+        """run, has_revisions, delay_ms and retry_ms (after which a change and a failed sync are sent), late_ms (by how
+        much later a sync may be sent), rounds_ms (after which a verify must have been sent), moved_ms (the first time
+        at which ownership by hash may have moved: a member list changed, or a member might be taken for dead)."""
         moves = pl.col("kind").is_in([Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED]) | pl.col("detail").is_in(BREAKS)
         moved = dict(self.marks.filter(moves).group_by("run").agg(pl.col("at_ms").min()).iter_rows())
         runs = list(self.of_run)
@@ -131,6 +136,8 @@ class Cluster:
                 "run": pl.Series(runs, dtype=pl.String),
                 "has_revisions": pl.Series([header.has_revisions for header in headers], dtype=pl.Boolean),
                 "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
+                "retry_ms": pl.Series([retry_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
+                "late_ms": pl.Series([SENT_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
                 "rounds_ms": pl.Series([VERIFIED_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
                 "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
             }
@@ -297,4 +304,9 @@ def cluster_of(
 
 def sync_delay_ms(profile: str) -> int:
     """Two seconds up to 2.1 (docs/protocol #sync-announce)."""
-    return 2000 if profile.startswith(("nacos-2.0.", "nacos-2.1.")) else 1000
+    return 2000 if profile.startswith(SLOW) else 1000
+
+
+def retry_delay_ms(profile: str) -> int:
+    """Five seconds up to 2.1 (docs/protocol #sync-retry)."""
+    return 5000 if profile.startswith(SLOW) else 3000

@@ -29,6 +29,10 @@ EMPTY = digest(())
 NODES = ("a", "b", "c")
 
 
+CALL_MS = 100
+"""Between a call and the row before."""
+
+
 class RunRecorder:
     """Records a run on the nodes a, b and c; each row is a second after the one before."""
 
@@ -55,6 +59,10 @@ class RunRecorder:
 
     def wait(self, ms: int) -> None:
         self._at_ms += ms
+
+    def due(self, delay_ms: int = 1_000) -> None:
+        """So much time has passed since the last row when the next call is made."""
+        self.wait(delay_ms - CALL_MS)
 
     def connect(self, node: str, client: str = "c1") -> Event:
         return self.row(node, Kind.CLIENT_CONNECTED, client=client, owned=True, revision=0, digest=EMPTY)
@@ -582,7 +590,7 @@ def call(
     """The four rows of a call, 1 ms apart, 100 ms after the row before; `does` records what the receiver does."""
     does = about.pop("does", None)
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": about.pop("client", "c1")}
-    sent = run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows, **about)
+    sent = run.row(node, Kind.REQUEST_SENT, after_ms=CALL_MS, peer=peer, **rows, **about)
     received = run.row(peer, Kind.REQUEST_RECEIVED, after_ms=1, peer=node, **rows, **about)
     done = does(rows["message"]) if callable(does) else None
     replied = run.row(peer, Kind.REPLY_SENT, after_ms=1, peer=node, **rows, outcome=outcome)
@@ -593,7 +601,7 @@ def call(
 def lost(run: RunRecorder, node: str, peer: str, operation: str, **about: object) -> None:
     """A call that never arrives: the sender's two rows."""
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": "c1", **about}
-    run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows)
+    run.row(node, Kind.REQUEST_SENT, after_ms=CALL_MS, peer=peer, **rows)
     run.row(node, Kind.REPLY_RECEIVED, after_ms=1, peer=peer, **rows, outcome=Outcome.TIMEOUT)
 
 
@@ -618,6 +626,7 @@ def synced(run: RunRecorder, peer: str, revision: int, content: str, outcome: Ou
 def published(run: RunRecorder, revision: int, content: str) -> Event:
     """c1 changes on a, and both other nodes apply the change within a second."""
     change = run.change("a", revision, content)
+    run.due()
     for peer in "bc":
         synced(run, peer, revision, content)
     return change
@@ -630,10 +639,10 @@ def deleted(run: RunRecorder, peer: str, outcome: Outcome = Outcome.SUCCESS) -> 
     return call(run, "a", peer, "DELETE", outcome, does=removed if outcome is Outcome.SUCCESS else None)
 
 
-def verified(run: RunRecorder, seconds: int, revision: int = 1, peers: str = "bc") -> None:
+def verified(run: RunRecorder, seconds: int, revision: int = 1, peers: str = "bc", first_ms: int = 4_990) -> None:
     """Rounds of 5 s."""
-    for _ in range(0, seconds, 5):
-        run.wait(4_990)
+    for second in range(0, seconds, 5):
+        run.wait(4_990 if second else first_ms)
         for peer in peers:
             call(run, "a", peer, "VERIFY", revision=revision)
 
@@ -683,6 +692,7 @@ def a_copy_that_expires_though_a_change_has_just_come(run: RunRecorder) -> list[
         verified(run, 5, peers="c")
         call(run, "a", "b", "VERIFY", Outcome.ERROR, revision=1)
     run.change("a", 2, "Y")
+    run.due()
     applied = synced(run, "b", 2, "Y").done
     synced(run, "c", 2, "Y")
     gone = run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
@@ -820,11 +830,12 @@ def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunReco
     published(run, 1, "X")
     verified(run, 60)
     run.disconnect("a")
+    run.due()
     deleted(run, "c")
     for _ in range(58):
         deleted(run, "b", Outcome.TIMEOUT)
         run.wait(3_000)
-    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.row("b", Kind.REPLICA_REMOVED, after_ms=50, client="c1", detail="lease")
     call(run, "a", "b", "DELETE")
     run.checkpoint()
     return []
@@ -839,6 +850,7 @@ def a_snapshot_from_a_member_without_the_delete(run: RunRecorder, unanswered_bef
     run.wait(190_000)
     run.connect("a")
     run.change("a", 1, "X")
+    run.due()
     synced(run, "c", 1, "X")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a")
     left = run.disconnect("a")
@@ -1329,11 +1341,13 @@ def a_fresh_change_that_waits_like_a_retry(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     run.change("a", 1, "X")
+    run.due()
     synced(run, "b", 1, "X")
     call(run, "a", "c", "CHANGE", Outcome.TIMEOUT, revision=1, digest="X")
     change = run.change("a", 2, "Y")
+    run.due()
     synced(run, "b", 2, "Y")
-    run.wait(3_000)
+    run.wait(950)
     late = synced(run, "c", 2, "Y").sent
     run.checkpoint()
     return [Expected("INV-DELAY", "a", change, late)]
@@ -1358,9 +1372,11 @@ def a_change_that_one_member_is_never_sent(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
     change = run.change("a", 2, "Y")
+    run.due()
     synced(run, "b", 2, "Y")
-    run.wait(3_000)
+    run.wait(1_500)
     left = run.disconnect("a")
+    run.due()
     deleted(run, "b")
     deleted(run, "c")
     run.checkpoint()
@@ -1382,7 +1398,7 @@ def content_that_a_failed_verify_asks_for_and_that_is_sent_late(run: RunRecorder
     run.wait(60_000)
     run.connect("a")
     published(run, 1, "X")
-    verified(run, 5)
+    verified(run, 5, first_ms=4_600)
     run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
     failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
     run.wait(3_000)
@@ -1400,12 +1416,12 @@ def content_that_a_failed_verify_asks_for(run: RunRecorder) -> list[Expected]:
     run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
     call(run, "a", "b", "VERIFY", revision=1)
-    run.wait(500)
     synced(run, "c", 1, "X")
     run.wait(4_000)
     call(run, "a", "b", "VERIFY", Outcome.TIMEOUT, revision=1)
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
-    run.disconnect("a")
+    run.row("a", Kind.CLIENT_DISCONNECTED, after_ms=50, client="c1", owned=True)
+    run.due()
     deleted(run, "b")
     deleted(run, "c")
     run.wait(3_000)
@@ -1431,9 +1447,10 @@ def the_end_of_a_client_that_is_sent_late_after_a_failed_try(run: RunRecorder) -
     run.connect("a")
     published(run, 1, "X")
     run.disconnect("a")
+    run.due()
     deleted(run, "b")
     call(run, "a", "c", "DELETE", Outcome.TIMEOUT)
-    run.wait(5_000)
+    run.due(3_000)
     deleted(run, "c")
     run.checkpoint()
     return []
@@ -1445,10 +1462,12 @@ def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(ru
     run.connect("a")
     published(run, 1, "X")
     run.change("a", 2, "Y")
+    run.due()
     synced(run, "b", 2, "Y")
     lost = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
-    run.row("a", Kind.REQUEST_SENT, peer="c", **lost, revision=2, digest="Y")
+    run.row("a", Kind.REQUEST_SENT, after_ms=CALL_MS, peer="c", **lost, revision=2, digest="Y")
     run.disconnect("a")
+    run.due()
     deleted(run, "b")
     run.row("a", Kind.REPLY_RECEIVED, after_ms=1_500, peer="c", **lost, outcome=Outcome.TIMEOUT)
     run.wait(2_000)
@@ -1458,14 +1477,117 @@ def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(ru
 
 
 @complete_case()
+def calls_that_leave_before_their_delay_is_over(run: RunRecorder) -> list[Expected]:
+    """A change and an end, at once; a retry when the delay of a change is over."""
+    run.wait(60_000)
+    run.connect("a")
+    change = run.change("a", 1, "X")
+    early = [synced(run, peer, 1, "X").sent for peer in "bc"]
+    run.change("a", 2, "Y")
+    run.due()
+    synced(run, "b", 2, "Y")
+    failed = call(run, "a", "c", "CHANGE", Outcome.FAIL, revision=2, digest="Y").ended
+    run.due(1_000)
+    retry = synced(run, "c", 2, "Y").sent
+    left = run.disconnect("a")
+    ends = [deleted(run, peer).sent for peer in "bc"]
+    run.checkpoint()
+    return [
+        *(Expected("INV-DELAY", "a", change, sent) for sent in early),
+        Expected("INV-DELAY", "a", failed, retry),
+        *(Expected("INV-DELAY", "a", left, sent) for sent in ends),
+    ]
+
+
+@complete_case()
+def changes_that_are_sent_when_the_first_of_them_is_due(run: RunRecorder) -> list[Expected]:
+    """A change, one that joins it, and one that joins a waiting retry, which has waited long enough for it."""
+    run.wait(60_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.row("a", Kind.CLIENT_CHANGED, after_ms=900, client="c1", owned=True, revision=2, digest="Y")
+    synced(run, "b", 2, "Y")
+    call(run, "a", "c", "CHANGE", Outcome.FAIL, revision=2, digest="Y")
+    run.row("a", Kind.CLIENT_CHANGED, after_ms=2_500, client="c1", owned=True, revision=3, digest="X")
+    synced(run, "c", 3, "X")
+    run.due(900)
+    synced(run, "b", 3, "X")
+    run.disconnect("a")
+    run.due()
+    deleted(run, "b")
+    deleted(run, "c")
+    run.checkpoint()
+    return []
+
+
+@complete_case()
+def changes_of_which_each_puts_off_the_sync(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    change = run.change("a", 1, "X")
+    run.row("a", Kind.CLIENT_CHANGED, after_ms=800, client="c1", owned=True, revision=2, digest="Y")
+    run.due()
+    late = [synced(run, peer, 2, "Y").sent for peer in "bc"]
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", change, sent) for sent in late]
+
+
+@case("strict", "nacos-2.1.2", of=("INV-DELAY",))
+def a_retry_that_is_late(run: RunRecorder) -> list[Expected]:
+    """After twice the delay of 3 s, which is 5 s up to 2.1.2; of a CHANGE and of a DELETE."""
+    delay_ms, is_old = (2_000, True) if "2.1.2" in run.recorder.header.profile else (1_000, False)
+    run.wait(60_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.due(delay_ms)
+    synced(run, "b", 1, "X")
+    change = call(run, "a", "c", "CHANGE", Outcome.FAIL, revision=1, digest="X").ended
+    run.due(5_200 if is_old else 6_000)
+    late = [synced(run, "c", 1, "X").sent]
+    run.disconnect("a")
+    run.due(delay_ms)
+    deleted(run, "b")
+    end = call(run, "a", "c", "DELETE", Outcome.TIMEOUT).ended
+    run.due(5_200 if is_old else 6_000)
+    late += [deleted(run, "c").sent]
+    run.checkpoint()
+    expected = zip((change, end), late, strict=True)
+    return [] if is_old else [Expected("INV-DELAY", "a", failed, sent) for failed, sent in expected]
+
+
+@complete_case()
+def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunRecorder) -> list[Expected]:
+    """It is sent at once. Where the client changes meanwhile, it waits for the delay of the change."""
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    verified(run, 5, first_ms=4_600)
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
+    run.due()
+    late = synced(run, "c", 1, "X").sent
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
+    run.row("a", Kind.CLIENT_CHANGED, after_ms=50, client="c1", owned=True, revision=2, digest="Y")
+    run.due()
+    synced(run, "b", 2, "Y")
+    synced(run, "c", 2, "Y")
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", failed, late)]
+
+
+@complete_case()
 def a_change_that_waits_for_the_call_to_another_member(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     run.change("a", 1, "X")
+    run.due()
     late = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
-    lead = run.row("a", Kind.REQUEST_SENT, peer="b", **late, revision=1, digest="X")
+    lead = run.row("a", Kind.REQUEST_SENT, after_ms=CALL_MS, peer="b", **late, revision=1, digest="X")
     run.row("a", Kind.REPLY_RECEIVED, after_ms=3_000, peer="b", **late, outcome=Outcome.TIMEOUT)
     sent = synced(run, "c", 1, "X").sent
+    call(run, "a", "c", "VERIFY", revision=1)
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
     synced(run, "b", 1, "X")
     run.checkpoint()
     change = next(event for event in run.events if event.kind is Kind.CLIENT_CHANGED)
@@ -1477,9 +1599,10 @@ def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
     run.connect("a")
     run.change("a", 1, "X")
+    run.due()
     synced(run, "b", 1, "X")
     lost(run, "a", "c", "CHANGE", revision=1, digest="X")
-    run.wait(4_000)
+    run.due(3_000)
     synced(run, "c", 1, "X")
     run.checkpoint()
     return []
@@ -1598,6 +1721,7 @@ def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRec
     run.row("a", Kind.LINK_FAULT, after_ms=0, client="c1", detail="silent")
     verified(run, 25)
     run.disconnect("a")
+    run.due()
     deleted(run, "b")
     deleted(run, "c")
     run.wait(60_000)
@@ -1752,6 +1876,7 @@ def without_rounds(run: RunRecorder, *answers: tuple[str, Outcome]) -> tuple[Eve
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
     changed = run.change("a", 1, "X")
+    run.due()
     synced(run, "b", 1, "X")
     last = synced(run, "c", 1, "X").ended
     run.wait(30_000)
@@ -1784,10 +1909,8 @@ def c_is_left_out(run: RunRecorder) -> list[Expected]:
 def rounds_that_leave_one_member_out(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
     run.connect("a")
-    run.change("a", 1, "X")
-    synced(run, "b", 1, "X")
-    synced(run, "c", 1, "X")
-    verified(run, 10)
+    published(run, 1, "X")
+    verified(run, 10, first_ms=4_600)
     return c_is_left_out(run)
 
 
@@ -1797,7 +1920,7 @@ def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: RunRecor
     run.connect("a")
     published(run, 1, "X")
     for _ in range(5):
-        run.wait(4_990)
+        run.wait(4_600)
         for peer in "bc":
             call(run, "a", peer, "VERIFY", Outcome.UNREACHABLE, revision=1)
     verified(run, 5)
@@ -1861,7 +1984,7 @@ def test_each_round_counts_without_a_checkpoint_too_and_real_servers_may_be_late
         run.wait(60_000)
         run.connect("a")
         published(run, 1, "X")
-        verified(run, 10)
+        verified(run, 10, first_ms=4_600)
         verified(run, 5 * rounds, peers="b")
         verified(run, 5)
     assert [each.node for each in in_process(tmp_path, invariants=["INV-ROUND"]).violations] == nodes

@@ -1,12 +1,14 @@
 """INV-ROUND and INV-DELAY: verifies and changes are sent when they are due, whatever happens to calls to other members.
 
 An owner verifies each of its clients with every member in every round of 5 s. When the sync delay is over, it sends a
-change and the end of a client to every member, even if a retry is queued, and its content to a member whose VERIFY
-failed. Judged only against members without an excuse: such a member did not start or stop, and its link had no fault,
-within the time of a round of member reports; it was not stopped or cut off all that time; and no call to it was
-unreachable. A dropped or refused call is no excuse. Some margin is given, and real servers, whose machine may be busy,
-may be two rounds late. INV-DELAY judges clients by ip:port until a member list changes, since their owner may change
-then. A DELETE that was never sent is left to INV-DELETE.
+change and the end of a client to every member, even if a retry is queued; when the retry delay is over, what has
+failed; and at once its content to a member whose VERIFY failed. Judged only against members without an excuse: such a
+member did not start or stop, and its link had no fault, within the time of a round of member reports; it was not
+stopped or cut off all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin
+is given, and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port until
+a member list changes, since their owner may change then. A DELETE that was never sent is left to INV-DELETE.
+
+No call leaves before its delay is over (`reasons`).
 """
 
 from __future__ import annotations
@@ -28,11 +30,14 @@ from distro_spark.expressions import (
 )
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
+from distro_spark.reasons import asks_for_content, for_members, is_changed, is_failed, reasons_of_calls
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
-MARGIN_MS = 1_000
+EARLY_MS = 50
+"""Of a row whose time is that of its writing."""
+
 BY_PEER = ("native_from", "to")
-_COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms")
+_COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms", "late_ms")
 
 
 def skipped(t: Timeline) -> pl.DataFrame:
@@ -110,14 +115,19 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    """Changes, ends of clients and repairs that a member was not sent in time: by then no CHANGE or DELETE left, and
-    no call failed whose retry would have replaced the queued task and has its own delay."""
+    return pl.concat([_sent_late(t), _sent_early(t)], how="diagonal")
+
+
+def _sent_late(t: Timeline) -> pl.DataFrame:
+    """Changes, ends of clients, repairs and retries that a member was not sent in time: by then no CHANGE or DELETE
+    left, and no call failed whose retry would have replaced the queued task and has its own delay."""
     failed = ended & ~succeeded
     changes = _late(t, _news(t), (c("is_sent") & is_change) | failed)
     ends = _late(t, _ends(t), (c("is_sent") & is_delete) | failed)
     ends = ends.filter((c("close_op") == "DELETE") & c("close_is_sent"))
     repairs = _late(t, _repairs(t), (c("is_sent") & is_change) | (failed & is_sync))
-    late = pl.concat([changes, ends, repairs], how="diagonal")
+    retries = _late(t, _retries(t), c("is_sent") & is_sync)
+    late = pl.concat([changes, ends, repairs, retries], how="diagonal")
     late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
     return NOTHING if late.is_empty() else _delayed(t, late)
 
@@ -140,31 +150,52 @@ def _news(t: Timeline) -> pl.DataFrame:
     """For each change of a client by its own connection and each other member: begin, g, to, row, news_ms, due_ms,
     end_row and end_ms, with which the node holds the client no more or its life ends."""
     is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
-    is_judged = is_news & is_owned
-    return _for_members(t, is_judged, is_gone, "change")
+    return _due(for_members(t, _held(t, is_news & is_owned, is_gone, *_COLUMNS)), "change")
 
 
 def _ends(t: Timeline) -> pl.DataFrame:
     """The same for each client that leaves its node; it lasts until the node's life ends."""
-    return _for_members(t, is_left & c("is_connection"), pl.lit(value=False), "end")
+    left = _held(t, is_left & c("is_connection"), pl.lit(value=False), *_COLUMNS)
+    return _due(for_members(t, left), "end")
 
 
 def _repairs(t: Timeline) -> pl.DataFrame:
-    """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL."""
-    is_fail = ended & is_verify & (c("outcome") == "fail") & c("to").is_not_null() & c("is_native")
-    is_judged = is_fail & is_owned
-    return _due(_held(t, is_judged, is_gone, *_COLUMNS, "to"), "content")
+    """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL; it lasts
+    until a change, which has its own delay."""
+    repairs = _held(t, asks_for_content & is_owned, is_gone | is_changed, *_COLUMNS, "to")
+    return _due(repairs, "content", pl.lit(0))
 
 
-def _for_members(t: Timeline, is_judged: pl.Expr, ends: pl.Expr, what: str) -> pl.DataFrame:
-    news = _held(t, is_judged, ends, *_COLUMNS)
-    return _due(news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g")), what)
+def _retries(t: Timeline) -> pl.DataFrame:
+    """The same for each CHANGE of a client that its node still holds, and each DELETE, that failed."""
+    is_owed = is_failed & is_owned & (is_delete | c("held").is_not_null())
+    return _due(_held(t, is_owed, is_gone, *_COLUMNS, "to"), "failed call", c("retry_ms"))
 
 
-def _due(news: pl.DataFrame, what: str) -> pl.DataFrame:
-    due_ms = c("at_ms") + c("delay_ms") + MARGIN_MS
+def _due(news: pl.DataFrame, what: str, delay_ms: pl.Expr = c("delay_ms")) -> pl.DataFrame:
+    due_ms = c("at_ms") + delay_ms + c("late_ms")
     columns = ("begin", "g", "to", "row", "end_ms")
     return news.select(*columns, news_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
+
+
+def _sent_early(t: Timeline) -> pl.DataFrame:
+    """Calls that left before their delay was over."""
+    early = reasons_of_calls(t).filter(c("at_ms") < c("first_ms") + c("wait_ms") - EARLY_MS)
+    early = where(early.sort("row"), t.cluster.is_excused, "g", "to", "first_ms", "at_ms", but_not=True)
+    return (
+        NOTHING
+        if early.is_empty()
+        else early.select(
+            "g",
+            "first",
+            last="row",
+            peer=t.name("to"),
+            ms=c("at_ms") - c("first_ms"),
+            _what="what",
+            _does=pl.lit("sent"),
+            _when=pl.lit("already in"),
+        )
+    )
 
 
 def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
@@ -195,10 +226,10 @@ ROUND = Invariant(
 )
 DELAY = Invariant(
     "INV-DELAY",
-    "A change, the end of a client, and content whose VERIFY failed are sent when the sync delay is over, even if a "
-    "retry is queued.",
+    "A change and the end of a client are sent when the sync delay is over, even if a retry is queued, a failed call "
+    "when the retry delay is over, and content whose VERIFY failed at once.",
     delayed,
     "{node} {_does} the {_what} of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
-    "{node} sends the {_what} of {client} to {peer} when the sync delay is over, even if a retry is queued",
+    "{node} sends the {_what} of {client} to {peer} when its delay is over, not before, and even if a retry is queued",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
 )
