@@ -36,6 +36,12 @@ VERIFIED_WITHIN_MS = {"virtual": 5_000 + 1_000, "wall": 3 * 5_000 + 2_000}
 SENT_WITHIN_MS = {"virtual": 300, "wall": 1_000}
 """Due tasks are taken every 100 ms (docs/protocol #sync-merge); a busy machine is late."""
 
+APART_MS = {"virtual": 5_000 - 300, "wall": 1_000}
+"""Between two verifies of a client with one member; a round that was late may be followed by one that is not."""
+
+UNCOUNTED = ("nacos-2.1.2", "nacos-2.2.")
+"""Releases in which a batch does not add one to the revision (B18)."""
+
 SLOW = ("nacos-2.0.", "nacos-2.1.")
 
 MARK_COLUMNS = ("run", "node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
@@ -124,9 +130,10 @@ class Cluster:
 
     @cached_property
     def by_run(self) -> pl.DataFrame:
-        """run, has_revisions, delay_ms and retry_ms (after which a change and a failed sync are sent), late_ms (by how
-        much later a sync may be sent), rounds_ms (after which a verify must have been sent), moved_ms (the first time
-        at which ownership by hash may have moved: a member list changed, or a member might be taken for dead)."""
+        """run, has_revisions, counts_batches (they add one to a revision), delay_ms and retry_ms (after which a change
+        and a failed sync are sent), late_ms (by how much later a sync may be sent), rounds_ms and apart_ms (until when
+        the next verify must have been sent, and before which it may not), moved_ms (the first time at which ownership
+        by hash may have moved: a member list changed, or a member might be taken for dead)."""
         moves = pl.col("kind").is_in([Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED]) | pl.col("detail").is_in(BREAKS)
         moved = dict(self.marks.filter(moves).group_by("run").agg(pl.col("at_ms").min()).iter_rows())
         runs = list(self.of_run)
@@ -138,6 +145,8 @@ class Cluster:
                 "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
                 "retry_ms": pl.Series([retry_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
                 "late_ms": pl.Series([SENT_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
+                "apart_ms": pl.Series([APART_MS[header.clock] for header in headers], dtype=pl.Int64),
+                "counts_batches": pl.Series([not header.profile.startswith(UNCOUNTED) for header in headers]),
                 "rounds_ms": pl.Series([VERIFIED_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
                 "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
             }

@@ -27,7 +27,8 @@ the trace, `operation` as written there, and
     state, held, held_revision, is_native     as above
     native_from             the latest row before which the copy was not native (then this row is the first of it)
     is_connection           a client of a connection, and not an ip:port client of the HTTP API
-    has_revisions, delay_ms, retry_ms, late_ms, rounds_ms, moved_ms   of the run (`Cluster.by_run`)
+    has_revisions, counts_batches, delay_ms, retry_ms, late_ms, rounds_ms, apart_ms, moved_ms
+                            of the run (`Cluster.by_run`)
 """
 
 from __future__ import annotations

@@ -667,9 +667,9 @@ def a_snapshot_that_overwrites_a_connected_client(run: RunRecorder) -> list[Expe
     published(run, 1, "X")
     published(run, 2, "Y")
     old = run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=True, revision=1, digest="X", message="m9")
-    run.change("a", 3, "Y")
-    synced(run, "b", 3, "Y")
-    synced(run, "c", 3, "Y")
+    run.change("a", 2, "Y")
+    synced(run, "b", 2, "Y")
+    synced(run, "c", 2, "Y")
     run.checkpoint()
     return [Expected("INV-NATIVE", "a", old, old)]
 
@@ -1096,7 +1096,7 @@ def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: RunRecorde
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
-    synced(run, "c", 1, "X", Outcome.FAIL)
+    synced(run, "c", 1, "X", Outcome.TIMEOUT)
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
     run.checkpoint()
@@ -1205,7 +1205,7 @@ def a_change_that_failed_for_another_member_than_the_one_that_left(run: RunRecor
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
-    failed = synced(run, "c", 1, "X", Outcome.FAIL).ended
+    failed = synced(run, "c", 1, "X", Outcome.TIMEOUT).ended
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
     run.wait(8_000)
@@ -1218,7 +1218,7 @@ def a_change_that_failed_and_was_not_sent_again(run: RunRecorder) -> list[Expect
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
-    failed = synced(run, "c", 1, "X", Outcome.FAIL).ended
+    failed = synced(run, "c", 1, "X", Outcome.TIMEOUT).ended
     run.wait(8_000)
     checks = run.checkpoint()
     return [Expected("INV-RETRY", "a", failed, checks["a"])]
@@ -1251,7 +1251,7 @@ def a_change_that_failed_and_was_sent_again(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
-    synced(run, "c", 1, "X", Outcome.FAIL)
+    synced(run, "c", 1, "X", Outcome.TIMEOUT)
     run.wait(3_000)
     synced(run, "c", 1, "X")
     run.checkpoint()
@@ -1328,10 +1328,14 @@ def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: RunRecorder) -
 def a_verify_that_a_newer_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
+    rows = {"message": run.recorder.new_message_id(), "operation": "VERIFY", "client": "c1"}
+    run.row("a", Kind.REQUEST_SENT, peer="b", **rows, revision=1)
     run.change("a", 2, "Y")
     synced(run, "b", 2, "Y")
     synced(run, "c", 2, "Y")
-    call(run, "a", "b", "VERIFY", revision=1)  # sent before the change, overtaken by it
+    run.row("b", Kind.REQUEST_RECEIVED, peer="a", **rows, revision=1)
+    run.row("b", Kind.REPLY_SENT, peer="a", **rows, outcome=Outcome.SUCCESS)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", **rows, outcome=Outcome.SUCCESS)
     run.checkpoint()
     return []
 
@@ -1398,8 +1402,8 @@ def content_that_a_failed_verify_asks_for_and_that_is_sent_late(run: RunRecorder
     run.wait(60_000)
     run.connect("a")
     published(run, 1, "X")
-    verified(run, 5, first_ms=4_600)
-    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    verified(run, 5, peers="b", first_ms=4_400)
+    run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
     run.wait(3_000)
     late = synced(run, "c", 1, "X").sent
@@ -1417,8 +1421,9 @@ def content_that_a_failed_verify_asks_for(run: RunRecorder) -> list[Expected]:
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
     call(run, "a", "b", "VERIFY", revision=1)
     synced(run, "c", 1, "X")
-    run.wait(4_000)
+    run.wait(4_600)
     call(run, "a", "b", "VERIFY", Outcome.TIMEOUT, revision=1)
+    run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
     run.row("a", Kind.CLIENT_DISCONNECTED, after_ms=50, client="c1", owned=True)
     run.due()
@@ -1561,12 +1566,13 @@ def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunR
     run.wait(60_000)
     run.connect("a")
     published(run, 1, "X")
-    verified(run, 5, first_ms=4_600)
-    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    verified(run, 5, peers="b", first_ms=4_400)
+    run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
     run.due()
     late = synced(run, "c", 1, "X").sent
-    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
+    verified(run, 5, peers="b", first_ms=3_700)
+    run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
     run.row("a", Kind.CLIENT_CHANGED, after_ms=50, client="c1", owned=True, revision=2, digest="Y")
     run.due()
@@ -1574,6 +1580,161 @@ def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunR
     synced(run, "c", 2, "Y")
     run.checkpoint()
     return [Expected("INV-DELAY", "a", failed, late)]
+
+
+# INV-SOURCE: what a node sends of a client is what it holds of it
+
+
+@case(of=("INV-SOURCE",))
+def calls_that_say_something_else_than_the_sender_holds(run: RunRecorder) -> list[Expected]:
+    """The state of before in a CHANGE, another revision in a VERIFY, and the DELETE of a client that is connected."""
+    run.connect("a")
+    published(run, 1, "X")
+    change = run.change("a", 2, "Y")
+    run.due()
+    stale = synced(run, "b", 1, "X").sent
+    synced(run, "c", 2, "Y")
+    verify = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=3).sent
+    synced(run, "b", 2, "Y")
+    delete = deleted(run, "c").sent
+    run.checkpoint()
+    return [Expected("INV-SOURCE", "a", change, wrong) for wrong in (stale, verify, delete)]
+
+
+@case(of=("INV-SOURCE",))
+def calls_about_a_client_that_has_left(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    run.due()
+    change = synced(run, "b", 1, "X").sent
+    verify = call(run, "a", "c", "VERIFY", revision=1).sent
+    deleted(run, "b")
+    deleted(run, "c")
+    run.checkpoint()
+    return [Expected("INV-SOURCE", "a", left, wrong) for wrong in (change, verify)]
+
+
+@case(of=("INV-SOURCE",))
+def calls_that_were_made_when_the_client_had_just_changed(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.due()
+    run.row("a", Kind.CLIENT_CHANGED, client="c1", after_ms=50, owned=True, revision=2, digest="Y")
+    synced(run, "b", 1, "X")
+    run.row("a", Kind.CLIENT_DISCONNECTED, client="c1", after_ms=50, owned=True)
+    call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=2)
+    run.due()
+    deleted(run, "b")
+    deleted(run, "c")
+    run.checkpoint()
+    return []
+
+
+@case(of=("INV-AIM",))
+def a_connection_that_members_are_sent(run: RunRecorder) -> list[Expected]:
+    run.connect("a")
+    run.due()
+    first = synced(run, "b", 0, EMPTY).sent
+    call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=0)
+    synced(run, "c", 0, EMPTY)
+    run.checkpoint()
+    return [Expected("INV-AIM", "a", first, first)]
+
+
+@case(of=("INV-AIM",))
+def deletes_that_are_sent_again(run: RunRecorder) -> list[Expected]:
+    """To b, which has confirmed it, and to c, where it failed."""
+    run.connect("a")
+    published(run, 1, "X")
+    run.disconnect("a")
+    run.due()
+    first = deleted(run, "b").sent
+    call(run, "a", "c", "DELETE", Outcome.TIMEOUT)
+    run.due(3_000)
+    again = call(run, "a", "b", "DELETE").sent
+    deleted(run, "c")
+    run.checkpoint()
+    return [Expected("INV-AIM", "a", first, again)]
+
+
+@case("strict", "nacos-2.0.4", of=("INV-VERIFY",))
+def verifies_that_fail_for_a_copy_of_that_revision(run: RunRecorder) -> list[Expected]:
+    """Once; the others fail for another revision, before the copy has it, or as it loses it meanwhile."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.due()
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
+    held = synced(run, "b", 1, "X").done
+    assert held is not None
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=2)
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1, does=lambda _: run.apply("b", 1, "X"))
+    wrong = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
+    held = next(event for event in reversed(run.events) if event.kind is Kind.REPLICA_APPLIED)
+    run.checkpoint()
+    return [Expected("INV-VERIFY", "b", held, wrong.replied)] if run.recorder.header.has_revisions else []
+
+
+@case(of=("INV-ACK",))
+def calls_that_are_applied_and_fail(run: RunRecorder) -> list[Expected]:
+    """A revision beyond 32 bits is known too late."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    run.due()
+    change = synced(run, "b", 1, "X", Outcome.FAIL)
+    synced(run, "c", 2**31, "X", Outcome.FAIL)
+    run.disconnect("a")
+    run.due()
+    removed = partial(run.row, "b", Kind.REPLICA_REMOVED, after_ms=0, client="c1")
+    delete = call(run, "a", "b", "DELETE", Outcome.FAIL, does=lambda message: removed(message=message))
+    call(run, "a", "c", "DELETE", Outcome.FAIL)
+    run.checkpoint()
+    return [Expected("INV-ACK", "b", wrong.received, wrong.replied) for wrong in (change, delete)]
+
+
+@case("strict", "nacos-2.2.4", "nacos-2.0.4", of=("INV-NATIVE",))
+def revisions_that_are_not_counted(run: RunRecorder) -> list[Expected]:
+    """A batch leaves the revision as it was in 2.2.4; up to 2.1.1 there are none."""
+    first = run.row("a", Kind.CLIENT_CONNECTED, client="c1", owned=True, revision=1, digest=EMPTY)
+    one = run.change("a", 2, "X")
+    skipped = run.change("a", 4, "Y")
+    batch = run.change("a", 4, "Z", detail=BATCH)
+    same = run.change("a", 4, "X")
+    run.change("a", 5, "X")
+    run.checkpoint()
+    wrong = [(first, first), (one, skipped)]
+    wrong += [(skipped, batch)] if run.recorder.header.profile == "strict" else []
+    wrong += [(batch, same)]
+    return [Expected("INV-NATIVE", "a", *each) for each in wrong] if run.recorder.header.has_revisions else []
+
+
+@case(of=("INV-ROUND",))
+def a_member_that_is_verified_twice_in_a_round(run: RunRecorder) -> list[Expected]:
+    """And once more after a suspension of the node."""
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    verified(run, 10, first_ms=4_600)
+    last = next(event for event in reversed(run.events) if (event.kind, event.peer) == (Kind.REQUEST_SENT, "c"))
+    again = call(run, "a", "c", "VERIFY", revision=1).sent
+    verified(run, 5)
+    run.row("a", Kind.LINK_FAULT, detail="paused")
+    run.row("a", Kind.LINK_FAULT, detail="resumed")
+    verified(run, 5, first_ms=0)
+    run.checkpoint()
+    return [Expected("INV-ROUND", "a", last, again)]
+
+
+@case(of=("INV-DELAY",))
+def a_registration_that_changes_nothing_is_not_sent(run: RunRecorder) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    change = run.change("a", 2, "X")
+    run.due(3_000)
+    late = [synced(run, peer, 2, "X").sent for peer in "bc"]
+    run.checkpoint()
+    return [Expected("INV-DELAY", "a", change, sent) for sent in late]
 
 
 @complete_case()
@@ -1612,15 +1773,13 @@ def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> list[Expected]:
 def a_verify_that_brings_a_client_into_being(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
-    run.disconnect("a")
-    deleted(run, "b")
-    deleted(run, "c")
+    run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
 
     def made_up(message: str) -> Event:
         return run.row("b", Kind.REPLICA_APPLIED, after_ms=0, client="c1", owned=False, revision=0, digest=EMPTY)
 
     verify = call(run, "a", "b", "VERIFY", Outcome.FAIL, does=made_up, revision=1)
-    run.remove("b")
+    synced(run, "b", 1, "X")
     run.checkpoint()
     assert verify.done is not None
     return [Expected("INV-ASKS", "b", verify.received, verify.done)]
@@ -1733,6 +1892,7 @@ def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRec
 def a_full_sync_to_a_member_whose_calls_succeeded(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
+    run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1).ended
     synced(run, "b", 1, "X")
     unprovoked = synced(run, "c", 1, "X").sent
@@ -1847,6 +2007,7 @@ def a_client_of_the_http_api_that_is_sent_twice_by_its_owner(run: RunRecorder) -
 def a_full_sync_to_a_member_whose_call_failed(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
+    run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
     synced(run, "b", 1, "X")
     run.checkpoint()
@@ -2048,16 +2209,17 @@ def _subject(run: str, found: Violation) -> tuple[str, ...]:
 NOT_DECIDED = {
     "state": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
     "sent": {"INV-DELETE", "INV-LOAD", "INV-INIT", "INV-RETRY", "INV-DELAY", "INV-AIM", "INV-ROUND", "INV-ISOLATE"}
-    | {"INV-ASKS"},
+    | {"INV-ASKS", "INV-SOURCE"},
     "received": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-ACK", "INV-VERIFY", "INV-GONE", "INV-ASKS"} | {"INV-REV"},
     "owned": {"INV-CONV", "INV-OWNER", "INV-REV", "INV-NATIVE"},
     "revision": {"INV-VERIFY", "INV-REV", "INV-AIM"},
     "digest": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
     "CHANGE": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-AIM", "INV-ROUND"}
-    | {"INV-ISOLATE", "INV-ASKS", "INV-REV"},
-    "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-GONE", "INV-ROUND", "INV-ISOLATE"},
+    | {"INV-ISOLATE", "INV-ASKS", "INV-REV", "INV-SOURCE"},
+    "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-AIM", "INV-GONE", "INV-ROUND", "INV-ISOLATE"}
+    | {"INV-SOURCE"},
     "VERIFY": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-INIT", "INV-VERIFY", "INV-DELAY", "INV-AIM", "INV-ROUND"}
-    | {"INV-ASKS"},
+    | {"INV-ASKS", "INV-SOURCE"},
     "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND", "INV-ASKS"},
     "QUERY": set(),
 }

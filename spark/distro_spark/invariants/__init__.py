@@ -22,6 +22,7 @@ from distro_spark.invariants import (
     retry,
     rev,
     silent,
+    source,
 )
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
@@ -38,6 +39,7 @@ INVARIANTS: dict[str, Invariant] = {
         expire.EXPIRE,
         expire.RENEW,
         init.LOAD,
+        source.INVARIANT,
         retry.INVARIANT,
         answers.ACK,
         answers.VERIFY,

@@ -1,4 +1,4 @@
-"""INV-AIM: the end of a call to one member queues nothing for another.
+"""INV-AIM: the end of a call to one member queues nothing for another, and nothing is sent without a cause.
 
 Judged at the owner: a CHANGE that carries content which its target has already confirmed needs a cause: a change of the
 client, or a call to the same member that did not succeed. A CHANGE without such a cause was meant for another member
@@ -7,15 +7,19 @@ earlier failure, is already queued, a second one follows, as seen on a busy 2.2.
 shows may have come too late for the caller: there a CHANGE at the time of a retry of that call is no violation either.
 A call may read a change of the same moment before that change is queued. A client of the HTTP API is not judged after a
 member list has changed, since such a client is handed over.
+
+The first call about a client of a connection needs a cause too: that it has connected is none (docs/protocol
+#client-connect). So does a DELETE after one that has succeeded.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, call_before, ended, is_change, is_owned, succeeded
+from distro_spark.expressions import c, call_before, ended, is_change, is_delete, is_owned, succeeded
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
+from distro_spark.reasons import reasons_of_calls
 from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
@@ -27,6 +31,37 @@ MOMENT_MS = 50
 
 
 def unprovoked(t: Timeline) -> pl.DataFrame:
+    found = [_sent_again(t), _without_cause(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def _without_cause(t: Timeline) -> pl.DataFrame:
+    """The first call about a client of a connection, and the first one after a DELETE that succeeded, where nothing has
+    queued it since the start of the node."""
+    calls = reasons_of_calls(t)
+    starts = t.cluster.lives.filter(begin_kind="node_started").select("life")
+    calls = t.of(calls, "row", "life", "op", "message", "revision", "copy").join(starts, "life", maintain_order="left")
+    deleted = t.calls.filter(ended & is_delete & succeeded).select("begin", "to", "message", is_done=pl.lit(value=True))
+    calls = calls.join(deleted, ["begin", "to", "message"], how="left", maintain_order="left")
+    by = ("begin", "to")
+    before = {f"before_{name}": c(name).shift(1).over(by) for name in ("row", "message", "is_done")}
+    calls = calls.with_columns(**before).filter(c("first").is_null())
+    found = calls.filter(c("before_row").is_null() | c("before_is_done").fill_null(value=False)).sort("row")
+    if found.is_empty():
+        return NOTHING
+    deleted_by = pl.format("{} had confirmed its end as {}, and it has not come since", t.name("to"), "before_message")
+    return found.select(
+        "g",
+        "revision",
+        first="before_row",
+        last="row",
+        after="before_message",
+        peer=t.name("to"),
+        _but=deleted_by.fill_null("nothing of it has changed since it is there"),
+    )
+
+
+def _sent_again(t: Timeline) -> pl.DataFrame:
     sends = c("is_sent") & is_change
     calls = t.of(t.calls, "row", "state", "revision", "digest")
     calls = t.of(calls, "state", state_ms="at_ms")
@@ -78,17 +113,19 @@ def _with_failures(t: Timeline, stray: pl.DataFrame) -> pl.DataFrame:
         after=pl.coalesce("failed_message", "before_message"),
         peer=t.name("to"),
         confirmed="before_message",
-        _cause=cause.fill_null(""),
+        _but=pl.format(
+            "{} had confirmed the same content as {}, and no call to it failed since{}",
+            *(t.name("to"), "before_message", cause.fill_null("")),
+        ),
     )
 
 
 INVARIANT = Invariant(
     "INV-AIM",
-    "A content is sent again to a member that has confirmed it only when a call to it fails or the client changes.",
+    "A client is sent to a member only when it changes or ends, and again only when a call to that member fails.",
     unprovoked,
-    "{node} sent {client} to {peer} in {last}; {peer} had confirmed the same content as {confirmed}, and no call to it "
-    "failed since{_cause}",
+    "{node} sent {client} to {peer} in {last}; {_but}",
     "{node} sends {client} only to the member whose call failed",
-    needs=Needs(state=True, sent=("CHANGE", "VERIFY"), revision=True, lossless=True),
+    needs=Needs(state=True, sent=("CHANGE", "DELETE", "VERIFY"), revision=True, lossless=True),
     not_on=WITHOUT_REVISIONS,
 )

@@ -3,11 +3,13 @@
 All three are judged at the receiver, by its copy when the request arrived and when it answered.
 
 * INV-ACK: a node that answers a CHANGE with SUCCESS has applied its content between request and answer, or held it
-  before; after a DELETE it does not hold the client any more (B16, B19).
+  before; after a DELETE it does not hold the client any more (B16, B19). What it refuses it does not apply, but for a
+  CHANGE whose revision cannot be read (docs/protocol #receive-revision).
 * INV-VERIFY: the verify carries the owner's revision when it was sent, and the rows about the copy carry its own. A
   copy that is missing, or older than the verified revision, cannot have had the owner's content between send and answer
   (B02); a newer one can, since the owner may have changed. Before 2.1.2 messages carry no revision: those verifies are
-  not judged. Revision 0 is confirmed by a copy of any revision (docs/protocol #defect-d11), but not without a copy.
+  not judged. Revision 0 is confirmed by a copy of any revision (docs/protocol #defect-d11), but not without a copy. A
+  copy of the verified revision, at request and answer, is confirmed.
 * INV-GONE: a DELETE of a client that is not held succeeds. A DELETE that fails is retried for ever
   (`m-unknown-delete-fails`).
 """
@@ -32,6 +34,8 @@ from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
+REVISION_MAX = 2**31 - 1
+
 
 def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     """The answers for which the condition holds, each with its request: `asked` (row), asked_revision, wanted (digest),
@@ -44,6 +48,27 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     )
     found = found.filter(c("asked").is_not_null())
     return t.of(found, "asked", asked_revision="revision", wanted="digest", asked_held="held")
+
+
+def misanswered(t: Timeline) -> pl.DataFrame:
+    found = [unapplied(t), applied_and_refused(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def applied_and_refused(t: Timeline) -> pl.DataFrame:
+    found = answered(t, (c("outcome") == "fail") & is_sync)
+    found = found.filter((c("asked_revision") <= REVISION_MAX).fill_null(value=True))
+    states = t.having(is_applied | is_removed, "copy", "message", state="row")
+    found = found.join(states, ["copy", "message"], maintain_order="left").filter(c("state").is_between("asked", "row"))
+    found = t.of(found, "asked", "operation")
+    return found.select(
+        "g",
+        "operation",
+        first="asked",
+        last="row",
+        _did=pl.format("FAIL in {}, and has applied it", t.words(found, "row")),
+        _expected=pl.lit("FAIL and does not apply it, or applies it and answers with SUCCESS"),
+    )
 
 
 def unapplied(t: Timeline) -> pl.DataFrame:
@@ -59,18 +84,43 @@ def unapplied(t: Timeline) -> pl.DataFrame:
     found = found.join(done, "row", how="anti")
     holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")
-    found = t.of(found, "asked", "operation")
+    found = t.of(found, "asked", "operation").with_columns(c("actual").fill_null("nothing"))
+    wanted = pl.coalesce(
+        pl.format("content {} (revision {})", "wanted", c("asked_revision").cast(pl.String).fill_null("None")),
+        pl.lit("no such client"),
+    )
     return found.select(
         "g",
         "operation",
+        "actual",
         first="asked",
         last="row",
         expected="wanted",
-        actual=c("actual").fill_null("nothing"),
-        _wanted=pl.coalesce(
-            pl.format("content {} (revision {})", "wanted", c("asked_revision").cast(pl.String).fill_null("None")),
-            pl.lit("no such client"),
-        ),
+        _did=pl.format("SUCCESS in {} and did not apply it: it holds {}", t.words(found, "row"), "actual"),
+        _expected=pl.format("SUCCESS, once it holds {}", wanted),
+    )
+
+
+def judged_wrongly(t: Timeline) -> pl.DataFrame:
+    found = [confirmed_wrongly(t), refused_wrongly(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def refused_wrongly(t: Timeline) -> pl.DataFrame:
+    """Verifies that fail though the copy has had that revision since before the request."""
+    found = answered(t, (c("outcome") == "fail") & is_verify & c("has_revisions") & c("held").is_not_null())
+    found = t.of(found, "row", "state").filter(c("asked_revision") == c("held_revision"), c("state") < c("asked"))
+    found = t.of(found, "asked", "peer")
+    return found.select(
+        "g",
+        "asked_revision",
+        "held_revision",
+        first="state",
+        last="row",
+        _did=pl.lit("refused"),
+        _held=pl.format("that revision since {}", t.words(found, "state")),
+        _peer="peer",
+        _expected=pl.lit("SUCCESS"),
     )
 
 
@@ -99,8 +149,10 @@ def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
         first=pl.coalesce("state", "asked"),
         last="row",
         held_revision=pl.when(held).then("state_revision"),
+        _did=pl.lit("confirmed"),
         _held=pl.when(held).then(holds).otherwise(pl.lit("nothing")),
         _peer="peer",
+        _expected=pl.format("FAIL, and {} sends the client again", "peer"),
     )
 
 
@@ -111,19 +163,19 @@ def refused(t: Timeline) -> pl.DataFrame:
 
 ACK = Invariant(
     "INV-ACK",
-    "A CHANGE or DELETE that is answered with SUCCESS has been applied.",
-    unapplied,
-    "{node} answered the {operation} of {client} from {first.peer} with SUCCESS in {last} and did not apply it: it "
-    "holds {actual}",
-    "{node} holds {_wanted} before it answers {after} with SUCCESS",
+    "A CHANGE or DELETE that is answered with SUCCESS has been applied, and one that fails has not.",
+    misanswered,
+    "{node} answered the {operation} of {client} from {first.peer} with {_did}",
+    "{node} answers {after} with {_expected}",
     needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
 )
 VERIFY = Invariant(
     "INV-VERIFY",
-    "A confirmed verify means that the copy had the owner's content between send and answer.",
-    confirmed_wrongly,
-    "{node} confirmed revision {asked_revision} of {client} to {_peer} in {last}; it holds {_held}",
-    "{node} answers {after} with FAIL, and {_peer} sends the client again",
+    "A confirmed verify means that the copy had the owner's content between send and answer, and one that fails that "
+    "it had another revision or was not there.",
+    judged_wrongly,
+    "{node} {_did} revision {asked_revision} of {client} to {_peer} in {last}; it holds {_held}",
+    "{node} answers {after} with {_expected}",
     needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
     not_on=WITHOUT_REVISIONS,
     differ_by="last_seq",

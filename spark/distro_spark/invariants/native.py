@@ -1,7 +1,9 @@
-"""INV-NATIVE: the content of a connected client changes only through its own connection.
+"""INV-NATIVE: the content of a connected client changes only through its own connection, which counts its revision.
 
 While a node has the client's connection, no copy from a peer or a snapshot may replace the content that came over the
-connection, and no DELETE from a peer may remove it (B01, B41). A copy with the same content is no violation.
+connection, and no DELETE from a peer may remove it (B01, B41). A copy with the same content is no violation. Its
+revision is 0 at first, and one more with each change (docs/protocol #revision-connection). A batch leaves it as it was
+from 2.1.2 to 2.2.4 (B18), which INV-REV judges.
 """
 
 from __future__ import annotations
@@ -11,7 +13,33 @@ import polars as pl
 from distro_spark.expressions import by_lease, c, is_applied, is_removed
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import Timeline
+from distro_spark.timeline import NOTHING, Timeline
+from distro_traces.event import BATCH
+
+
+def changed_otherwise(t: Timeline) -> pl.DataFrame:
+    found = [overwritten(t), miscounted(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def miscounted(t: Timeline) -> pl.DataFrame:
+    """Connections whose client does not begin with revision 0, and changes that do not add one to it."""
+    first = (c("kind") == "client_connected") & c("held").is_null()
+    stays = (c("revision") == c("held_revision")) & (c("detail") == BATCH) & ~c("counts_batches")
+    next_one = (c("revision") == c("held_revision") + 1) | stays.fill_null(value=False)
+    right = pl.when(first).then(c("revision") == 0).otherwise(next_one)
+    is_counted = first | ((c("kind") == "client_changed") & c("is_native"))
+    wrong = is_counted & c("is_connection") & c("has_revisions") & ~right.fill_null(value=True)
+    found = t.having(wrong, "g", "row", "revision", "held_revision", "state")
+    before = pl.format("revision {}", "held_revision").fill_null("no revision")
+    return found.select(
+        "g",
+        own_revision="held_revision",
+        first=pl.coalesce("state", "row"),
+        last="row",
+        _how=pl.format("and has revision {} after {} in {}", "revision", before, t.words(found, "row")),
+        _expected=pl.format("gives it revision {}", (c("held_revision") + 1).fill_null(0)),
+    )
 
 
 def overwritten(t: Timeline) -> pl.DataFrame:
@@ -22,6 +50,8 @@ def overwritten(t: Timeline) -> pl.DataFrame:
     found = t.having(wrong, "g", "row", "digest", "revision", "own")
     found = t.of(found, "own", own_digest="digest", own_revision="revision")
     by = pl.format("replaced by {} (revision {})", "digest", c("revision").cast(pl.String).fill_null("None"))
+    how = pl.when(c("digest").is_null()).then(pl.lit("removed")).otherwise(by)
+    has = ("own_digest", t.words(found, "own"), how, t.words(found, "row"))
     return found.select(
         "g",
         "own_revision",
@@ -29,16 +59,17 @@ def overwritten(t: Timeline) -> pl.DataFrame:
         last="row",
         own="own_digest",
         actual="digest",
-        _own=t.words(found, "own"),
-        _how=pl.when(c("digest").is_null()).then(pl.lit("removed")).otherwise(by),
+        _how=pl.format("which has {} from it since {}, and was {} in {}", *has),
+        _expected=pl.lit("keeps the content that it sent over its connection, and refuses other content"),
     )
 
 
 INVARIANT = Invariant(
     "INV-NATIVE",
-    "What a connected client publishes, and its revision, change only through its own connection.",
-    overwritten,
-    "{client} is connected to {node}, which has {own} from it since {_own}, and was {_how} in {last}",
-    "{node} keeps the content that {client} sent over its connection, and refuses other content",
+    "What a connected client publishes, and its revision, change only through its own connection; each change adds one "
+    "to the revision.",
+    changed_otherwise,
+    "{client} is connected to {node}, {_how}",
+    "{node} {_expected}",
     needs=Needs(state=True, reported=True, owned=True),  # any node may remove a copy
 )

@@ -40,6 +40,30 @@ BY_PEER = ("native_from", "to")
 _COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms", "late_ms")
 
 
+def unpunctual(t: Timeline) -> pl.DataFrame:
+    found = [skipped(t), repeated(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def repeated(t: Timeline) -> pl.DataFrame:
+    """Members with which a client was verified twice in a round."""
+    calls = t.calls.filter(c("is_sent") & is_verify)
+    before = {f"before_{name}": neighbour(name, 1, "begin", "to") for name in ("row", "at_ms")}
+    calls = t.of(calls.with_columns(**before), "row", "apart_ms")
+    found = calls.filter(c("at_ms") - c("before_at_ms") < c("apart_ms")).sort("row")
+    found = where(found, t.cluster.is_excused, "g", "to", "before_at_ms", "at_ms", but_not=True)
+    if found.is_empty():
+        return NOTHING
+    return found.select(
+        "g",
+        first="before_row",
+        last="row",
+        peer=t.name("to"),
+        _did=pl.lit("verified"),
+        _how=pl.format("{} ms after {}", c("at_ms") - c("before_at_ms"), t.words(found, "before_row")),
+    )
+
+
 def skipped(t: Timeline) -> pl.DataFrame:
     """Members that no verify round reached while the client was connected and the node loaded."""
     spans = _connected(t)
@@ -110,7 +134,8 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
         after="message",
         peer=t.name("to"),
         verified_with=c("verified_with").fill_null(""),
-        _rounds_s=c("rounds_ms") // 1000,
+        _did=pl.lit("did not verify"),
+        _how=pl.format("for more than {} s after {}", c("rounds_ms") // 1000, t.words(gaps, "row")),
     )
 
 
@@ -149,7 +174,7 @@ def _late(t: Timeline, news: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
 def _news(t: Timeline) -> pl.DataFrame:
     """For each change of a client by its own connection and each other member: begin, g, to, row, news_ms, due_ms,
     end_row and end_ms, with which the node holds the client no more or its life ends."""
-    is_news = (c("kind") == "client_changed") & c("content").ne_missing(c("held"))
+    is_news = is_changed & (c("is_connection") | c("content").ne_missing(c("held")))
     return _due(for_members(t, _held(t, is_news & is_owned, is_gone, *_COLUMNS)), "change")
 
 
@@ -217,9 +242,9 @@ def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
 
 ROUND = Invariant(
     "INV-ROUND",
-    "An owner verifies each client with every member that is up in every round.",
-    skipped,
-    "{node} did not verify {client} with {peer} for more than {_rounds_s} s after {first}, and no fault excuses that",
+    "An owner verifies each client with every member that is up once in every round.",
+    unpunctual,
+    "{node} {_did} {client} with {peer} {_how}, and no fault excuses that",
     "{node} verifies {client} with every member that is up every 5 s",
     needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
     needs_end=True,  # the longer a node holds a client, the more faults of its peers are an excuse
