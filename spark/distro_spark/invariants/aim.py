@@ -1,12 +1,12 @@
 """INV-AIM: the end of a call to one member queues nothing for another, and nothing is sent without a cause.
 
 Judged at the owner: a CHANGE that carries content which its target has already confirmed needs a cause: a change of the
-client, or a call to the same member that did not succeed. A CHANGE without such a cause was meant for another member
-(`m-add-after-fail-to-all`). Each cause explains one CHANGE: where a call fails while the CHANGE of a change, or of an
-earlier failure, is already queued, a second one follows, as seen on a busy 2.2.4. An answer that a recording of links
-shows may have come too late for the caller: there a CHANGE at the time of a retry of that call is no violation either.
-A call may read a change of the same moment before that change is queued. A client of the HTTP API is not judged after a
-member list has changed, since such a client is handed over.
+client, a sync to the same member that did not succeed, or a VERIFY that it answered with FAIL. A CHANGE without such a
+cause was meant for another member (`m-add-after-fail-to-all`). Each cause explains one CHANGE: where a call fails while
+the CHANGE of a change, or of an earlier failure, is already queued, a second one follows, as seen on a busy 2.2.4. An
+answer that a recording of links shows may have come too late for the caller: there a CHANGE at the time of a retry of
+that call is no violation either. A call may read a change of the same moment before that change is queued. A client of
+the HTTP API is not judged after a member list has changed, since such a client is handed over.
 
 The first call about a client of a connection needs a cause too: that it has connected is none (docs/protocol
 #client-connect). So does a DELETE after one that has succeeded.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, call_before, ended, is_change, is_delete, is_owned, succeeded
+from distro_spark.expressions import c, call_before, ended, is_change, is_delete, is_owned, is_sync, succeeded
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.reasons import reasons_of_calls
@@ -82,7 +82,13 @@ def _sent_again(t: Timeline) -> pl.DataFrame:
     if stray.is_empty():
         return NOTHING
     # A failure is a cause for one CHANGE: a counter that never falls below zero.
-    step = pl.when(ended & ~succeeded).then(1).when(sends & ~c("changed")).then(-1).otherwise(0)
+    step = (
+        pl.when(ended & ~succeeded & (is_sync | (c("outcome") == "fail")))
+        .then(1)
+        .when(sends & ~c("changed"))
+        .then(-1)
+        .otherwise(0)
+    )
     causes = calls.join(stray.select("copy", "to").unique(), ["copy", "to"], how="semi").with_columns(
         sum=step.cum_sum().over("copy", "to", order_by="row")
     )

@@ -1,0 +1,230 @@
+"""INV-LOAD: a node that starts gets loaded, asks in the right order and at the right times, and takes what it is given.
+
+By the next checkpoint, if others are up, it must have received an answer (B11, B32), or must still repeat its requests
+if all of them were lost. A refusal is an answer too: a node that receives only refusals is loaded.
+
+It asks the members in ascending order, the next one at once after a failure, none after a success, and all anew when
+the retry delay is over (docs/protocol #load-asks). A member that is not UP counts as a failure without a request, so
+one whose connection may have failed lately may be left out; in the seconds after its start a node believes that all are
+UP. Judged in virtual time, where the names of nodes are in the order of their addresses, and not up to 2.1, which
+loads two kinds of data.
+
+After a snapshot it holds every client that the giver held (#load-snapshot, #load-takes), save those that left
+meanwhile; judged where both report their changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from distro_spark.cluster import SLOW
+from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded, words
+from distro_spark.history import ASKS_AGAIN_MS, Row
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline, first_of
+from distro_traces.event import RESET_KINDS, Kind, Outcome
+from distro_traces.header import Header
+
+NAME = "INV-LOAD"
+RETRY_MS = 30_000
+AT_ONCE_MS = 300
+BELIEVED_UP_MS = 4_900
+"""After the start of a node, until its first report."""
+CONNECTED_MS = 5_000
+FOUND_UP_MS = 15_000
+"""When a connection to a member that is back runs again, and when reports have found it."""
+
+
+def not_as_it_should(t: Timeline) -> pl.DataFrame:
+    found = [never_loaded(t), misasked(t)]
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
+def never_loaded(t: Timeline) -> pl.DataFrame:
+    """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too. One
+    whose requests were all lost may still wait for the next one."""
+    marks = t.cluster.in_lives(t.cluster.marks.filter(t.judged(NAME))).filter(begin_kind="node_started")
+    shared = t.cluster.checks.filter(t.judged(NAME)).filter(pl.len().over("run", "ordinal") > 1)
+    checks = first_of(marks.filter(kind="checkpoint"), "life", "seq")
+    checks = checks.join(shared, "mark", how="semi").select(
+        "g", "life", "mark", "begin_mark", "detail", check_ms="at_ms"
+    )
+    calls = marks.filter(sent | ended).join(checks.select("life", check="mark"), "life").filter(c("mark") > c("check"))
+    is_lost = c("outcome").is_in(["timeout", "unreachable"]).fill_null(value=False)
+    calls = (
+        calls.sort("seq")
+        .group_by("life")
+        .agg(
+            is_loaded=(ended & c("outcome").is_in(["success", "fail"])).any(),
+            are_lost=(sent | is_lost).all(),
+            last_ms=c("at_ms").last(),
+            asked=c("peer").filter(sent).last(),
+            after=c("message").filter(sent).last(),
+            _asked=words.filter(sent).last(),
+        )
+    )
+    found = checks.join(calls, "life", how="left")
+    waits = c("are_lost") & (c("check_ms") - c("last_ms") <= ASKS_AGAIN_MS)
+    found = found.filter(~c("is_loaded").fill_null(value=False), ~waits.fill_null(value=False))
+    asked = pl.format("; the last one asked was {} in {}", "asked", "_asked").fill_null("")
+    since = pl.Series([str(t.cluster.mark_rows[-1 - mark]) for mark in found["begin_mark"]], dtype=pl.String)
+    how = "is not loaded at checkpoint {}: no member has answered a load since {}{}"
+    return found.select(
+        *("g", "after", "asked"),
+        first="begin_mark",
+        last="mark",
+        _how=pl.format(how, "detail", since, asked),
+        _expected=pl.lit("asks the members that are up until one of them answers"),
+    )
+
+
+def misasked(t: Timeline) -> pl.DataFrame:
+    """Requests for a snapshot to the wrong member, or at the wrong time."""
+    found = []
+    for g in sorted(t.cluster.judged[NAME]):
+        header = t.cluster.headers[t.cluster.runs[g]]
+        names = {t.cluster.names[each] for each in t.cluster.of_run[header.run]}
+        if header.clock == "virtual" and names <= {*header.nodes} and not header.profile.startswith(SLOW):
+            found += [{"g": g, **each} for each in _wrong_requests(t, g)]
+    return pl.DataFrame(found, schema=_COLUMNS) if found else NOTHING
+
+
+_COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("g", "first", "last"), pl.Int64()),
+    **dict.fromkeys(("after", "asked", "_how", "_expected"), pl.String()),
+}
+
+
+def _wrong_requests(t: Timeline, g: int) -> Iterator[dict[str, object]]:
+    """Until the member list changes, or the node is suspended: then its timers are late, and members may be missing."""
+    start: Row | None = None
+    before: tuple[Row, int] | None = None
+    for row, place in zip(t.cluster.rows_of_node[g], t.cluster.marks.filter(g=g)["mark"], strict=True):
+        if row.kind in (*RESET_KINDS, Kind.MEMBERS_CHANGED) or (row.kind == Kind.LINK_FAULT and row.peer is None):
+            start, before = (row if row.kind == Kind.NODE_STARTED else None), None
+        elif start is not None and row.kind == Kind.REPLY_RECEIVED:
+            before = row, place
+        elif start is not None and row.kind == Kind.REQUEST_SENT:
+            wrong = _wrong(t, g, start, before and before[0], row)
+            if wrong is not None:
+                about = {"after": row.message, "asked": row.peer, "_how": wrong[0], "_expected": wrong[1]}
+                yield {"first": place if before is None else before[1], "last": place, **about}
+
+
+def _wrong(t: Timeline, g: int, start: Row, before: Row | None, row: Row) -> tuple[str, str] | None:
+    """What is wrong with a request, and what is expected instead. `before`: the end of the one before."""
+    gap_ms = None if before is None else row.at_ms - before.at_ms
+    if before is not None and gap_ms is not None:
+        if before.outcome == Outcome.SUCCESS:
+            is_over = before.detail is None and not _may_have_raised(t.cluster.headers[t.cluster.runs[g]])
+            return (f"asks {row.peer} in {row}, after the snapshot in {before}", "asks no more") if is_over else None
+        if gap_ms > AT_ONCE_MS and (skipped := _due(t, g, start, before.peer, before.at_ms)) is not None:
+            return f"does not ask {skipped} when {before.peer} has failed in {before}", f"asks {skipped} at once"
+        rounds, late_ms = divmod(gap_ms, RETRY_MS)
+        is_missed = rounds > 1 and _due(t, g, start, None, before.at_ms + RETRY_MS) is not None
+        if gap_ms > AT_ONCE_MS and (not rounds or late_ms > AT_ONCE_MS or is_missed):
+            return f"begins the load again in {row}, {gap_ms} ms after {before}", f"begins again after {RETRY_MS} ms"
+    last = before.peer if before is not None and gap_ms is not None and gap_ms <= AT_ONCE_MS else None
+    due = _due(t, g, start, last, row.at_ms)
+    is_behind = last is not None and str(row.peer) <= last
+    if is_behind or (due is not None and due < str(row.peer)):
+        return f"asks {row.peer} in {row} and not {due or 'later'}", "asks its members in ascending order"
+    return None
+
+
+def _may_have_raised(header: Header) -> bool:
+    """At a batch for a service with a single instance (B19), which only simulations record."""
+    return header.profile.startswith(("nacos-2.2.", "nacos-2.3.0")) and not header.target.startswith("model")
+
+
+def _due(t: Timeline, g: int, start: Row, last: str | None, at_ms: int) -> str | None:
+    """The next member after that one that certainly is believed UP, and can be reached."""
+    listed = {*(start.detail or "").split(",")} - {t.cluster.names[g]}
+    members = {t.cluster.names[each]: each for each in t.cluster.of_run[t.cluster.runs[g]]}
+    for_ms = CONNECTED_MS if at_ms - start.at_ms <= BELIEVED_UP_MS else FOUND_UP_MS
+    for name in sorted(listed & members.keys()):
+        if (last is None or name > last) and _works(t, g, members[name], at_ms - for_ms, at_ms):
+            return name
+    return None
+
+
+def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
+    """The peer runs since then, and no link between the two has been broken."""
+    resets = [row for row in t.cluster.rows_of_node[peer] if row.kind in RESET_KINDS and row.at_ms <= at_ms]
+    if not resets or resets[-1].kind != Kind.NODE_STARTED or resets[-1].at_ms > since_ms:
+        return False
+    for link in ((g, peer), (peer, g), (peer, peer)):
+        faults = [fault for fault in t.cluster.faults.get(link, ()) if fault.at_ms <= at_ms]
+        if faults and (faults[-1].is_broken or faults[-1].at_ms > since_ms):
+            return False
+    return True
+
+
+def incomplete(t: Timeline) -> pl.DataFrame:
+    """Clients that the giver of a snapshot held, and that the node does not hold after it."""
+    reports = [g for g, does in enumerate(t.cluster.reports) if does]
+    marks = t.cluster.in_lives(t.cluster.marks.filter(c("g").is_in(reports), operation="SNAPSHOT"))
+    marks = marks.filter(succeeded, c("detail").is_null())
+    given = marks.filter(c("kind") == "reply_sent").select(
+        "run", "message", giver="g", given_seq="seq", given_ms="at_ms"
+    )
+    loads = marks.filter(ended).sort("seq").unique("life", keep="last")
+    columns = ("run", "g", "seq", "at_ms", "message", "life", "mark", "is_ended", "end_ms")
+    loads = loads.select(columns).join(given, ["run", "message"])
+    clients = t.rows.select("run", "client_no", "late_ms").unique("client_no")
+    asked = loads.join(clients, "run").sort("client_no", "seq")
+    given_by = asked.select("client_no", g="giver", seq="given_seq")
+    asked = asked.with_columns(given=t.latest(given_by, c("is_state")), given_begin=t.begin_seq(given_by))
+    asked = t.of(asked, "given", given_content="content", since_ms="at_ms", since_seq="seq")
+    asked = asked.filter(
+        c("given_content").is_not_null(),
+        c("since_seq") >= c("given_begin"),
+        c("given_ms") - c("since_ms") > c("late_ms"),
+    )
+    found = asked.filter(~_is_there(t, asked))
+    how = "does not hold {} after the snapshot {} of {}, which has held it since {}"
+    return found.select(
+        "g",
+        first="given",
+        last="mark",
+        after="message",
+        asked=t.name("giver"),
+        _how=pl.format(how, t.client(), "message", t.name("giver"), t.words(found, "given")),
+    )
+
+
+def _is_there(t: Timeline, asked: pl.DataFrame) -> pl.Series:
+    """Whether the node held the client when the snapshot came, applied it soon, or knew that it had left; or stopped
+    at once."""
+    is_end = is_gone | (received & is_delete)
+    rows = t.having(is_applied | is_end, "client_no", "life", row_seq="seq", row_ms="at_ms", is_end=is_end)
+    wanted = asked.with_row_index("place").with_columns(until_ms=c("at_ms") + c("late_ms"))
+    near = wanted.join(rows, ["client_no", "life"]).filter(c("row_ms") <= c("until_ms"))
+    near = near.filter(c("is_end") | (c("row_seq") > c("seq")))
+    held = asked.select("client_no", "g", "seq")
+    held = held.with_columns(now=t.latest(held, c("is_state")), begin_seq=t.begin_seq(held))
+    held = t.of(held, "now", now_content="content", now_seq="seq")
+    holds = (c("now_content").is_not_null() & (c("now_seq") >= c("begin_seq"))).fill_null(value=False)
+    stops = c("is_ended") & (c("end_ms") <= c("until_ms"))
+    found = wanted.with_columns(holds=held.select(holds).to_series())
+    return found.select(c("holds") | stops | c("place").is_in(near["place"].implode())).to_series()
+
+
+INVARIANT = Invariant(
+    NAME,
+    "A node that starts while another is up repeats its load until that one has answered, and is loaded then, with all "
+    "that it was given.",
+    incomplete,
+    "{node} {_how}",
+    "{node} holds {client} after the snapshot",
+    needs=Needs(sent=("SNAPSHOT",), lossless=True),
+    needs_checkpoint=True,
+    of_nodes=not_as_it_should,
+    of_nodes_says="{node} {_how}",
+    of_nodes_expects="{node} {_expected}",
+    differ_by="last_seq",
+)
