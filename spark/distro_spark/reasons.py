@@ -31,9 +31,9 @@ _COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms")
 
 
 def reasons_of_calls(t: Timeline) -> pl.DataFrame:
-    """For each CHANGE and DELETE about a client of a connection to a member: begin, g, to, row, at_ms, of the first
-    reason since the call before `first` (its row; null: there is none), `first_ms` and `what` it is, and `wait_ms`, the
-    delay of the latest one."""
+    """For each CHANGE and DELETE about a client of a connection to a member: begin, g, to, row, at_ms; the first reason
+    since the call before, `first` (its row; null: there is none), and `what` it is; `first_ms`, from when on at the
+    earliest the delay counts; and `wait_ms`, the delay of the latest reason."""
     calls = t.calls.filter(c("is_sent") & is_sync).select(
         "begin", "g", "to", "row", "at_ms", is_call=pl.lit(value=True)
     )
@@ -46,12 +46,16 @@ def reasons_of_calls(t: Timeline) -> pl.DataFrame:
     )
     reasons = marks.filter(~c("is_call")).with_columns(is_late=c("call_ms") - c("at_ms") < MOMENT_MS)
     put_off = reasons.filter("is_late").with_columns(turn=c("turn") + 1, is_late=pl.lit(value=False))
-    reasons = pl.concat([reasons, put_off]).sort("row")
+    reasons = pl.concat([reasons.with_columns(is_own=1), put_off.with_columns(is_own=0)]).sort("row")
     late = c("is_late").fill_null(value=False)
     wait_ms = pl.min_horizontal(c("wait_ms").filter(~late).last(), c("wait_ms").filter(late).min())
+    since_call = c("row", "what").sort_by("is_own", descending=True, maintain_order=True).first()
     found = reasons.group_by(_BY_CALL, maintain_order=True).agg(
-        first=c("row").first(), first_ms=c("at_ms").first(), what=c("what").first(), wait_ms=wait_ms
+        since_call,
+        first_ms=c("at_ms").first(),
+        wait_ms=wait_ms,
     )
+    found = found.rename({"row": "first"})
     calls = marks.filter("is_call").select("begin", "g", "to", "row", "at_ms", "turn")
     return calls.join(found, _BY_CALL, how="left", maintain_order="left")
 

@@ -3,7 +3,7 @@
 While a node has the client's connection, no copy from a peer or a snapshot may replace the content that came over the
 connection, and no DELETE from a peer may remove it (B01, B41). A copy with the same content is no violation. Its
 revision is 0 at first, and one more with each change (docs/protocol #revision-connection). A batch leaves it as it was
-from 2.1.2 to 2.2.4 (B18), which INV-REV judges.
+from 2.1.2 to 2.2.4 (B18), which INV-REV judges; recordings need not say which change was one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from distro_spark.expressions import by_lease, c, is_applied, is_removed
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
-from distro_traces.event import BATCH
 
 
 def changed_otherwise(t: Timeline) -> pl.DataFrame:
@@ -25,8 +24,8 @@ def changed_otherwise(t: Timeline) -> pl.DataFrame:
 def miscounted(t: Timeline) -> pl.DataFrame:
     """Connections whose client does not begin with revision 0, and changes that do not add one to it."""
     first = (c("kind") == "client_connected") & c("held").is_null()
-    stays = (c("revision") == c("held_revision")) & (c("detail") == BATCH) & ~c("counts_batches")
-    next_one = (c("revision") == c("held_revision") + 1) | stays.fill_null(value=False)
+    stays = (c("revision") == c("held_revision")) & ~c("counts_batches")
+    next_one = (c("revision") == c("held_revision") + 1) | stays
     right = pl.when(first).then(c("revision") == 0).otherwise(next_one)
     is_counted = first | ((c("kind") == "client_changed") & c("is_native"))
     wrong = is_counted & c("is_connection") & c("has_revisions") & ~right.fill_null(value=True)

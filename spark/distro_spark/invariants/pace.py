@@ -58,6 +58,7 @@ def repeated(t: Timeline) -> pl.DataFrame:
         "g",
         first="before_row",
         last="row",
+        after="message",
         peer=t.name("to"),
         _did=pl.lit("verified"),
         _how=pl.format("{} ms after {}", c("at_ms") - c("before_at_ms"), t.words(found, "before_row")),
@@ -207,19 +208,17 @@ def _sent_early(t: Timeline) -> pl.DataFrame:
     """Calls that left before their delay was over."""
     early = reasons_of_calls(t).filter(c("at_ms") < c("first_ms") + c("wait_ms") - EARLY_MS)
     early = where(early.sort("row"), t.cluster.is_excused, "g", "to", "first_ms", "at_ms", but_not=True)
-    return (
-        NOTHING
-        if early.is_empty()
-        else early.select(
-            "g",
-            "first",
-            last="row",
-            peer=t.name("to"),
-            ms=c("at_ms") - c("first_ms"),
-            _what="what",
-            _does=pl.lit("sent"),
-            _when=pl.lit("already in"),
-        )
+    if early.is_empty():
+        return NOTHING
+    return t.of(early, "first", reason_ms="at_ms").select(
+        "g",
+        "first",
+        last="row",
+        peer=t.name("to"),
+        ms=c("at_ms") - c("reason_ms"),
+        _what="what",
+        _does=pl.lit("sent"),
+        _when=pl.lit("already in"),
     )
 
 

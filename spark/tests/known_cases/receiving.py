@@ -394,7 +394,7 @@ def a_revision_used_twice_by_an_owner_that_no_message_touched(run: Run) -> None:
     "nacos-2.5.1",
     (known.REUSED_SINCE_OVERWRITTEN, known.held_one_only_since),
     INV_REV=[None, None, None, None],
-    INV_NATIVE=["B01"],
+    INV_NATIVE=[None, "B01"],
 )
 def a_revision_used_twice_before_the_snapshot_came(run: Run) -> None:
     run.registered()
