@@ -1901,16 +1901,14 @@ def _arrives(run: RunRecorder, peer: str, operation: str, **about: object) -> tu
 def a_verify_that_brings_a_client_into_being_while_another_arrives(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
-    run.disconnect("a")
-    deleted(run, "b")
-    deleted(run, "c")
+    run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
 
     one, _ = _arrives(run, "a", "VERIFY", revision=1)
     other, received = _arrives(run, "a", "VERIFY", revision=1)
     made = run.row("b", Kind.REPLICA_APPLIED, after_ms=0, client="c1", owned=False, revision=0, digest=EMPTY)
     for answers in (one, other):
         answers(Outcome.FAIL)
-    run.remove("b")
+    synced(run, "b", 1, "X")
     run.checkpoint()
     return [Expected("INV-ASKS", "b", received, made)]
 
