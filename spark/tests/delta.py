@@ -28,7 +28,6 @@ def settings_of_delta(warehouse: Path) -> dict[str, str]:
         "spark.jars": jars,
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.catalogImplementation": "hive",
         "spark.sql.sources.default": "delta",
         "spark.sql.warehouse.dir": str(warehouse),
     }

@@ -119,22 +119,32 @@ def test_segments_are_of_a_run_by_their_names(tmp_path: Path, recorded: dict[str
 
 KILLED = """
 import json, os, runpy, signal, sys
+from pyspark.errors import StreamingQueryException
 from distro_spark import check, incremental, load, on_spark, session, tables
 
 settings, when, kept, example = sys.argv[1:5]
 merge, start = incremental.merge, session.local_session
 
+def failed(found, runs, *, into):
+    raise OSError("failed when it is judged")
+
 def killed(found, runs, *, into):
-    if when == "merged":
-        merge(found, runs, into=into)
+    merge(found, runs, into=into)
     os.kill(os.getpid(), signal.SIGKILL)
 
-if when != "never":
-    incremental.merge = killed
-session.local_session = lambda: start("local[1]", small=True, settings=json.loads(settings))
+spark = start("local[1]", small=True, settings=json.loads(settings))
+session.local_session = lambda: spark
+for table in os.scandir(spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")):
+    spark.sql(f"CREATE TABLE {table.name} USING delta LOCATION '{table.path}'")
 sys.argv = sys.argv[4:]
+if when == "killed":
+    incremental.merge = failed
+    try:
+        runpy.run_path(example)
+    except StreamingQueryException as error:
+        assert "failed when it is judged" in str(error), error
+        incremental.merge = killed
 runpy.run_path(example)
-spark = session.SparkSession.active()
 spark.table(sys.argv[2]).write.format("parquet").save(kept)
 loaded = load.load(spark, [sys.argv[1]])
 tables.add(spark, "table:traces", loaded.events, [source.header for source in loaded.sources])
@@ -149,10 +159,11 @@ print(spark.sql("DESCRIBE DETAIL traces").collect()[0]["format"], found.events, 
 def test_killed_at_any_time_each_violation_is_in_the_table_once(
     tmp_path: Path, recorded: dict[str, list[Path]]
 ) -> None:
-    """The example of the page on Delta; killed when a batch is judged, and when it is merged and not yet committed.
-    Delta's reader also reads a table of traces."""
-    place, kept = tmp_path / "arrived", tmp_path / "kept"
-    settings = json.dumps(settings_of_delta(tmp_path / "warehouse"))
+    """The example of the page on Delta; it fails when a batch is judged, and is killed when that is merged and not yet
+    committed. Delta's reader also reads a table of traces."""
+    place, kept, warehouse = tmp_path / "arrived", tmp_path / "kept", tmp_path / "warehouse"
+    warehouse.mkdir()
+    settings = json.dumps(settings_of_delta(warehouse))
 
     def judge(when: str) -> subprocess.CompletedProcess[str]:
         arguments = [settings, when, str(kept), str(EXAMPLE), str(place), "violations", str(tmp_path / "checkpoint")]
@@ -160,10 +171,11 @@ def test_killed_at_any_time_each_violation_is_in_the_table_once(
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900)
 
     arrive([segments[0] for segments in recorded.values()], place)
-    for when in ("judged", "merged"):
-        assert judge(when).returncode == -signal.SIGKILL
+    ended = judge("killed")
+    assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
+    assert (warehouse / "violations").is_dir()
     arrive([segment for segments in recorded.values() for segment in segments[1:]], place)
-    done = judge("never")
+    done = judge("whole")
     assert done.returncode == 0, done.stderr[-3000:]
     whole = in_process(place)
     assert done.stdout.splitlines()[-1] == f"delta {whole.events} {len(whole.violations)}"
