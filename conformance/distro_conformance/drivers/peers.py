@@ -28,6 +28,7 @@ from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.player import RefusedError, answer_over_http
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import eventually, poll_local
@@ -134,6 +135,12 @@ class PeersCluster(WiredCluster):
         found = [f"{count} clients, since {reason.value}" for reason, count in outside.undecided.items() if count]
         late = f"{outside.late} actions of the node, late by no more than the machine's delay"
         return "; ".join(found + [late] * bool(outside.late))
+
+    def answering(self) -> list[str]:
+        """The gRPC ports of the played members that run, and whose link no fault interrupts."""
+        links = {peer: self.links[self.under_test, peer] for peer in self.peers if peer in self.up}
+        open_ones = [peer for peer, link in links.items() if not (link.is_cut or link.is_blackhole)]
+        return [with_offset(self.peers[peer].address, CLUSTER_OFFSET) for peer in open_ones]
 
     @property
     def under_test(self) -> str:

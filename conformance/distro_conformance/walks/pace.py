@@ -1,23 +1,24 @@
-"""Whether the kit serves requests in time: it asks itself over gRPC again and again.
+"""Whether the kit serves requests in time: it asks the members that it plays again and again, as the node does.
 
-Many runs side by side keep a processor busy with the kit alone. A request of the node then waits for the kit and is
-observed later than it was sent, or not at all if the node gives it up before. The event loop is not late meanwhile: a
-request takes several of its turns. So runs wait with their next action until the kit is in time.
+Many runs side by side keep a processor busy with the kit alone: each request of the node is compared with the model.
+Further requests then wait for the kit and are observed later than they were sent, or not at all if the node gives them
+up before. So runs wait with their next action until the kit is in time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 
-from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports, with_offset
+import grpc.aio
+
 from distro_conformance.wire.connection import Connection
 
 IN_TIME_S = 0.25
-"""The kit is in time if it answers itself within this; it takes a few milliseconds if there is little to do."""
+"""The kit is in time if a member answers within this; it takes a few milliseconds if there is little to do."""
 EVERY_S = 0.1
 
 
@@ -29,34 +30,35 @@ class Pace:
         self._in_time.set()
 
     @asynccontextmanager
-    async def measured(self) -> AsyncIterator[None]:
-        """Raises TargetError when no port is free."""
-        (port,) = free_base_ports()
-        peer = PlayedPeer(port, lambda: 0)
-        await peer.start()
-        connection = Connection.bare(with_offset(peer.address, CLUSTER_OFFSET))
-        asking = asyncio.create_task(self._ask_on(connection), name="pace")
+    async def measured(self, addresses: Callable[[], Sequence[str]]) -> AsyncIterator[None]:
+        """`addresses`: the gRPC ports of the members that answer at present."""
+        connection = cache(Connection.bare)
+        asking = asyncio.create_task(self._ask_on(addresses, connection), name="pace")
         try:
             yield
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
             self._in_time.set()
-            await connection.close()
-            await peer.close()
 
     async def until_in_time(self, until_s: float) -> None:
         """Returns when the kit is in time, and at that monotonic time at the latest."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._in_time.wait(), until_s - time.monotonic())
 
-    async def _ask_on(self, connection: Connection) -> None:
+    async def _ask_on(self, addresses: Callable[[], Sequence[str]], connection: Callable[[str], Connection]) -> None:
         while True:
-            answer = asyncio.ensure_future(connection.ask("ServerCheckRequest", {"headers": {}}))
-            in_time, _ = await asyncio.wait([answer], timeout=IN_TIME_S)
+            answers = asyncio.gather(*(_answered(connection(address)) for address in addresses()))
+            in_time, _ = await asyncio.wait([answers], timeout=IN_TIME_S)
             if in_time:
                 self._in_time.set()
             else:
                 self._in_time.clear()
-            await answer
+            await answers
             await asyncio.sleep(EVERY_S)
+
+
+async def _answered(connection: Connection) -> None:
+    """A member that is stopped meanwhile answers nothing more, and is not late."""
+    with suppress(grpc.aio.AioRpcError):
+        await connection.ask("ServerCheckRequest", {"headers": {}})

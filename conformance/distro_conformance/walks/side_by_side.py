@@ -142,7 +142,7 @@ class SideBySide:
         self._done.clear()
         try:
             await cluster.start(options.nodes, node.profile)
-            async with self._pace.measured():
+            async with self._pace.measured(cluster.answering):
                 return await self._search(cluster, seed, seconds)
         finally:
             await cluster.stop()
