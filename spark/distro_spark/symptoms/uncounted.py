@@ -10,6 +10,7 @@ from distro_spark.history import ClientHistory, Finding, Row
 from distro_spark.symptoms.look import (
     CHANGES,
     carried_revisions,
+    changes_of,
     clause,
     count_before,
     held_by_sender,
@@ -62,9 +63,30 @@ def _is_by_beats(row: Row, *how: str) -> bool:
     return row.kind == Kind.CLIENT_CHANGED and (row.detail or "").endswith(how)
 
 
-@clause("beats alone changed it between the two")
-def beats_came_between(found: Finding) -> bool:
-    return all(_is_by_beats(row, EXPIRED, HEALTHY) for row in _between(found))
+@clause("by then beats alone had made one of the two contents of the other, at one owner or at several in turn")
+def beats_made_one_of_the_other(found: Finding) -> bool:
+    reached, chains = {found.expected}, _chains_by_beats(found)
+    while joined := [each for each in chains if each & reached and not each <= reached]:
+        reached.update(*joined)
+    return found.actual in reached
+
+
+def _chains_by_beats(found: Finding) -> Sequence[set[object]]:
+    """The contents that each node held under that revision by then: any, and those that beats made of it there."""
+    chains = list[set[object]]()
+    for node in found.history.by_node:
+        chain: set[object] | None = None
+        for row in changes_of(found.history, node):
+            if row.at_ms > found.last.at_ms:
+                break
+            if row.revision != found.evidence["revision"]:
+                chain = None
+            elif chain is not None and _is_by_beats(row, EXPIRED, HEALTHY):
+                chain.add(row.digest)
+            else:
+                chain = {row.digest}
+                chains.append(chain)
+    return chains
 
 
 # B18: a batch is not counted
@@ -135,7 +157,7 @@ UNCOUNTED_BEATS = Symptom(
     bug="B06",
     about=("INV-REV",),
     sentence="The revision of a client of the HTTP API stays when its beats, or their absence, change what it has.",
-    clauses=(is_of_http, published_both, beats_came_between),
+    clauses=(is_of_http, beats_made_one_of_the_other),
 )
 EXPIRED_AT_OWNER = Symptom(
     bug="B06",
