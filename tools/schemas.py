@@ -67,6 +67,7 @@ FAILURE = fields(
         "steps_until_found": COUNT,
         "seconds_until_found": NUMBER,
         "pytest": TEXT,
+        "logs": maybe(TEXT),
     },
     requirement=TEXT,
     steps=COUNT,

@@ -166,7 +166,7 @@ def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
 
 def incomplete(t: Timeline) -> pl.DataFrame:
     """Clients that the giver of a snapshot held, and that the node does not hold after it."""
-    reports = [g for g, does in enumerate(t.cluster.reports) if does]
+    reports = [g for g, does in enumerate(t.cluster.reports) if does and _records_deletes(t, g)]
     marks = t.cluster.in_lives(t.cluster.marks.filter(c("g").is_in(reports), operation="SNAPSHOT"))
     marks = marks.filter(succeeded, c("detail").is_null())
     given = marks.filter(c("kind") == "reply_sent").select(
@@ -195,6 +195,11 @@ def incomplete(t: Timeline) -> pl.DataFrame:
         asked=t.name("giver"),
         _how=pl.format(how, t.client(), "message", t.name("giver"), t.words(found, "given")),
     )
+
+
+def _records_deletes(t: Timeline, g: int) -> bool:
+    """A client that a DELETE ended meanwhile is missing rightly."""
+    return "DELETE" in t.cluster.headers[t.cluster.runs[g]].observed.operations
 
 
 def _is_there(t: Timeline, asked: pl.DataFrame) -> pl.Series:
