@@ -104,7 +104,7 @@ def simulated(out: Path, events: int) -> None:
 
 
 def giant(out: Path, events: int) -> None:
-    """The runs one after the other on the same nodes: their clocks and sequence numbers go on."""
+    """The runs one after the other on nodes that stop in between; their clocks and sequence numbers go on."""
     header = Header(run="giant", profile="strict", target="model", clock="virtual", nodes=NODES)
     last, end_ms = dict.fromkeys(NODES, 0), 0
     with tempfile.TemporaryDirectory() as several:
@@ -124,6 +124,12 @@ def giant(out: Path, events: int) -> None:
             run = pa.array(["giant"] * table.num_rows)
             numbers = {"seq": pa.array(seq), "at_ms": pa.array(at_ms)}
             rows = renamed(table, run=run, detail=detail, **numbers, **marked)
+            last = {name: seq + 1 for name, seq in last.items()}
+            stops = [
+                {"run": "giant", "node": name, "seq": last[name], "at_ms": end_ms - 1, "kind": Kind.NODE_STOPPED.value}
+                for name in NODES
+            ]
+            rows = pa.concat_tables([rows.cast(SCHEMA), pa.Table.from_pylist(stops, SCHEMA)])
             write(out, replace(header, segment=number), rows)
 
 
