@@ -224,6 +224,11 @@ class Cluster:
         return found
 
     @cached_property
+    def resets_of_node(self) -> Mapping[int, Sequence[Row]]:
+        """Starts and stops, in order."""
+        return {g: [row for row in rows if row.kind in RESET_KINDS] for g, rows in self.rows_of_node.items()}
+
+    @cached_property
     def mark_rows(self) -> list[Row]:
         names = MARK_COLUMNS[1:]
         return [Row(**dict(zip(names, values, strict=True))) for values in self.marks.select(names).iter_rows()]

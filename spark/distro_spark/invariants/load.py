@@ -15,14 +15,16 @@ meanwhile; judged where both report their changes.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
 from distro_spark.cluster import SLOW
 from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded, words
-from distro_spark.history import ASKS_AGAIN_MS, Row
+from distro_spark.history import ASKS_AGAIN_MS, LEASE_MS, Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of
@@ -30,6 +32,7 @@ from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
 NAME = "INV-LOAD"
+_AT_MS = attrgetter("at_ms")
 RETRY_MS = 30_000
 AT_ONCE_MS = 300
 BELIEVED_UP_MS = 4_900
@@ -154,12 +157,14 @@ def _due(t: Timeline, g: int, start: Row, last: str | None, at_ms: int) -> str |
 
 def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
     """The peer runs since then, and no link between the two has been broken."""
-    resets = [row for row in t.cluster.rows_of_node[peer] if row.kind in RESET_KINDS and row.at_ms <= at_ms]
-    if not resets or resets[-1].kind != Kind.NODE_STARTED or resets[-1].at_ms > since_ms:
+    resets = t.cluster.resets_of_node[peer]
+    count = bisect_right(resets, at_ms, key=_AT_MS)
+    if not count or resets[count - 1].kind != Kind.NODE_STARTED or resets[count - 1].at_ms > since_ms:
         return False
     for link in ((g, peer), (peer, g), (peer, peer)):
-        faults = [fault for fault in t.cluster.faults.get(link, ()) if fault.at_ms <= at_ms]
-        if faults and (faults[-1].is_broken or faults[-1].at_ms > since_ms):
+        faults = t.cluster.faults.get(link, ())
+        count = bisect_right(faults, at_ms, key=_AT_MS)
+        if count and (faults[count - 1].is_broken or faults[count - 1].at_ms > since_ms):
             return False
     return True
 
@@ -175,8 +180,10 @@ def incomplete(t: Timeline) -> pl.DataFrame:
     loads = marks.filter(ended).sort("seq").unique("life", keep="last")
     columns = ("run", "g", "seq", "at_ms", "message", "life", "mark", "is_ended", "end_ms")
     loads = loads.select(columns).join(given, ["run", "message"])
-    clients = t.rows.select("run", "client_no", "late_ms").unique("client_no")
-    asked = loads.join(clients, "run").sort("client_no", "seq")
+    lives = (c("at_ms").min().alias("from_ms"), (c("at_ms").max() + LEASE_MS).alias("until_ms"))
+    clients = t.rows.group_by("client_no").agg(c("run").first().alias("of_run"), c("late_ms").first(), *lives)
+    then = (c("run") == c("of_run"), c("given_ms") >= c("from_ms"), c("given_ms") <= c("until_ms"))
+    asked = loads.join_where(clients, *then).drop("of_run", "from_ms", "until_ms").sort("client_no", "seq")
     given_by = asked.select("client_no", g="giver", seq="given_seq")
     asked = asked.with_columns(given=t.latest(given_by, c("is_state")), given_begin=t.begin_seq(given_by))
     asked = t.of(asked, "given", given_content="content", since_ms="at_ms", since_seq="seq")
