@@ -36,6 +36,11 @@ words = pl.format(
 """A row as text, like `str(Row)`."""
 
 
+def stamped(content: str, revision: str) -> pl.Expr:
+    """A content with its revision, as text; null without content."""
+    return pl.format("{} (revision {})", content, c(revision).cast(pl.String).fill_null("None"))
+
+
 def before(condition: pl.Expr) -> pl.Expr:
     """The number of the latest earlier row of the copy for which the condition holds; null: none."""
     return in_copy(_latest(condition).shift(1))

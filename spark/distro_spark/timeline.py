@@ -220,6 +220,11 @@ def first_of(frame: pl.DataFrame, by: str | Sequence[str], *order: str) -> pl.Da
     return frame.sort(order).unique(by, keep="first", maintain_order=True)
 
 
+def either(*found: pl.DataFrame) -> pl.DataFrame:
+    """The violations that several finders of an invariant have found."""
+    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+
+
 def swept(steps: pl.DataFrame, by: Sequence[str], at: str, *counts: str) -> pl.DataFrame:
     """From what is added to some counts at some times: the counts from each time on, and `until`, the next time."""
     points = steps.group_by(*by, at).agg(c(counts).sum()).sort(*by, at)

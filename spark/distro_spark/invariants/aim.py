@@ -20,7 +20,7 @@ from distro_spark.expressions import c, call_before, ended, is_change, is_delete
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.reasons import reasons_of_calls
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS
 
 TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
@@ -31,8 +31,7 @@ MOMENT_MS = 50
 
 
 def unprovoked(t: Timeline) -> pl.DataFrame:
-    found = [_sent_again(t), _without_cause(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(_sent_again(t), _without_cause(t))
 
 
 def _without_cause(t: Timeline) -> pl.DataFrame:

@@ -27,11 +27,12 @@ from distro_spark.expressions import (
     is_verify,
     received,
     replied,
+    stamped,
     succeeded,
 )
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS
 
 REVISION_MAX = 2**31 - 1
@@ -51,8 +52,7 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
 
 
 def misanswered(t: Timeline) -> pl.DataFrame:
-    found = [unapplied(t), applied_and_refused(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(unapplied(t), applied_and_refused(t))
 
 
 def applied_and_refused(t: Timeline) -> pl.DataFrame:
@@ -86,7 +86,7 @@ def unapplied(t: Timeline) -> pl.DataFrame:
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")
     found = t.of(found, "asked", "operation").with_columns(c("actual").fill_null("nothing"))
     wanted = pl.coalesce(
-        pl.format("content {} (revision {})", "wanted", c("asked_revision").cast(pl.String).fill_null("None")),
+        pl.format("content {}", stamped("wanted", "asked_revision")),
         pl.lit("no such client"),
     )
     return found.select(
@@ -102,8 +102,7 @@ def unapplied(t: Timeline) -> pl.DataFrame:
 
 
 def judged_wrongly(t: Timeline) -> pl.DataFrame:
-    found = [confirmed_wrongly(t), refused_wrongly(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(confirmed_wrongly(t), refused_wrongly(t))
 
 
 def refused_wrongly(t: Timeline) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, r
 from distro_spark.history import ASKS_AGAIN_MS, LEASE_MS, Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, first_of
+from distro_spark.timeline import NOTHING, Timeline, either, first_of
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
@@ -43,8 +43,7 @@ FOUND_UP_MS = 15_000
 
 
 def not_as_it_should(t: Timeline) -> pl.DataFrame:
-    found = [never_loaded(t), misasked(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(never_loaded(t), misasked(t))
 
 
 def never_loaded(t: Timeline) -> pl.DataFrame:
@@ -184,14 +183,9 @@ def incomplete(t: Timeline) -> pl.DataFrame:
     clients = t.rows.group_by("client_no").agg(c("run").first().alias("of_run"), c("late_ms").first(), *lives)
     then = (c("run") == c("of_run"), c("given_ms") >= c("from_ms"), c("given_ms") <= c("until_ms"))
     asked = loads.join_where(clients, *then).drop("of_run", "from_ms", "until_ms").sort("client_no", "seq")
-    given_by = asked.select("client_no", g="giver", seq="given_seq")
-    asked = asked.with_columns(given=t.latest(given_by, c("is_state")), given_begin=t.begin_seq(given_by))
-    asked = t.of(asked, "given", given_content="content", since_ms="at_ms", since_seq="seq")
-    asked = asked.filter(
-        c("given_content").is_not_null(),
-        c("since_seq") >= c("given_begin"),
-        c("given_ms") - c("since_ms") > c("late_ms"),
-    )
+    given = _held_at(t, asked.select("client_no", g="giver", seq="given_seq"))
+    asked = asked.with_columns(given=given["held_row"], is_given=given["is_held"])
+    asked = t.of(asked, "given", since_ms="at_ms").filter("is_given", c("given_ms") - c("since_ms") > c("late_ms"))
     found = asked.filter(~_is_there(t, asked))
     how = "does not hold {} after the snapshot {} of {}, which has held it since {}"
     return found.select(
@@ -202,6 +196,14 @@ def incomplete(t: Timeline) -> pl.DataFrame:
         asked=t.name("giver"),
         _how=pl.format(how, t.client(), "message", t.name("giver"), t.words(found, "given")),
     )
+
+
+def _held_at(t: Timeline, asked: pl.DataFrame) -> pl.DataFrame:
+    """For each client_no, g and seq: `is_held`, whether the node held the client then, and `held_row`, since when."""
+    asked = asked.with_columns(held_row=t.latest(asked, c("is_state")), begin_seq=t.begin_seq(asked))
+    asked = t.of(asked, "held_row", held_content="content", held_seq="seq")
+    is_held = c("held_content").is_not_null() & (c("held_seq") >= c("begin_seq"))
+    return asked.select("held_row", is_held=is_held.fill_null(value=False))
 
 
 def _records_deletes(t: Timeline, g: int) -> bool:
@@ -217,12 +219,9 @@ def _is_there(t: Timeline, asked: pl.DataFrame) -> pl.Series:
     wanted = asked.with_row_index("place").with_columns(until_ms=c("at_ms") + c("late_ms"))
     near = wanted.join(rows, ["client_no", "life"]).filter(c("row_ms") <= c("until_ms"))
     near = near.filter(c("is_end") | (c("row_seq") > c("seq")))
-    held = asked.select("client_no", "g", "seq")
-    held = held.with_columns(now=t.latest(held, c("is_state")), begin_seq=t.begin_seq(held))
-    held = t.of(held, "now", now_content="content", now_seq="seq")
-    holds = (c("now_content").is_not_null() & (c("now_seq") >= c("begin_seq"))).fill_null(value=False)
+    holds = _held_at(t, asked.select("client_no", "g", "seq"))["is_held"]
     stops = c("is_ended") & (c("end_ms") <= c("until_ms"))
-    found = wanted.with_columns(holds=held.select(holds).to_series())
+    found = wanted.with_columns(holds=holds)
     return found.select(c("holds") | stops | c("place").is_in(near["place"].implode())).to_series()
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import by_lease, c, is_applied, is_removed
+from distro_spark.expressions import by_lease, c, is_applied, is_removed, stamped
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.timeline import Timeline, either
 
 
 def changed_otherwise(t: Timeline) -> pl.DataFrame:
-    found = [overwritten(t), miscounted(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(overwritten(t), miscounted(t))
 
 
 def miscounted(t: Timeline) -> pl.DataFrame:
@@ -48,7 +47,7 @@ def overwritten(t: Timeline) -> pl.DataFrame:
     wrong = c("is_connection") & c("is_native") & (replaced | removed)
     found = t.having(wrong, "g", "row", "digest", "revision", "own")
     found = t.of(found, "own", own_digest="digest", own_revision="revision")
-    by = pl.format("replaced by {} (revision {})", "digest", c("revision").cast(pl.String).fill_null("None"))
+    by = pl.format("replaced by {}", stamped("digest", "revision"))
     how = pl.when(c("digest").is_null()).then(pl.lit("removed")).otherwise(by)
     has = ("own_digest", t.words(found, "own"), how, t.words(found, "row"))
     return found.select(

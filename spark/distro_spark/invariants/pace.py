@@ -31,7 +31,7 @@ from distro_spark.expressions import (
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.reasons import asks_for_content, for_members, is_changed, is_failed, reasons_of_calls
-from distro_spark.timeline import NOTHING, Timeline, first_of, where
+from distro_spark.timeline import NOTHING, Timeline, either, first_of, where
 
 EARLY_MS = 50
 """Of a row whose time is that of its writing."""
@@ -41,8 +41,7 @@ _COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms", "late_m
 
 
 def unpunctual(t: Timeline) -> pl.DataFrame:
-    found = [skipped(t), repeated(t)]
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
+    return either(skipped(t), repeated(t))
 
 
 def repeated(t: Timeline) -> pl.DataFrame:
@@ -141,7 +140,7 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayed(t: Timeline) -> pl.DataFrame:
-    return pl.concat([_sent_late(t), _sent_early(t)], how="diagonal")
+    return either(_sent_late(t), _sent_early(t))
 
 
 def _sent_late(t: Timeline) -> pl.DataFrame:

@@ -24,7 +24,7 @@ from distro_spark.expressions import c, sent
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS
 
 BY_REVISION = ("client_no", "revision")
@@ -35,8 +35,7 @@ def broken_stamps(t: Timeline) -> pl.DataFrame:
     columns = ("run", "client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state")
     rows = t.having(carried, *columns, "revision", "digest")
     foreign = of_no_owner(t, rows)
-    both = [two_contents(t, rows.join(foreign, "row", how="anti")), _each(foreign)]
-    return pl.concat([found for found in both if not found.is_empty()] or [NOTHING], how="diagonal")
+    return either(two_contents(t, rows.join(foreign, "row", how="anti")), _each(foreign))
 
 
 def of_no_owner(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:

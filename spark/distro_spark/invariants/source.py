@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, is_delete, is_sync, is_verify, sent
+from distro_spark.expressions import c, is_delete, is_sync, is_verify, sent, stamped
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
@@ -39,8 +39,8 @@ def misstated(t: Timeline) -> pl.DataFrame:
     found = found.filter((c("at_ms") - c("state_ms") > c("late_ms")).fill_null(value=True))
     if found.is_empty():
         return NOTHING
-    holds = pl.format("content {} (revision {})", "held", c("held_revision").cast(pl.String).fill_null("None"))
-    says = pl.format("content {} (revision {})", "digest", c("revision").cast(pl.String).fill_null("None"))
+    holds = pl.format("content {}", stamped("held", "held_revision"))
+    says = pl.format("content {}", stamped("digest", "revision"))
     revision = pl.format("revision {}", "revision")
     return found.select(
         "g",

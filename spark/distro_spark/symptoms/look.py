@@ -6,7 +6,6 @@ the violation is made once of each history (`remembered`), and what is asked abo
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +15,13 @@ from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_model.defects import Clause
+from distro_spark.cluster import retry_delay_ms, sync_delay_ms
 from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 CHANGES = ("ADD", "CHANGE")
 
+_TICK_MS = 100
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
 
@@ -142,8 +143,7 @@ def count_before(rows: Sequence[Row], seq: int) -> int:
 def due_after_ms(history: ClientHistory) -> tuple[int, int]:
     """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
     (docs/protocol #sync-merge, #sync-retry)."""
-    is_slow = re.match(r"nacos-2\.[01]\.", history.profile)
-    return (2100, 5100) if is_slow else (1100, 3100)
+    return sync_delay_ms(history.profile) + _TICK_MS, retry_delay_ms(history.profile) + _TICK_MS
 
 
 # Member lists
