@@ -144,8 +144,11 @@ class WiredCluster(Cluster):
     def _clock_from_now_on(self) -> Clock:
         return RealClock(self.slack) if self.virtual is None else VirtualTime(self.virtual.now_ms, self.perform)
 
-    def save_logs(self, directory: Path) -> Path | None:
-        """Copy what the nodes have logged into a directory for each; None where no node writes logs."""
+    def save_logs(self, directory: Path | None) -> Path | None:
+        """Copy what the nodes have logged into a directory for each; None where no node writes logs, or where there is
+        no place for them."""
+        if directory is None:
+            return None
         shutil.rmtree(directory, ignore_errors=True)
         saved = [(name, log) for name, server in self.servers.items() for log in server.logs]
         for name, log in saved:

@@ -232,7 +232,7 @@ class _Search:
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
             if self.failing is None and self.real_time is not None:
-                self.logs = self.options.save_logs(self.real_time.cluster)
+                self.logs = self.real_time.cluster.save_logs(self.options.failure_logs)
             self.failing = self.failing or (actions, failure)
         elif isinstance(failure, LostError):
             self.hunt.not_judged["runs_lost"] += 1

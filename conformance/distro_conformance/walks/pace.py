@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 
 import grpc.aio
 
@@ -32,13 +31,14 @@ class Pace:
     @asynccontextmanager
     async def measured(self, addresses: Callable[[], Sequence[str]]) -> AsyncIterator[None]:
         """`addresses`: the gRPC ports of the members that answer at present."""
-        connection = cache(Connection.bare)
-        asking = asyncio.create_task(self._ask_on(addresses, connection), name="pace")
+        connections: dict[str, Connection] = {}
+        asking = asyncio.create_task(self._ask_on(addresses, connections), name="pace")
         try:
             yield
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
+            await asyncio.gather(*(each.close() for each in connections.values()))
             self._in_time.set()
 
     async def until_in_time(self, until_s: float) -> None:
@@ -46,9 +46,11 @@ class Pace:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._in_time.wait(), until_s - time.monotonic())
 
-    async def _ask_on(self, addresses: Callable[[], Sequence[str]], connection: Callable[[str], Connection]) -> None:
+    async def _ask_on(self, addresses: Callable[[], Sequence[str]], connections: dict[str, Connection]) -> None:
         while True:
-            answers = asyncio.gather(*(_answered(connection(address)) for address in addresses()))
+            asked = addresses()
+            connections.update({each: Connection.bare(each) for each in asked if each not in connections})
+            answers = asyncio.gather(*(_answered(connections[each]) for each in asked))
             in_time, _ = await asyncio.wait([answers], timeout=IN_TIME_S)
             if in_time:
                 self._in_time.set()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.findings.finding import Finding, Judgement, command
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.credentials import NO_CREDENTIALS, Credentials
@@ -89,9 +88,10 @@ class HuntOptions:
         """The name of the files of a failure."""
         return f"{self.name}-{self.mutant or self.profile}-{self.seed}"
 
-    def save_logs(self, cluster: WiredCluster) -> Path | None:
-        """Those of a failing run, before its servers are stopped."""
-        return self.logs_into and cluster.save_logs(self.logs_into / f"{self.failure_name}-logs")
+    @property
+    def failure_logs(self) -> Path | None:
+        """The directory for the logs of the servers of a failing run."""
+        return self.logs_into and self.logs_into / f"{self.failure_name}-logs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ class SideBySide:
         self.hunt.not_judged.update(counts)  # adds to the counts of earlier rounds
         if failed is None:
             return None
-        logs = self.hunt.options.save_logs(cluster)
+        logs = cluster.save_logs(self.hunt.options.failure_logs)
         found = Failed(*failed, seed, self.hunt.steps, time.monotonic() - began_s, logs)
         return await self._again(cluster, found, until_s + seconds)
 
