@@ -161,8 +161,7 @@ class Observer:
         `carrying`: the content must satisfy this."""
 
         def is_meant(arrival: Arrival) -> bool:
-            replica = arrival.call.replica if arrival.call else None
-            is_such = carrying is None or (replica is not None and carrying(replica))
+            is_such = carrying is None or (arrival.replica is not None and carrying(arrival.replica))
             return arrival.is_about(operation, client) and is_such
 
         def find() -> Arrival | None:

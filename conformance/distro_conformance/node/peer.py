@@ -58,7 +58,7 @@ from distro_protos import (
     decode,
     encode,
 )
-from distro_traces.content import Replica
+from distro_traces.content import Published, Replica
 
 REPORT_REQUEST = "MemberReportRequest"
 _KEEP_ALIVE_MS = 5_000
@@ -80,6 +80,16 @@ class Arrival:
     """It was answered with the response that belongs to it, success or not."""
     body: Json = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replica(self) -> Replica | None:
+        """The client that it carries, if any."""
+        return None if self.call is None else self.call.replica
+
+    @property
+    def published(self) -> Sequence[Published]:
+        """What that client publishes."""
+        return () if self.replica is None else self.replica.published
 
     def is_about(self, operation: str, client: str | None = None) -> bool:
         return self.call is not None and self.call.operation == operation and client in (None, self.call.client)

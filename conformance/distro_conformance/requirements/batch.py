@@ -26,8 +26,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
         await client.register_batch(service, _at(ports))
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
         change = await kit.eventually_sent("CHANGE", client.id, after=change)
-        published = change.call.replica.published if change.call and change.call.replica else ()
-        held = [(each.service, each.ip, each.port) for each in published]
+        held = [(each.service, each.ip, each.port) for each in change.published]
         kit.require(
             held == [(service, "10.0.0.1", port) for port in ports],
             f"the CHANGE to hold {service} at 10.0.0.1, ports {ports}, and nothing else",
@@ -151,8 +150,7 @@ async def each_instance_of_a_batch_is_whole(kit: Kit) -> None:
     kit.note(f"it registers the batch {body['instances']}: {reply}")
     kit.assume(reply.succeeded, "a batch that is taken", reply)
     change = await kit.arrange_sent("CHANGE", client.id)
-    published = change.call.replica.published if change.call and change.call.replica else ()
-    held = {each.port: (each.cluster, each.healthy, _attributes(each)) for each in published}
+    held = {each.port: (each.cluster, each.healthy, _attributes(each)) for each in change.published}
     kit.require(
         held
         == {

@@ -66,12 +66,12 @@ async def _arrives(
         change = found[peer.address] = await kit.eventually_sent(
             "CHANGE", client.id, after=after.get(peer.address), at=peer, within_ms=2 * kit.timings.sync_ms
         )
-        published = change.call.replica.published if change.call and change.call.replica else ()
-        instances = [(each.service, each.ip, each.port, each.cluster) for each in published]
+        instances = [(each.service, each.ip, each.port, each.cluster) for each in change.published]
         registered = (service, client.ip, client.port, "blue")
         kit.require(instances == [registered], f"the CHANGE to hold {registered} and nothing else", instances)
-        seen = json.loads(published[0].attributes).get("zone")
-        kit.require(seen == zone, f"the instance's metadata zone {zone}", published[0].attributes)
+        attributes = change.published[0].attributes
+        seen = json.loads(attributes).get("zone")
+        kit.require(seen == zone, f"the instance's metadata zone {zone}", attributes)
     return found
 
 

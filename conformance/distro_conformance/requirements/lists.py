@@ -6,7 +6,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import CLUSTER, GROUP, PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
-from distro_protos import Json
+from distro_protos import Json, Message
 
 _TIME_OUTS = {
     "preserved.heart.beat.interval": "3000",
@@ -128,20 +128,18 @@ async def services_are_listed(kit: Kit) -> None:
     # no service comes.
     here, there, foreign = f"{group}-here", f"{group}-there", kit.service()
     for name, namespace in (*((name, here) for name in names), (foreign, there)):
-        body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
-        await client.ask("InstanceRequest", {**body, "groupName": group, "namespace": namespace})
-    body = {"headers": {}, "namespace": here, "serviceName": "", "groupName": group, "module": "naming"}
+        await _register_in(client, namespace, group, name)
     for page_size, sizes in (10, [3]), (2, [2, 1, 0]):
         pages = []
         for page_no in range(1, len(sizes) + 1):
-            reply = await client.ask("ServiceListRequest", {**body, "pageNo": page_no, "pageSize": page_size})
+            reply = await _page(client, here, group, page_no, page_size)
             kit.note(f"page {page_no} of {page_size} services of {group}: {reply.body}")
             kit.require(reply.body.get("count") == len(names), f"the number {len(names)}", reply.body)
             pages.append(reply.body.get("serviceNames") or [])
         listed = sorted(name for page in pages for name in page)
         kit.require(listed == names, f"each of {names} on one page", pages)
         kit.require([len(page) for page in pages] == sizes, f"pages of {sizes} services", pages)
-    reply = await client.ask("ServiceListRequest", {**body, "namespace": there, "pageNo": 1, "pageSize": 10})
+    reply = await _page(client, there, group, 1, 10)
     found = (reply.body.get("count"), reply.body.get("serviceNames"))
     kit.require(found == (1, [foreign]), f"{foreign} alone in the namespace {there}", reply.body)
 
@@ -195,20 +193,15 @@ async def pages_stay_while_other_services_come(kit: Kit) -> None:
     other groups of the namespace."""
     client, group, namespace = await kit.client(), kit.service(), f"{kit.service()}-here"
 
-    async def register(name: str, group: str) -> None:
-        body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
-        await client.ask("InstanceRequest", {**body, "groupName": group, "namespace": namespace})
-
     async def pages() -> list[object]:
-        body = {"headers": {}, "namespace": namespace, "serviceName": "", "groupName": group, "module": "naming"}
-        replies = [await client.ask("ServiceListRequest", {**body, "pageNo": no, "pageSize": 5}) for no in (1, 2)]
+        replies = [await _page(client, namespace, group, page_no, 5) for page_no in (1, 2)]
         return [name for reply in replies for name in reply.body.get("serviceNames") or []]
 
     for name in _NAMES.split():
-        await register(name, group)
+        await _register_in(client, namespace, group, name)
     before = await pages()
     for _ in range(23):
-        await register(kit.service(), f"{group}-other")
+        await _register_in(client, namespace, f"{group}-other", kit.service())
     after = await pages()
     kit.note(f"two pages of {group}: {before}; when another group has got 23 services: {after}")
     observed = {"same_services": sorted(map(str, before)) == sorted(map(str, after))}
@@ -219,3 +212,14 @@ async def _register(client: PlayedClient, service: str, port: int, **instance: o
     body = instance_request("registerInstance", service, "10.0.0.1", port, {})
     body["instance"] |= instance
     await client.ask("InstanceRequest", body)
+
+
+async def _register_in(client: PlayedClient, namespace: str, group: str, service: str) -> None:
+    body = instance_request("registerInstance", service, "10.0.0.1", 80, {})
+    await client.ask("InstanceRequest", {**body, "groupName": group, "namespace": namespace})
+
+
+async def _page(client: PlayedClient, namespace: str, group: str, page_no: int, page_size: int) -> Message:
+    """The list of the services of that group, from page 1 on."""
+    of = {"headers": {}, "namespace": namespace, "serviceName": "", "groupName": group, "module": "naming"}
+    return await client.ask("ServiceListRequest", {**of, "pageNo": page_no, "pageSize": page_size})

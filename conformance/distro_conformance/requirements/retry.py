@@ -164,8 +164,7 @@ async def repetition_is_current(kit: Kit) -> None:
             break
     within_ms = (kit.timings.sync_ms if is_soon else kit.timings.retry_ms) + _SPARE_MS
     second = await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=within_ms)
-    replica = second.call.replica if second.call else None
-    kit.require(services(replica) == sorted((service, other)), f"{service} and {other}", second)
+    kit.require(services(second.replica) == sorted((service, other)), f"{service} and {other}", second)
 
 
 async def _changed(kit: Kit, answer: Reply) -> tuple[PlayedClient, str, Arrival]:

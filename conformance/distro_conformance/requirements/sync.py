@@ -33,14 +33,14 @@ async def registration_arrives_as_change(kit: Kit) -> None:
         kit.note(f"it registers {service} at 10.0.0.1:80 with zone={zone}")
         for peer in kit.peers:
             change = await kit.eventually_sent("CHANGE", client.id, after=before.get(peer.address), at=peer)
-            published = change.call.replica.published if change.call and change.call.replica else ()
             kit.require(
-                [(p.service, p.ip, p.port) for p in published] == [(service, "10.0.0.1", 80)],
+                [(p.service, p.ip, p.port) for p in change.published] == [(service, "10.0.0.1", 80)],
                 f"the CHANGE to hold {service} at 10.0.0.1:80 and nothing else",
                 change,
             )
             sent = f'"zone":"{zone}"'
-            kit.require(sent in published[0].attributes, f"metadata {{{sent}}}", published[0].attributes)
+            attributes = change.published[0].attributes
+            kit.require(sent in attributes, f"metadata {{{sent}}}", attributes)
             before[peer.address] = change
 
 
@@ -123,8 +123,7 @@ async def changes_are_merged(kit: Kit) -> None:
     else:
         kit.assume(False, "three requests within half a sync delay", f"{took_ms} ms in the last attempt")
     change = await kit.eventually_sent("CHANGE", client.id)
-    replica = change.call.replica if change.call else None
-    kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)
+    kit.require(services(change.replica) == [other], f"{other} alone in the first CHANGE", change)
     more = kit.arrival("CHANGE", client.id, after=change)
     await kit.never(more, for_ms=kit.timings.sync_ms, what="one CHANGE has all three changes")
 
