@@ -100,12 +100,7 @@ def an_owner_that_has_what_has_left_it_later_than_its_load(run: Run) -> None:
 
 @case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
 def an_owner_in_which_a_probe_reads_something_else_than_the_snapshot_brought(run: Run) -> None:
-    run.registered()
-    run.leave()
-    run.apply("a", 1, "A", run.loads("a", "b"))
-    for peer in "bc":
-        run.send(peer, "DELETE")
-    run.removed("bc")
+    an_owner_that_loads_late_what_has_left_it(run)
     run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
 
 
@@ -179,12 +174,7 @@ def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
 
 @case("nacos-2.2.4", (known.CAME_BACK, known.is_leased), INV_CONV=[None])
 def a_copy_that_came_late_and_stays_when_its_lease_is_over(run: Run) -> None:
-    run.registered()
-    run.leave()
-    run.apply("a", 1, "A", run.loads("a", "b"))
-    for peer in "bc":
-        run.send(peer, "DELETE")
-    run.removed("bc")
+    an_owner_that_loads_late_what_has_left_it(run)
     run.after(200_000)
 
 
