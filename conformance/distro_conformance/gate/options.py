@@ -32,7 +32,7 @@ _TWO_CLIENTS = Bounds(nodes=2, clients=2, changes=2, drops=1, swallows=0, crashe
 BUDGETS: Mapping[str, Budget] = {
     budget.name: budget
     for budget in (
-        Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=20),
+        Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=14),
         Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90, on_spark=True),
         Budget(
             "nightly",
