@@ -197,7 +197,7 @@ UNOBSERVABLE: dict[tuple[str, Kind], str] = {
     **{(name, Kind.LINK_FAULT): _FAULT for name in ALTERATIONS},
     ("altered", Kind.REPLY_RECEIVED): "an answer may be lost on a link that has faults",
     ("altered", Kind.CLIENT_CHANGED): _UNSEEN,
-    ("altered", Kind.REPLICA_APPLIED): "a snapshot may be of any revision that its giver has held",
+    ("altered", Kind.REPLICA_APPLIED): "a snapshot may be of any revision that its source has held",
     ("dropped", Kind.REPLICA_APPLIED): "a copy that is applied again as it is changes nothing",
     ("dropped", Kind.REPLICA_REMOVED): "that a lease has ended is due by the clock, which is INV-EXPIRE's",
     ("dropped", Kind.REPLY_RECEIVED): "a call may be open when the run or its caller ends",

@@ -70,11 +70,11 @@ class TestLoad:
         (gave,) = snapshot_source(CallEnded(0, asked.name, Snapshot(), answer), asked)
         return left_out(gave, loader, life)
 
-    def test_a_client_that_the_giver_holds_is_missed(self):
+    def test_a_client_that_the_snapshot_source_holds_is_missed(self):
         found = self.found(node("b", copy()), node("c"))
         assert (found.property_id, found.what) == ("INV-LOAD", "c has loaded from b and has no c1")
 
-    def test_a_client_that_the_giver_lacks_or_the_loader_holds_is_not_missed(self):
+    def test_a_client_that_the_snapshot_source_lacks_or_the_loader_holds_is_not_missed(self):
         assert self.found(node("b"), node("c")) is None
         assert self.found(node("b", copy()), node("c", copy())) is None
 

@@ -94,8 +94,8 @@ class ClientHistory:
         return "#" not in self.client
 
     @cached_property
-    def memory(self) -> dict[tuple[object, ...], Any]:
-        """What `symptoms.look.remembered` keeps."""
+    def cache(self) -> dict[tuple[object, ...], Any]:
+        """What `symptoms.queries.cached_per_history` keeps."""
         return {}
 
     @cached_property

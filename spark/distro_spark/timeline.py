@@ -162,7 +162,7 @@ class Timeline:
         )
 
     @cached_property
-    def remembered(self) -> dict[str, pl.DataFrame]:
+    def cache(self) -> dict[str, pl.DataFrame]:
         """What several invariants use, by name."""
         return {}
 

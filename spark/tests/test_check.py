@@ -22,8 +22,8 @@ from distro_traces.ndjson import Recorder
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
 
-def loaded(recorder: Recorder, node: str, giver: str) -> None:
-    call = {"operation": "SNAPSHOT", "message": f"load of {node}", "peer": giver}
+def loaded(recorder: Recorder, node: str, source: str) -> None:
+    call = {"operation": "SNAPSHOT", "message": f"load of {node}", "peer": source}
     recorder.record(node, Kind.REQUEST_SENT, at_ms=0, **call)  # type: ignore[arg-type]
     recorder.record(node, Kind.REPLY_RECEIVED, at_ms=0, outcome=Outcome.SUCCESS, **call)  # type: ignore[arg-type]
 
@@ -33,8 +33,8 @@ def record(directory: Path, run: str = "r1", *, diverged: bool = False, checkpoi
     with Recorder(directory, run, profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
         for node in "abc":
             recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
-        for node, giver in zip("abc", "bca", strict=True):
-            loaded(recorder, node, giver)
+        for node, source in zip("abc", "bca", strict=True):
+            loaded(recorder, node, source)
         recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=5, client="c1", owned=True, revision=0, digest=digest(()))
         recorder.record("a", Kind.CLIENT_CHANGED, at_ms=10, client="c1", owned=True, revision=1, digest="X")
         recorder.record("b", Kind.REPLICA_APPLIED, at_ms=1010, client="c1", owned=False, revision=1, digest="X")

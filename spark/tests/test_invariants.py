@@ -43,12 +43,12 @@ class RunRecorder:
         self._at_ms = 0
         for node in NODES:
             self.row(node, Kind.NODE_STARTED, detail="a,b,c")
-        for node, giver in zip(NODES, "baa", strict=True):
-            self.load(node, giver)
+        for node, source in zip(NODES, "baa", strict=True):
+            self.load(node, source)
 
-    def load(self, node: str, giver: str) -> None:
+    def load(self, node: str, source: str) -> None:
         """The node is given a snapshot, in this instant."""
-        asked = {"peer": giver, "operation": "SNAPSHOT", "message": self.recorder.new_message_id()}
+        asked = {"peer": source, "operation": "SNAPSHOT", "message": self.recorder.new_message_id()}
         self.row(node, Kind.REQUEST_SENT, after_ms=0, **asked)
         self.row(node, Kind.REPLY_RECEIVED, after_ms=0, **asked, outcome=Outcome.SUCCESS)
 

@@ -136,8 +136,8 @@ def recorded(
 ) -> None:
     with Recorder(directory, run, profile=profile, target="one", nodes="abc") as recorder:
         written = Run(recorder)
-        for node, giver in zip("abc", "bca", strict=True):
-            written.loads(node, giver)
+        for node, source in zip("abc", "bca", strict=True):
+            written.loads(node, source)
         writes(written)
         written.after(20_000)
         if checkpoint:

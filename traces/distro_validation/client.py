@@ -77,7 +77,7 @@ class _Holder:
 BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
 NO_STATE = "of a node of which it was not recorded what it holds"
 UNKNOWN = "a message to or from a node of which it is not known what it held then"
-TORN = "a copy from a snapshot that was made while its giver applied a CHANGE in steps"
+TORN = "a copy from a snapshot that was made while its source applied a CHANGE in steps"
 UNSAID = "a request that does not say what it carries"
 TO_UNJUDGED = "the answer to a request that was not judged"
 FIRST = "what a node holds, where what came before was not recorded"
@@ -337,7 +337,7 @@ class ClientRows:
         if self._is_known(source) and given[1] not in {content for _, content in held}:
             if not self._is_torn(asked, source):
                 shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
-                return rejected(event, "load a snapshot", f"its giver {source} has held that", shown, row_text(event))
+                return rejected(event, "load a snapshot", f"a content that {source} has held", shown, row_text(event))
             self.undecided[TORN] += 1
         revisions = {revision for revision, _ in held}
         copies = [Change(self._client, revision, content_of(given[1])) for revision in {given[0], *revisions}]
@@ -359,7 +359,7 @@ class ClientRows:
         holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
 
     def _is_torn(self, asked: Call, source: str) -> bool:
-        """Whether the giver was applying a CHANGE in steps when it made the snapshot (B05)."""
+        """Whether the source was applying a CHANGE in steps when it made the snapshot (B05)."""
         return asked.handled is not None and any(asked.handled.overlaps(each) for each in self._in_parts[source])
 
     def _is_known(self, node: str) -> bool:

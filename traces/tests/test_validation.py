@@ -561,7 +561,7 @@ def test_a_change_may_be_read_before_a_snapshot_overwrites_its_client(
         ("strict", "while it is applied", False),
     ],
 )
-def test_a_snapshot_may_hold_a_part_of_a_change_that_its_giver_applies(
+def test_a_snapshot_may_hold_a_part_of_a_change_that_its_source_applies(
     tmp_path: Path, profile: str, asked: str, content: str, is_accepted: bool
 ) -> None:
     """A release applies it in steps (B05), the revision of a new copy first, then one service after the other: b gives
@@ -685,7 +685,7 @@ def test_a_lease_of_a_server_ends_without_a_row(
 
 
 @pytest.mark.parametrize(("is_started", "is_accepted"), [(False, True), (True, False)])
-def test_a_giver_whose_state_is_not_known_may_give_anything(
+def test_a_snapshot_of_a_source_with_unknown_state_may_hold_anything(
     tmp_path: Path, is_started: bool, is_accepted: bool
 ) -> None:
     """c ran before its rows begin, and may hold c1 since then."""

@@ -25,9 +25,9 @@ LATE = ("g", "due_ms", "now_ms")
 def overdue(t: Timeline) -> pl.DataFrame:
     """Copies that are still held a lease and a check after their last renewal: at a row, or at the end of their node's
     life. `refusal`: the last answer to a call about it that was not SUCCESS."""
-    if "overdue" not in t.remembered:
-        t.remembered["overdue"] = _overdue(t)
-    return t.remembered["overdue"]
+    if "overdue" not in t.cache:
+        t.cache["overdue"] = _overdue(t)
+    return t.cache["overdue"]
 
 
 def _overdue(t: Timeline) -> pl.DataFrame:

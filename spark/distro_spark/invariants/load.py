@@ -9,7 +9,7 @@ one whose connection may have failed lately may be left out; in the seconds afte
 UP. Judged in virtual time, where the names of nodes are in the order of their addresses, and not up to 2.1, which
 loads two kinds of data.
 
-After a snapshot it holds every client that the giver held (#load-snapshot, #load-takes), save those that left
+After a snapshot it holds every client that its source held (#load-snapshot, #load-takes), save those that left
 meanwhile; judged where both report their changes.
 """
 
@@ -169,12 +169,12 @@ def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
 
 
 def incomplete(t: Timeline) -> pl.DataFrame:
-    """Clients that the giver of a snapshot held, and that the node does not hold after it."""
+    """Clients that the source of a snapshot held, and that the node which loaded it does not hold."""
     reports = [g for g, does in enumerate(t.cluster.reports) if does and _records_deletes(t, g)]
     marks = t.cluster.in_lives(t.cluster.marks.filter(c("g").is_in(reports), operation="SNAPSHOT"))
     marks = marks.filter(succeeded, c("detail").is_null())
     given = marks.filter(c("kind") == "reply_sent").select(
-        "run", "message", giver="g", given_seq="seq", given_ms="at_ms"
+        "run", "message", source="g", given_seq="seq", given_ms="at_ms"
     )
     loads = marks.filter(ended).sort("seq").unique("life", keep="last")
     columns = ("run", "g", "seq", "at_ms", "message", "life", "mark", "is_ended", "end_ms")
@@ -183,7 +183,7 @@ def incomplete(t: Timeline) -> pl.DataFrame:
     clients = t.rows.group_by("client_no").agg(c("run").first().alias("of_run"), c("late_ms").first(), *lives)
     then = (c("run") == c("of_run"), c("given_ms") >= c("from_ms"), c("given_ms") <= c("until_ms"))
     asked = loads.join_where(clients, *then).drop("of_run", "from_ms", "until_ms").sort("client_no", "seq")
-    given = _held_at(t, asked.select("client_no", g="giver", seq="given_seq"))
+    given = _held_at(t, asked.select("client_no", g="source", seq="given_seq"))
     asked = asked.with_columns(given=given["held_row"], is_given=given["is_held"])
     asked = t.of(asked, "given", since_ms="at_ms").filter("is_given", c("given_ms") - c("since_ms") > c("late_ms"))
     found = asked.filter(~_is_there(t, asked))
@@ -193,8 +193,8 @@ def incomplete(t: Timeline) -> pl.DataFrame:
         first="given",
         last="mark",
         after="message",
-        asked=t.name("giver"),
-        _how=pl.format(how, t.client(), "message", t.name("giver"), t.words(found, "given")),
+        asked=t.name("source"),
+        _how=pl.format(how, t.client(), "message", t.name("source"), t.words(found, "given")),
     )
 
 

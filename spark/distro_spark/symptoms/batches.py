@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from distro_model.defects import Symptom
 from distro_model.release import Span
 from distro_spark.history import ASKS_AGAIN_MS, LEASE, NEVER, ClientHistory, Finding, Row, succeeded
-from distro_spark.symptoms.look import (
+from distro_spark.symptoms.queries import (
     CHANGES,
     Handled,
+    cached_per_history,
     change_before,
     changes_of,
     clause,
     clause_about,
     count_before,
     handled_requests,
-    remembered,
 )
 from distro_traces.event import BATCH, BATCH_OVER_SINGLE, Kind
 
@@ -24,7 +24,7 @@ _LOAD_AGAIN_MS = 25_000
 """A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
 
 
-@remembered
+@cached_per_history
 def _changes_answered(history: ClientHistory, node: str) -> Sequence[Handled]:
     handled = handled_requests(history, node)
     return [each for each in handled if each.request.operation in CHANGES and each.end != NEVER]

@@ -6,7 +6,7 @@ import re
 
 from distro_model.defects import Symptom
 from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import CLOCK_SLACK_MS, clause, clause_about, confirms, life_at
+from distro_spark.symptoms.queries import CLOCK_SLACK_MS, clause, clause_about, confirms, life_at
 from distro_traces.event import Kind
 
 _ROUND_MS = 6_500

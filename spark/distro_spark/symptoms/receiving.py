@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from distro_model.defects import Symptom
 from distro_model.release import Span
 from distro_spark.history import ASKS_AGAIN_MS, LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import (
+from distro_spark.symptoms.queries import (
     CHANGES,
     brought_by_change,
+    cached_per_history,
     change_before,
     changes_of,
     clause,
@@ -20,7 +21,6 @@ from distro_spark.symptoms.look import (
     holds_something,
     lacked,
     load_of,
-    remembered,
     states_of,
 )
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
@@ -46,7 +46,7 @@ def _is_overwriting(row: Row) -> bool:
     return row.kind == Kind.REPLICA_APPLIED and row.is_native and is_other
 
 
-@remembered
+@cached_per_history
 def _overwritten(history: ClientHistory, node: str) -> Sequence[Row]:
     """Where a CHANGE or a snapshot replaced what the client's own connection to the node had published."""
     return [row for row in states_of(history, node) if _is_overwriting(row) and _was_brought(history, row)]
@@ -176,8 +176,8 @@ def had_left_by_then(found: Finding, came: Row) -> bool:
     return any(row.at_ms <= came.at_ms for row in found.history.rows if row.kind == Kind.CLIENT_DISCONNECTED)
 
 
-@clause_about(_given, "the giver held the client still, and had confirmed no DELETE of it")
-def giver_still_held_it(found: Finding, given: Row) -> bool:
+@clause_about(_given, "the node that sent the snapshot still held the client, and had confirmed no DELETE of it")
+def source_still_held_it(found: Finding, given: Row) -> bool:
     earlier = [row for row in found.history.by_node.get(given.peer or "", ()) if row.at_ms <= given.at_ms]
     held = [row for row in earlier if row.kind in STATE_KINDS]
     return bool(held) and holds_something(held[-1]) and not any(confirms(row, "DELETE") for row in earlier)
@@ -252,7 +252,7 @@ CAME_BACK = Symptom(
     bug="B27",
     about=("INV-CONV",),
     sentence="A snapshot that comes late brings a client back that has left, until its lease ends.",
-    clauses=(came_with_a_snapshot, had_left_by_then, giver_still_held_it, confirmed_no_delete_since, is_leased),
+    clauses=(came_with_a_snapshot, had_left_by_then, source_still_held_it, confirmed_no_delete_since, is_leased),
 )
 GAVE_A_SNAPSHOT = Symptom(
     bug="B33",

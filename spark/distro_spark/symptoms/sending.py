@@ -6,7 +6,7 @@ from distro_model.defects import Symptom
 from distro_model.rules.owners import place, tag_of
 from distro_spark.faults import BREAKS, MENDS
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, clause, due_after_ms, is_of_http, lists_of
+from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, clause, due_after_ms, is_of_http, lists_of
 from distro_traces.event import Kind, Outcome
 
 # B24

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from distro_model.defects import Symptom
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import (
+from distro_spark.symptoms.queries import (
     Life,
+    cached_per_history,
     carried_revisions,
     clause,
     clause_about,
@@ -14,7 +15,6 @@ from distro_spark.symptoms.look import (
     holds_something,
     life_at,
     load_of,
-    remembered,
     sent_messages,
 )
 from distro_traces.event import BATCH, STATE_KINDS, Kind
@@ -81,7 +81,7 @@ def _is_of_creation_or_batch(history: ClientHistory, stamped: Row, stamp: object
     return there == stamp and (brought_by is None or _came_with_a_batch(history, brought_by))
 
 
-@remembered
+@cached_per_history
 def _came_with_a_batch(history: ClientHistory, taken: Row) -> bool:
     """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of the CHANGE that
     brought it, whatever content the copy has then (two may have been applied at once, B05); where the row names none
@@ -108,9 +108,9 @@ def _loaded(found: Finding) -> Row | None:
     return loaded if answer is not None else None
 
 
-@remembered
+@cached_per_history
 def _given_from(history: ClientHistory, answer: Row, loaded: Row) -> Row | None:
-    """The copy that the giver of a snapshot had, where it came by a snapshot itself."""
+    """The copy at the node that sent the snapshot, if that copy came with a snapshot, too."""
     replied = (
         row
         for row in history.loads.get(answer.peer or "", ())

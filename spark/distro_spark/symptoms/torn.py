@@ -8,10 +8,11 @@ from dataclasses import replace
 from distro_model.defects import Clause, Symptom
 from distro_model.release import Span
 from distro_spark.history import SYNCS, ClientHistory, Finding, Row
-from distro_spark.symptoms.look import (
+from distro_spark.symptoms.queries import (
     CHANGES,
     CLOCK_SLACK_MS,
     Handled,
+    cached_per_history,
     change_before,
     clause,
     clause_about,
@@ -19,7 +20,6 @@ from distro_spark.symptoms.look import (
     handled_requests,
     having,
     own_of,
-    remembered,
     sent_messages,
     state_before,
     states_of,
@@ -30,7 +30,7 @@ _NEXT_WITHIN_MS = 2000
 """Who plays a client of a real server reads what its node holds when the request has been answered."""
 
 
-@remembered
+@cached_per_history
 def _handled(history: ClientHistory, node: str) -> Sequence[Handled]:
     """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing shows that a
     request was still being handled when the next one came: of each only the moment is known."""
@@ -38,7 +38,7 @@ def _handled(history: ClientHistory, node: str) -> Sequence[Handled]:
     return [each if answers else each._replace(end=each.begin) for each in handled_requests(history, node)]
 
 
-@remembered
+@cached_per_history
 def _handled_as(history: ClientHistory, node: str, message: str | None) -> Handled | None:
     found = (each for each in _handled(history, node) if message is not None and each.request.message == message)
     return next(found, None)
@@ -104,7 +104,7 @@ def came_of_both(found: Finding, own: Handled) -> bool:
 # A snapshot is made while one is applied
 
 
-def _answer_of_giver(found: Finding) -> Row | None:
+def _snapshot_reply(found: Finding) -> Row | None:
     came = change_before(found.history, found.node, found.last.seq + 1)
     if came is None or came.message is None:
         return None
@@ -113,60 +113,62 @@ def _answer_of_giver(found: Finding) -> Row | None:
     return next((row for row in rows if (row.kind, row.peer, row.message) == wanted), None)
 
 
-def _applied_by_giver(found: Finding, given: Row) -> list[Row]:
+def _applied_at_source(found: Finding, given: Row) -> list[Row]:
     handled = (each for each in _handled(found.history, given.node) if each.begin < given.seq < each.end)
     return [each.request for each in handled if each.request.operation in CHANGES]
 
 
 @clause("the content came with a snapshot")
 def came_with_a_snapshot(found: Finding) -> bool:
-    return _answer_of_giver(found) is not None
+    return _snapshot_reply(found) is not None
 
 
-@clause_about(_answer_of_giver, "its giver was handling a CHANGE to that revision when it gave it")
-def giver_was_applying(found: Finding, given: Row) -> bool:
-    return found.evidence["revision"] in [row.revision for row in _applied_by_giver(found, given)]
+@clause_about(_snapshot_reply, "the node that sent the snapshot was handling a CHANGE to that revision at that time")
+def source_was_applying(found: Finding, given: Row) -> bool:
+    return found.evidence["revision"] in [row.revision for row in _applied_at_source(found, given)]
 
 
-@clause_about(_answer_of_giver, "that CHANGE carried another content")
+@clause_about(_snapshot_reply, "that CHANGE carried another content")
 def change_carried_another(found: Finding, given: Row) -> bool:
-    applied = [row for row in _applied_by_giver(found, given) if row.revision == found.evidence["revision"]]
+    applied = [row for row in _applied_at_source(found, given) if row.revision == found.evidence["revision"]]
     return all(row.digest != found.actual for row in applied)
 
 
-@clause_about(_answer_of_giver, "its giver was handling a CHANGE with that content when it gave it")
-def giver_was_applying_that_content(found: Finding, given: Row) -> bool:
-    return found.actual in [row.digest for row in _applied_by_giver(found, given)]
+@clause_about(_snapshot_reply, "the node that sent the snapshot was handling a CHANGE with that content at that time")
+def source_was_applying_that_content(found: Finding, given: Row) -> bool:
+    return found.actual in [row.digest for row in _applied_at_source(found, given)]
 
 
-@clause_about(_answer_of_giver, "its giver held that revision before that CHANGE")
-def giver_held_that_revision(found: Finding, given: Row) -> bool:
+@clause_about(_snapshot_reply, "the node that sent the snapshot held that revision before that CHANGE")
+def source_held_that_revision(found: Finding, given: Row) -> bool:
     held = state_before(found.history, given.node, given.seq)
     return held is not None and held.revision == found.evidence["revision"]
 
 
-# A snapshot has what two that were applied at once have left on its giver
+# A snapshot carries the mixture of two requests that its source applied at once
 
 
-def _at_giver(found: Finding) -> Finding | None:
-    """The violation as it arose at the giver of the snapshot, or at that one's giver, and so on."""
-    given = _answer_of_giver(found)
+def _at_source(found: Finding) -> Finding | None:
+    """The violation at the node where it arose: the source of the snapshot, or the source of that one, and so on."""
+    given = _snapshot_reply(found)
     if given is None:
         return None
     held = state_before(found.history, given.node, given.seq)
     if held is None or held.digest != found.actual:
         return None
-    at_giver = replace(found, node=given.node, last=held, after=None)
-    return at_giver if _answer_of_giver(at_giver) is None else _at_giver(at_giver)
+    at_source = replace(found, node=given.node, last=held, after=None)
+    return at_source if _snapshot_reply(at_source) is None else _at_source(at_source)
 
 
-@clause_about(_answer_of_giver, "its giver held that content")
-def giver_held_it(found: Finding, _: Row) -> bool:
-    return _at_giver(found) is not None
+@clause_about(_snapshot_reply, "the node that sent the snapshot held that content")
+def source_held_it(found: Finding, _: Row) -> bool:
+    return _at_source(found) is not None
 
 
-def _of_giver(mixed: Clause[Finding]) -> Clause[Finding]:
-    return clause_about(_at_giver, f"at its giver, {mixed.sentence}")(lambda _, at_giver: mixed.holds(at_giver))
+def _of_source(mixed: Clause[Finding]) -> Clause[Finding]:
+    return clause_about(_at_source, f"at the node that sent the snapshot, {mixed.sentence}")(
+        lambda _, at_source: mixed.holds(at_source)
+    )
 
 
 # The owner reads while it changes
@@ -229,7 +231,7 @@ def had_sent_it(found: Finding) -> bool:
     return _early(found) is not None
 
 
-@clause_about(_early, "it had published another content under that revision when it sent it")
+@clause_about(_early, "it had published another content under that revision when it sent that")
 def published_another_before(found: Finding, early: Row) -> bool:
     before, _ = _around(found, early)
     return before is not None and before.revision == early.revision and before.digest != early.digest
@@ -278,21 +280,21 @@ GIVEN_TORN = Symptom(
     bug="B05",
     about=("INV-REV",),
     sentence="A snapshot is made while a CHANGE is being applied: it has the revision of that, and not its content.",
-    clauses=(came_with_a_snapshot, giver_was_applying, change_carried_another),
+    clauses=(came_with_a_snapshot, source_was_applying, change_carried_another),
     releases=Span(since="2.1.2"),
 )
 GIVEN_EARLY = Symptom(
     bug="B05",
     about=("INV-REV",),
     sentence="A snapshot is made while a CHANGE is being applied: it has the content of that, and the revision before.",
-    clauses=(came_with_a_snapshot, giver_was_applying_that_content, giver_held_that_revision),
+    clauses=(came_with_a_snapshot, source_was_applying_that_content, source_held_that_revision),
     releases=Span(since="2.1.2"),
 )
 GIVEN_MIXED = Symptom(
     bug="B05",
     about=("INV-CONV", "INV-REV"),
-    sentence="A snapshot brings the content of two CHANGEs that its giver applied at once.",
-    clauses=(came_with_a_snapshot, giver_held_it, *map(_of_giver, MIXED.clauses)),
+    sentence="A snapshot brings the content of two CHANGEs that its source applied at once.",
+    clauses=(came_with_a_snapshot, source_held_it, *map(_of_source, MIXED.clauses)),
 )
 READ_TORN = Symptom(
     bug="B05",

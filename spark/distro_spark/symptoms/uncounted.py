@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from distro_model.defects import Symptom
 from distro_spark.history import ClientHistory, Finding, Row
-from distro_spark.symptoms.look import (
+from distro_spark.symptoms.queries import (
     CHANGES,
+    cached_per_history,
     carried_revisions,
     changes_of,
     clause,
@@ -17,7 +18,6 @@ from distro_spark.symptoms.look import (
     holds_something,
     is_of_http,
     own_of,
-    remembered,
 )
 from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import BATCH, EXPIRED, HEALTHY, STATE_KINDS, Kind
@@ -137,7 +137,7 @@ def _is_empty(found: Finding, node: str) -> bool:
     return state is not None and holds_something(state) and state.digest == NOTHING_PUBLISHED
 
 
-@remembered
+@cached_per_history
 def _published(history: ClientHistory, node: str) -> Mapping[object, Sequence[Row]]:
     """By revision, what the client itself published at the node, in order."""
     published: defaultdict[object, list[Row]] = defaultdict(list)
@@ -146,7 +146,7 @@ def _published(history: ClientHistory, node: str) -> Mapping[object, Sequence[Ro
     return published
 
 
-@remembered
+@cached_per_history
 def _contents_with_batches(history: ClientHistory) -> frozenset[str | None]:
     """Those of messages that say so."""
     carriers: Iterable[Row] = (row for row in history.rows if row.operation in CHANGES)

@@ -104,7 +104,7 @@ def an_owner_in_which_a_probe_reads_something_else_than_the_snapshot_brought(run
     run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.giver_still_held_it), INV_CONV=[None])
+@case("nacos-2.2.4", (known.CAME_BACK, known.source_still_held_it), INV_CONV=[None])
 def a_snapshot_from_a_node_that_had_confirmed_the_delete(run: Run) -> None:
     run.registered()
     run.leave()

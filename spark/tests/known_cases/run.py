@@ -66,11 +66,11 @@ class Run:
                 node, Kind.REPLICA_APPLIED, client="c1", owned=owned, revision=revision, digest=content, message=message
             )
 
-    def loads(self, node: str, giver: str) -> str:
+    def loads(self, node: str, source: str) -> str:
         """The node is given a snapshot."""
         call = {"operation": "SNAPSHOT", "message": self.recorder.new_message_id()}
-        self.row(node, Kind.REQUEST_SENT, peer=giver, **call)
-        self.row(node, Kind.REPLY_RECEIVED, peer=giver, **call, outcome=Outcome.SUCCESS)
+        self.row(node, Kind.REQUEST_SENT, peer=source, **call)
+        self.row(node, Kind.REPLY_RECEIVED, peer=source, **call, outcome=Outcome.SUCCESS)
         return call["message"]
 
     @contextmanager

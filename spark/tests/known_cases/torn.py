@@ -39,7 +39,7 @@ def a_snapshot_that_is_made_while_a_change_is_applied(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=True)
 
 
-@case("nacos-2.3.2", (known.GIVEN_TORN, known.giver_was_applying), INV_REV=[None])
+@case("nacos-2.3.2", (known.GIVEN_TORN, known.source_was_applying), INV_REV=[None])
 def a_snapshot_that_is_made_before_a_change_came(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=False)
 
@@ -105,7 +105,7 @@ def a_snapshot_that_is_made_between_the_content_and_the_revision(run: Run) -> No
     a_snapshot_with_the_revision_of_before(run)
 
 
-@case("nacos-2.5.1", (known.GIVEN_EARLY, known.giver_was_applying_that_content), INV_REV=[None])
+@case("nacos-2.5.1", (known.GIVEN_EARLY, known.source_was_applying_that_content), INV_REV=[None])
 def a_snapshot_with_a_content_that_has_not_come_yet(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run, while_applied=False)
 
@@ -115,8 +115,8 @@ def a_content_under_the_revision_of_before_that_no_snapshot_brings(run: Run) -> 
     a_snapshot_with_the_revision_of_before(run, gives=None)
 
 
-@case("nacos-2.5.1", (known.GIVEN_EARLY, known.giver_held_that_revision), INV_REV=[None])
-def a_snapshot_with_a_revision_that_its_giver_never_held(run: Run) -> None:
+@case("nacos-2.5.1", (known.GIVEN_EARLY, known.source_held_that_revision), INV_REV=[None])
+def a_snapshot_with_a_revision_that_its_source_never_held(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run, revision=2)
 
 
@@ -256,7 +256,7 @@ def a_content_like_that_of_two_changes_at_once_which_no_snapshot_brings(run: Run
     c_loads_from_b(run, brings=False)
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, known.giver_held_it), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
+@case("nacos-2.3.1", (known.GIVEN_MIXED, known.source_held_it), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
 def a_snapshot_with_another_content_than_two_changes_at_once_have_left(run: Run) -> None:
     two_changes(run, at_once=True)
     c_loads_from_b(run, "X")

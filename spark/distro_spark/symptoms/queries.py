@@ -1,7 +1,7 @@
 """What several symptoms look at in the rows of a client: the lives of a copy, the calls that a node was handling.
 
 A client may have as many violations as rows, each of which is held against every symptom. So what does not depend on
-the violation is made once of each history (`remembered`), and what is asked about a moment is looked up there.
+the violation is made once of each history (`cached_per_history`), and what is asked about a moment is looked up there.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ def clause_about(
     return made
 
 
-def remembered(look: Callable[Concatenate[ClientHistory, _P], _R]) -> Callable[Concatenate[ClientHistory, _P], _R]:
+def cached_per_history(
+    look: Callable[Concatenate[ClientHistory, _P], _R],
+) -> Callable[Concatenate[ClientHistory, _P], _R]:
     """Computed once for each history and set of arguments. The result is shared, so it must not be changed."""
 
     @wraps(look)
     def asked(history: ClientHistory, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
         about = (look, *arguments, *named.items())
-        if about not in history.memory:
-            history.memory[about] = look(history, *arguments, **named)
-        found: _R = history.memory[about]
+        if about not in history.cache:
+            history.cache[about] = look(history, *arguments, **named)
+        found: _R = history.cache[about]
         return found
 
     return asked
@@ -70,7 +72,7 @@ def is_of_http(found: Finding) -> bool:
 # Rows by what they are about
 
 
-@remembered
+@cached_per_history
 def _by_digest(history: ClientHistory) -> Mapping[object, Sequence[Row]]:
     found: defaultdict[object, list[Row]] = defaultdict(list)
     for row in history.rows:
@@ -83,7 +85,7 @@ def having(history: ClientHistory, content: object) -> Sequence[Row]:
     return _by_digest(history).get(content, ())
 
 
-@remembered
+@cached_per_history
 def states_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """What the node held of the client, one after the other."""
     return [row for row in history.by_node.get(node, []) if row.kind in STATE_KINDS]
@@ -96,7 +98,7 @@ def state_before(history: ClientHistory, node: str, seq: int) -> Row | None:
     return states[count - 1] if count else None
 
 
-@remembered
+@cached_per_history
 def changes_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """The same without readings of a probe that show what the node held already."""
     changes, held = list[Row](), None
@@ -119,13 +121,13 @@ def holds_something(state: Row | None) -> bool:
     return state is not None and state.kind not in GONE_KINDS and state.digest is not None
 
 
-@remembered
+@cached_per_history
 def own_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """What the client's own connection to that node was and did."""
     return [row for row in history.by_node.get(node, []) if row.kind in OWN_CONNECTION]
 
 
-@remembered
+@cached_per_history
 def sent_messages(history: ClientHistory) -> Mapping[str, Row]:
     """The first row in which each message leaves."""
     sent = [row for row in history.rows if row.kind == Kind.REQUEST_SENT and row.message is not None]
@@ -157,7 +159,7 @@ def lacked(history: ClientHistory, node: str, peer: str, from_ms: int, until_ms:
     return any(peer not in str(row.detail).split(",") for row in then)
 
 
-@remembered
+@cached_per_history
 def lists_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """The node's lists of members, one after the other."""
     marks = (*history.resets.get(node, ()), *history.lists.get(node, ()))
@@ -187,7 +189,7 @@ class Life(NamedTuple):
         return self.stamped[count - 1].revision, self.stamped[first] if first else None
 
 
-@remembered
+@cached_per_history
 def _lives(history: ClientHistory, node: str) -> Sequence[Life]:
     """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
     rows = sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ)
@@ -225,7 +227,7 @@ class Handled(NamedTuple):
         return self.begin < other.end and other.begin < self.end
 
 
-@remembered
+@cached_per_history
 def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
     rows = history.by_node.get(node, [])
     answered = {row.message: row.seq for row in rows if row.kind == Kind.REPLY_SENT}
@@ -241,7 +243,7 @@ def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
     ]
 
 
-@remembered
+@cached_per_history
 def load_of(history: ClientHistory, came: Row) -> Row | None:
     """The answer with the snapshot that brought it; None: it came otherwise. Where the row does not say with which
     message (embedded nodes), the node was given one at that instant, and was sent no CHANGE with this content since."""
@@ -285,7 +287,7 @@ def carried_revisions(history: ClientHistory, about: Row) -> set[int]:
     return _carried_by_message(history).get(about.message or "", set())
 
 
-@remembered
+@cached_per_history
 def _carried_by_message(history: ClientHistory) -> Mapping[str, set[int]]:
     carried: defaultdict[str, set[int]] = defaultdict(set)
     for row in history.rows:
