@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY, AsyncMock, Mock
@@ -351,6 +351,28 @@ def test_a_service_that_another_run_has_shortly_published_is_not_compared(at_ms:
         oracle.now_ms.return_value, reader.held.return_value = now_ms, held
         reading = asyncio.run(checker.check())
     assert checker._calm(NodeReading.at(at_ms, {}), reading) == calm
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_list_is_not_compared_while_a_client_publishes_and_leaves_between_two_readings(published: bool) -> None:
+    """No reading shows the client. The list that it leaves behind counts where no request published in the service."""
+
+    async def lists(_node: str, services: Iterable[str]) -> Lists:
+        if published:
+            with checker.publishing(Register("c1", "web", "10.0.0.1:80")):
+                oracle.now_ms.return_value = 9
+        return dict.fromkeys(services, ("10.0.0.1:80",))
+
+    oracle = Mock(now_ms=Mock(return_value=8), outside=Mock(slack=Mock(late_ms=0)))
+    reader = Mock(held=AsyncMock(return_value={}), lists=lists)
+    checker = NodeChecker(reader, Mock(wrong_push=Mock(return_value=None)), oracle, lambda: None, in_real_time=True)
+    checker.node, checker._services = "a", {"web": None}
+    compared = checker.compare_lists(Advance(3_000), NodeReading.at(1, {}), 3_000, NodeReading.at(8, {}))
+    if published:
+        asyncio.run(compared)
+    else:
+        with pytest.raises(DivergedError, match=r"a shows web as .* and holds empty"):
+            asyncio.run(compared)
 
 
 def test_a_node_without_clients_is_held_to_its_reports_in_real_time() -> None:

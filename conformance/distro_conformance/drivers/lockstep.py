@@ -178,7 +178,8 @@ class LockstepCluster(EmbeddedCluster):
     async def _compare_lists(self, action: Action, seen: Observation, before: Mapping[str, object] | None) -> None:
         """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
         changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
-        wrong = wrong_lists(seen, await self.shown(changed))
+        shown = await self.shown(changed)
+        wrong = wrong_lists(shown, {node: projection(seen[node]) for node in shown})
         if wrong is None and before is not None:
             calm = [node for node, changes in before.items() if self._changes(node) == changes]
             services = dict.fromkeys(self.clients.services, ())

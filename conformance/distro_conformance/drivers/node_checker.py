@@ -2,13 +2,15 @@
 compared with that after a wait that is long enough for a push.
 
 In virtual time each action is followed by a reading of the node. In real time runs side by side share readings, which
-cost the kit most, and change services at any time: a service is compared while no reading has shown a change of it.
+cost the kit most, and change services at any time: a service is compared while no reading has shown a change of it and
+no request has published in it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distro_conformance.drivers.clients import ConnectedClients
@@ -23,7 +25,7 @@ from distro_conformance.drivers.service_lists import (
     published_by_service,
     wrong_lists,
 )
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, BaseHttpRequest, PeerRequest, Register, RegisterBatch
 from distro_model.clock.cluster import View
 
 COMPARED_EVERY_MS = 3_000
@@ -72,7 +74,8 @@ class NodeChecker:
         self._services: dict[str, None] = {}
         """The services that the node has ever been observed to hold."""
         self._changed_ms: dict[str, int] = {}
-        """When a reading has shown a change of a service; in real time only."""
+        """When a reading has shown a change of a service, or a request to publish in it began or ended; in real time
+        only."""
         self._checking = asyncio.Lock()
         self._last = NodeReading(-1, {}, {})
         self._compared_ms = -COMPARED_EVERY_MS
@@ -116,6 +119,17 @@ class NodeChecker:
             if self._last.published.get(each) != reading.published.get(each):
                 self._changed_ms[each] = now_ms
 
+    @contextmanager
+    def publishing(self, action: Action) -> Iterator[None]:
+        """While the action is performed: what it publishes may end before the next reading, which then shows no
+        change."""
+        services = _published_in(action) if self._in_real_time else frozenset()
+        self._changed_ms.update(dict.fromkeys(services, self._oracle.now_ms()))
+        try:
+            yield
+        finally:
+            self._changed_ms.update(dict.fromkeys(services, self._oracle.now_ms()))
+
     # Lists
 
     def time_of_a_push(self, action: Action) -> int | None:
@@ -139,18 +153,23 @@ class NodeChecker:
         self._services.update(dict.fromkeys(before.published))
         calm = self._calm(before, reading)
         lists = await self._reader.lists(self.node, calm)
-        wrong = wrong_lists({self.node: reading.held}, {self.node: lists})
-        wrong = wrong or self._clients.wrong_push({self.node: calm}, self.deleted)
+        if self._wrong(calm, lists) is None:
+            return
+        calm = self._calm(before, await self.before_push())  # other runs may have changed some of them since
+        self._oracle.measure_slack()
+        wrong = self._wrong(calm, lists)
         if wrong is None:
             return
-        last = await self.before_push()
-        self._oracle.measure_slack()
-        if calm != last.as_in(reading, calm):
-            return  # another run has changed one of them since
         if self._push_ms() > push_ms:
             self._oracle.outside.note_late(f"lists at {self._oracle.now_ms()} ms")
             return
         raise DivergedError(action, self._oracle.now_ms(), f"after `{action}` {wrong}")
+
+    def _wrong(self, calm: Lists, lists: Lists) -> str | None:
+        """The first of these services with another list or last push than the node holds, as a clause."""
+        shown = {service: lists[service] for service in calm if service in lists}
+        held = {self.node: calm}
+        return wrong_lists({self.node: shown}, held) or self._clients.wrong_push(held, self.deleted)
 
     def _calm(self, before: NodeReading, reading: NodeReading) -> Lists:
         """The lists of the services that have not changed since, nor been changed back by another run."""
@@ -160,3 +179,13 @@ class NodeChecker:
     def _push_ms(self) -> int:
         """The longest time until a change is pushed."""
         return PUSHED_WITHIN_MS + self._oracle.outside.slack.late_ms
+
+
+def _published_in(action: Action) -> frozenset[str]:
+    """The services in which the action may publish."""
+    match action:
+        case Register(service=service) | RegisterBatch(service=service) | BaseHttpRequest(service=service):
+            return frozenset((service,))
+        case PeerRequest(content=content):
+            return frozenset(service for service, _ in content)
+    return frozenset()

@@ -247,7 +247,8 @@ class PeersCluster(WiredCluster):
             if isinstance(action, Advance) and push_ms is not None:
                 await super().perform(Advance(action.ms - push_ms))
                 before = await self.checker.before_push()
-            await super().perform(action if push_ms is None else Advance(push_ms))
+            with self.checker.publishing(action):
+                await super().perform(action if push_ms is None else Advance(push_ms))
             self.oracle.raise_found(action)
             reading = await self.checker.check()
             if before is not None and push_ms is not None:

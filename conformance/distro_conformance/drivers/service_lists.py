@@ -13,7 +13,6 @@ from distro_conformance.drivers.cluster import Lists
 from distro_conformance.node.player import CLUSTER, Host
 from distro_model.clock.cluster import View
 from distro_model.messages import Content, batch_of, instances_of
-from distro_model.possible import Observation
 from distro_model.rules.owners import UNHEALTHY
 from distro_traces.content import Replica
 
@@ -59,13 +58,13 @@ def read_list(hosts: Iterable[Host]) -> tuple[str, ...]:
     )
 
 
-def wrong_lists(seen: Observation, shown: Mapping[str, Lists]) -> str | None:
+def wrong_lists(shown: Mapping[str, Lists], expected: Mapping[str, Lists]) -> str | None:
     """The first list that differs from what its node holds, as a clause; None if there is none."""
     for node, lists in shown.items():
-        expected = projection(seen[node])
         for service, instances in sorted(lists.items()):
-            if instances != expected.get(service, ()):
-                return f"{node} shows {service} as {as_text(instances)} and holds {as_text(expected.get(service, ()))}"
+            due = expected[node].get(service, ())
+            if instances != due:
+                return f"{node} shows {service} as {as_text(instances)} and holds {as_text(due)}"
     return None
 
 
