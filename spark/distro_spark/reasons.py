@@ -72,6 +72,6 @@ def _reasons(t: Timeline) -> pl.DataFrame:
     return pl.concat([to_all.with_columns(wait_ms="delay_ms").select(columns), to_one.select(columns)])
 
 
-def for_members(t: Timeline, news: pl.DataFrame) -> pl.DataFrame:
+def for_members(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     """Once for each other member of the run."""
-    return news.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))
+    return rows.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))

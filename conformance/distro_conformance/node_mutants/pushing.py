@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.node_mutants.beside import info_in
 from distro_conformance.node_mutants.mutant import left_out, mutant
+from distro_conformance.node_mutants.other_fields import info_in
 from distro_impl.naming import push
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService

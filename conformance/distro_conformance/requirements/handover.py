@@ -26,13 +26,15 @@ _UNDER_WAY_MS = 1_000
 
 
 class _Moved(NamedTuple):
-    """A client of member `leaver`. The node owns it while `leaver` is not on the list; `stayer` is always on the
-    list."""
+    """A client of the member `leaving`, which the node owns while `leaving` is not on its list.
+
+    `staying` is on the list all the time.
+    """
 
     client: PlayedHttpClient
     service: str
-    leaver: PlayedPeer
-    stayer: PlayedPeer
+    leaving: PlayedPeer
+    staying: PlayedPeer
 
 
 @requirement("DISTRO-OWNER-002", MUST, "#owner-responsible, #member-list", own_node=True)
@@ -40,15 +42,15 @@ async def heir_speaks_for_the_client(kit: Kit) -> None:
     """When a member leaves the list, the next owner of its clients of the HTTP API verifies them and announces their
     changes."""
     await kit.start_node()
-    client, service, _, stayer = await _copied(kit)
-    await kit.change_members(stayer)
-    await kit.eventually_sent("VERIFY", client.id, at=stayer, within_ms=_READ_MS + 2 * kit.timings.verify_ms)
+    client, service, _, staying = await _copied(kit)
+    await kit.change_members(staying)
+    await kit.eventually_sent("VERIFY", client.id, at=staying, within_ms=_READ_MS + 2 * kit.timings.verify_ms)
     more = kit.service()
     reply = await client.register(more)
     kit.note(f"it registers {more} at the node: {reply}")
     both = sorted((service, more))
-    announced = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: services_of(copy) == both)
-    what = f"a CHANGE of {client.id} with {' and '.join(both)} at {stayer.address}"
+    announced = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: services_of(copy) == both)
+    what = f"a CHANGE of {client.id} with {' and '.join(both)} at {staying.address}"
     await kit.eventually(announced, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
@@ -76,15 +78,15 @@ async def new_owner_is_sent_the_client(kit: Kit) -> None:
     """A node that accepted what a client of the HTTP API publishes sends it to a member that joins and becomes its
     owner."""
     await kit.start_node()
-    moved = client, service, leaver, _ = await _accepted(kit)
+    moved = client, service, leaving, _ = await _accepted(kit)
     await _comes_back(kit, moved)
-    sent = kit.arrival("CHANGE", client.id, at=leaver, carrying=lambda copy: services_of(copy) == [service])
+    sent = kit.arrival("CHANGE", client.id, at=leaving, carrying=lambda copy: services_of(copy) == [service])
     held = services_of(await kit.peer.query(client.id)) == [service]  # a client without beats is held only for a while
 
     async def otherwise() -> dict[str, object]:
-        return {"held": held, "sent": len(kit.arrivals(client.id, leaver))}
+        return {"held": held, "sent": len(kit.arrivals(client.id, leaving))}
 
-    what = f"a CHANGE of {client.id} with {service} at {leaver.address}"
+    what = f"a CHANGE of {client.id} with {service} at {leaving.address}"
     await kit.eventually(sent, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)
 
 
@@ -92,15 +94,15 @@ async def new_owner_is_sent_the_client(kit: Kit) -> None:
 async def conclusions_are_not_handed_over(kit: Kit) -> None:
     """A state that a node only inferred from missing beats is not sent to the owner that received those beats."""
     await kit.start_node()
-    moved = client, _, leaver, stayer = await _copied(kit)
-    await kit.change_members(stayer)
-    dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
+    moved = client, _, leaving, staying = await _copied(kit)
+    await kit.change_members(staying)
+    dead = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: not _is_alive(copy))
     within_ms = _READ_MS + kit.timings.unhealthy_ms + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
-    await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
+    await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {staying.address}")
     await _comes_back(kit, moved)
-    sent = kit.arrival("CHANGE", client.id, at=leaver)
+    sent = kit.arrival("CHANGE", client.id, at=leaving)
 
-    what = f"{leaver.address} received the beats of {client.id}, and the node did not"
+    what = f"{leaving.address} received the beats of {client.id}, and the node did not"
     await kit.never(sent, for_ms=2 * kit.timings.sync_ms, what=what)
 
 
@@ -109,23 +111,25 @@ async def what_waits_is_sent(kit: Kit) -> None:
     """A change that a client of the HTTP API requested from a node is sent to a member until the member acknowledges
     it, even if another member owns the client by then."""
     await kit.start_node()
-    moved = client, service, _, stayer = await _accepted(kit)
+    moved = client, service, _, staying = await _accepted(kit)
     more = kit.service()
     both = sorted((service, more))
-    kit.answer("CHANGE", FAILURE, client=client.id, at=stayer)
+    kit.answer("CHANGE", FAILURE, client=client.id, at=staying)
     await client.register(more)
-    failed = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: services_of(copy) == both)
+    failed = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: services_of(copy) == both)
     await kit.arrange(failed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {more}")
     await _comes_back(kit, moved)
     await kit.settle(_UNDER_WAY_MS)
 
     def changes() -> list[Arrival]:
-        found = (each for each in kit.arrivals(client.id, stayer) if each.is_about("CHANGE"))
+        found = (each for each in kit.arrivals(client.id, staying) if each.is_about("CHANGE"))
         return [each for each in found if each.call and services_of(each.call.replica) == both]
 
     before = len(changes())
     again = poll_local(lambda: next(iter(changes()[before:]), None))
-    what = f"a CHANGE of {client.id}, which {moved.leaver.address} owns, with {' and '.join(both)} at {stayer.address}"
+    what = (
+        f"a CHANGE of {client.id}, which {moved.leaving.address} owns, with {' and '.join(both)} at {staying.address}"
+    )
     await kit.eventually(again, within_ms=2 * kit.timings.retry_ms, what=what)
 
 
@@ -163,16 +167,16 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
     """The new owner of a client of the HTTP API counts a recent VERIFY as a beat, however old its copy is: it marks no
     instance of the client unhealthy and removes none before the time-outs have passed since that VERIFY."""
     await kit.start_node()
-    client, service, leaver, stayer = await _copied(kit)
+    client, service, leaving, staying = await _copied(kit)
     copied_ms = kit.target.clock.now_ms()
     until_ms = copied_ms + kit.timings.gone_ms + kit.timings.beat_check_ms
     while (verified_ms := kit.target.clock.now_ms()) < until_ms:
-        await leaver.verify(client.id, 1)
+        await leaving.verify(client.id, 1)
         await kit.sleep(_VERIFY_MS)
-    reply = await leaver.verify(client.id, 1)
+    reply = await leaving.verify(client.id, 1)
     kit.assume(reply.succeeded, f"a VERIFY of {client.id} that succeeds", reply)
-    await kit.change_members(stayer)
-    kit.note(f"{leaver.address} leaves the list; its last VERIFY of {client.id} was at {verified_ms} ms")
+    await kit.change_members(staying)
+    kit.note(f"{leaving.address} leaves the list; its last VERIFY of {client.id} was at {verified_ms} ms")
 
     async def judged() -> Replica | str | None:
         copy = await kit.peer.query(client.id)
@@ -183,66 +187,66 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
         judged, for_ms=max(0, verified_ms + kit.timings.unhealthy_ms - 1 - kit.target.clock.now_ms()), what=what
     )
     within_ms = _READ_MS + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
-    dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
-    await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {stayer.address}")
+    dead = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: not _is_alive(copy))
+    await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {staying.address}")
 
 
 def _moving(kit: Kit) -> _Moved:
     """In `strict` the next member in the ring represents a member that is back but has not reported itself yet.
-    `leaver` is the played member that the node does not represent, so the client returns to it by way of the third
+    `leaving` is the played member that the node does not represent, so the client returns to it by way of the third
     member."""
     ring = sorted((kit.target.address, *(peer.address for peer in kit.peers)))
     after_node = ring[(ring.index(kit.target.address) + 1) % len(ring)]
-    leaver, stayer = sorted((kit.peer, kit.other), key=lambda peer: peer.address != after_node)
-    client = kit.http_client(leaver.address, node_owns_without=leaver.address)
-    return _Moved(client, kit.service(), leaver, stayer)
+    leaving, staying = sorted((kit.peer, kit.other), key=lambda peer: peer.address != after_node)
+    client = kit.http_client(leaving.address, node_owns_without=leaving.address)
+    return _Moved(client, kit.service(), leaving, staying)
 
 
 async def _copied(kit: Kit) -> _Moved:
     """The node has a copy of the client."""
-    moved = client, service, leaver, _ = _moving(kit)
-    reply = await leaver.sync(client.id, 1, (service, client.ip, client.port))
-    kit.note(f"{leaver.address} sends CHANGE of {client.id}, which it owns, with {service}: {reply}")
+    moved = client, service, leaving, _ = _moving(kit)
+    reply = await leaving.sync(client.id, 1, (service, client.ip, client.port))
+    kit.note(f"{leaving.address} sends CHANGE of {client.id}, which it owns, with {service}: {reply}")
     kit.assume(reply.succeeded, f"an acknowledged CHANGE of {client.id}", reply)
     return moved
 
 
 async def _accepted(kit: Kit) -> _Moved:
-    """The client has registered at the node, which owns it, and `stayer` has received its CHANGE."""
-    moved = client, service, leaver, stayer = _moving(kit)
-    await kit.change_members(stayer)
+    """The client has registered at the node, which owns it, and `staying` has received its CHANGE."""
+    moved = client, service, leaving, staying = _moving(kit)
+    await kit.change_members(staying)
 
     async def kept() -> bool:
-        before = len(leaver.http.requests)
+        before = len(leaving.http.requests)
         reply = await client.register(service)
         kit.note(f"{client.id} registers {service} at the node: {reply}")
-        return reply.text == "ok" and len(leaver.http.requests) == before
+        return reply.text == "ok" and len(leaving.http.requests) == before
 
     await kit.arrange(kept, within_ms=_READ_MS, what=f"a registration of {client.id} that the node keeps")
-    await kit.arrange_sent("CHANGE", client.id, at=stayer, within_ms=2 * kit.timings.sync_ms)
+    await kit.arrange_sent("CHANGE", client.id, at=staying, within_ms=2 * kit.timings.sync_ms)
     return moved
 
 
 async def _comes_back(kit: Kit, moved: _Moved) -> None:
-    """`leaver` is on the list again and has reported itself, and the node treats it as the owner of the client."""
-    client, _, leaver, stayer = moved
-    await kit.change_members(leaver, stayer)
+    """`leaving` is on the list again and has reported itself, and the node treats it as the owner of the client."""
+    client, _, leaving, staying = moved
+    await kit.change_members(leaving, staying)
 
     async def passed_on() -> bool:
-        await leaver.report()
-        before = len(leaver.http.requests)
+        await leaving.report()
+        before = len(leaving.http.requests)
         await client.light_beat(kit.service())  # an unknown service: no effect if it is not passed on
-        return len(leaver.http.requests) > before
+        return len(leaving.http.requests) > before
 
-    await kit.arrange(passed_on, within_ms=_READ_MS, what=f"a node that knows {leaver.address} as the owner")
-    kit.note(f"{leaver.address} has reported itself, and the node passes on to it what {client.id} asks")
+    await kit.arrange(passed_on, within_ms=_READ_MS, what=f"a node that knows {leaving.address} as the owner")
+    kit.note(f"{leaving.address} has reported itself, and the node passes on to it what {client.id} asks")
 
 
 def _sent_about(kit: Kit, moved: _Moved) -> list[Arrival]:
-    """All requests about the client, except CHANGEs to `leaver`, which belong to the hand-over."""
-    client, _, leaver, stayer = moved
-    at_leaver = (each for each in kit.arrivals(client.id, leaver) if not each.is_about("CHANGE"))
-    return [*kit.arrivals(client.id, stayer), *at_leaver]
+    """All requests about the client, except CHANGEs to `leaving`, which belong to the hand-over."""
+    client, _, leaving, staying = moved
+    at_leaving = (each for each in kit.arrivals(client.id, leaving) if not each.is_about("CHANGE"))
+    return [*kit.arrivals(client.id, staying), *at_leaving]
 
 
 def _is_alive(copy: Replica) -> bool:

@@ -73,12 +73,17 @@ def _sent_again(t: Timeline) -> pl.DataFrame:
     confirms = ended & succeeded & (c("sent_message") == c("message"))
     changed = c("sent_before").is_null() | (c("state") > c("sent_before")).fill_null(value=True) | c("moment")
     calls = calls.with_columns(before=call_before(confirms, "sent_before"), changed=changed)
-    stray = calls.filter(sends & c("before").is_not_null() & ~c("changed"))
-    stray = t.of(
-        stray, "before", before_ms="at_ms", before_revision="revision", before_digest="digest", before_message="message"
+    uncaused = calls.filter(sends & c("before").is_not_null() & ~c("changed"))
+    uncaused = t.of(
+        uncaused,
+        "before",
+        before_ms="at_ms",
+        before_revision="revision",
+        before_digest="digest",
+        before_message="message",
     )
-    stray = stray.filter(c("revision") == c("before_revision"), c("digest") == c("before_digest"))
-    if stray.is_empty():
+    uncaused = uncaused.filter(c("revision") == c("before_revision"), c("digest") == c("before_digest"))
+    if uncaused.is_empty():
         return NOTHING
     # A failure is a cause for one CHANGE: a counter that never falls below zero.
     step = (
@@ -88,29 +93,31 @@ def _sent_again(t: Timeline) -> pl.DataFrame:
         .then(-1)
         .otherwise(0)
     )
-    causes = calls.join(stray.select("copy", "to").unique(), ["copy", "to"], how="semi").with_columns(
+    causes = calls.join(uncaused.select("copy", "to").unique(), ["copy", "to"], how="semi").with_columns(
         sum=step.cum_sum().over("copy", "to", order_by="row")
     )
     least = pl.min_horizontal(c("sum").cum_min(), 0)
     left = (c("sum") - least).shift(1).fill_null(0).over("copy", "to", order_by="row")
-    stray = stray.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
-    stray = t.of(stray, "row", "has_revisions", "moved_ms", "is_connection")
-    stray = stray.filter("has_revisions", t.reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
-    stray = stray.filter(is_owned).sort("row")
-    return _with_failures(t, stray)
+    uncaused = uncaused.join(causes.with_columns(left=left).filter(c("left") == 0), "row", how="semi")
+    uncaused = t.of(uncaused, "row", "has_revisions", "moved_ms", "is_connection")
+    uncaused = uncaused.filter("has_revisions", t.reports | (c("at_ms") - c("before_ms") < TIMED_OUT_AND_REPEATED_MS))
+    uncaused = uncaused.filter(is_owned).sort("row")
+    return _with_failures(t, uncaused)
 
 
-def _with_failures(t: Timeline, stray: pl.DataFrame) -> pl.DataFrame:
+def _with_failures(t: Timeline, uncaused: pl.DataFrame) -> pl.DataFrame:
     failures = t.calls.filter(ended & ~succeeded).select(
         "copy", failure="row", failed_message="message", failed_to="to"
     )
     failures = (
-        stray.select("row", "before", "copy").join(failures, "copy").filter(c("failure").is_between("before", "row"))
+        uncaused.select("row", "before", "copy").join(failures, "copy").filter(c("failure").is_between("before", "row"))
     )
     last = failures.sort("failure").group_by("row").last().select("row", "failure", "failed_message", "failed_to")
-    stray = stray.join(last, "row", how="left", maintain_order="left")
-    cause = pl.format("; the call that failed in between is {}, to {}", t.words(stray, "failure"), t.name("failed_to"))
-    return stray.select(
+    uncaused = uncaused.join(last, "row", how="left", maintain_order="left")
+    cause = pl.format(
+        "; the call that failed in between is {}, to {}", t.words(uncaused, "failure"), t.name("failed_to")
+    )
+    return uncaused.select(
         "g",
         "revision",
         first=pl.coalesce("failure", "before"),

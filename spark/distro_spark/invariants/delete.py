@@ -32,45 +32,45 @@ def undelivered(t: Timeline) -> pl.DataFrame:
     left = left.join(
         t.cluster.checks.select("check", "ordinal", "number", check_ms="at_ms", last="mark"), "check"
     ).select("client_no", "run", "ordinal", "check_ms", "last", "number", owner="g", left="row", left_ms="at_ms")
-    owed = left.join(t.cluster.checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"])
-    owed = _holding(t, owed.filter(c("g") != c("owner")))
+    missing = left.join(t.cluster.checks.filter(judged).select("g", "run", "ordinal", "seq"), ["run", "ordinal"])
+    missing = _holding(t, missing.filter(c("g") != c("owner")))
     tries = t.calls.filter(~c("is_sent") & is_delete).select(
         "client_no", "outcome", "row", owner="g", g="to", end_ms="at_ms"
     )
     key = ("client_no", "owner", "g")
-    after = owed.join(tries, key).filter(c("row") > c("left"))
+    after = missing.join(tries, key).filter(c("row") > c("left"))
     fine = (c("outcome") == "success") | (c("check_ms") - c("end_ms")).is_between(0, REPEATED_WITHIN_MS)
-    owed = owed.join(after.filter(fine), key, how="anti")
+    missing = missing.join(after.filter(fine), key, how="anti")
     last_try = after.sort("row").group_by(key).agg(tried_ms=c("end_ms").last())
-    owed = owed.join(last_try, key, how="left", maintain_order="left")
-    owed = owed.with_columns(due_ms=pl.coalesce("tried_ms", "left_ms") + REPEATED_WITHIN_MS)
-    owed = where(owed, t.cluster.is_listed, "owner", "g", "left_ms", "due_ms")
-    return NOTHING if owed.is_empty() else _with_calls(t, owed)
+    missing = missing.join(last_try, key, how="left", maintain_order="left")
+    missing = missing.with_columns(due_ms=pl.coalesce("tried_ms", "left_ms") + REPEATED_WITHIN_MS)
+    missing = where(missing, t.cluster.is_listed, "owner", "g", "left_ms", "due_ms")
+    return NOTHING if missing.is_empty() else _with_calls(t, missing)
 
 
-def _holding(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
+def _holding(t: Timeline, missing: pl.DataFrame) -> pl.DataFrame:
     """The members that hold the client at the checkpoint, with the row `since` which they hold it."""
-    owed = owed.with_columns(state=t.latest(owed, c("is_state")), reset=t.begin_seq(owed))
+    missing = missing.with_columns(state=t.latest(missing, c("is_state")), reset=t.begin_seq(missing))
     since = until(c("content").is_not_null() & c("held").is_null())
     states = t.having(c("content").is_not_null(), state="row", state_seq="seq", since=since)
-    return owed.join(states, "state").filter(c("state_seq") > c("reset"))
+    return missing.join(states, "state").filter(c("state_seq") > c("reset"))
 
 
-def _with_calls(t: Timeline, owed: pl.DataFrame) -> pl.DataFrame:
+def _with_calls(t: Timeline, missing: pl.DataFrame) -> pl.DataFrame:
     calls = t.calls.filter(c("op").is_not_null()).group_by("client_no", "g", "to").agg(call=c("row").max())
-    owed = owed.join(
+    missing = missing.join(
         calls, left_on=["client_no", "owner", "g"], right_on=["client_no", "g", "to"], how="left", maintain_order="left"
     )
-    owed = t.of(owed.with_columns(swallowed=swallowed(t, owed)), "call", after="message")
-    call = pl.format("; the last call to it is {}", t.words(owed, "call")).fill_null("")
-    return owed.select(
+    missing = t.of(missing.with_columns(swallowed=swallowed(t, missing)), "call", after="message")
+    call = pl.format("; the last call to it is {}", t.words(missing, "call")).fill_null("")
+    return missing.select(
         "g",
         "last",
         "after",
         first="left",
         signature=pl.when("swallowed").then(pl.lit(SWALLOWED)),
         owner=t.name("owner"),
-        held_since=t.words(owed, "since"),
+        held_since=t.words(missing, "since"),
         _number="number",
         _call=call,
     )

@@ -34,9 +34,9 @@ def held_up(t: Timeline) -> pl.DataFrame:
     lead = sends.group_by("copy", "cause").agg(lead=c("row").min())
     late = t.of(sends.join(lead, ["copy", "cause"]), "lead", lead_ms="at_ms")
     late = late.filter(c("at_ms") - c("lead_ms") > c("delay_ms") + MARGIN_MS)
-    is_news = (c("sent_before") < c("cause")).fill_null(value=True)
+    is_unsent = (c("sent_before") < c("cause")).fill_null(value=True)
     has_recovered = ((c("recovered") > c("failed")) & (c("recovered") < c("cause"))).fill_null(value=False)
-    late = late.filter(is_news & (c("failed").is_null() | has_recovered))
+    late = late.filter(is_unsent & (c("failed").is_null() | has_recovered))
     late = where(late, t.cluster.is_excused, "g", "to", "lead_ms", "at_ms", but_not=True)
     return NOTHING if late.is_empty() else _violations(t, late)
 

@@ -147,35 +147,35 @@ def _sent_late(t: Timeline) -> pl.DataFrame:
     """Changes, ends of clients, repairs and retries that a member was not sent in time: by then no CHANGE or DELETE
     left, and no call failed whose retry would have replaced the queued task and has its own delay."""
     failed = ended & ~succeeded
-    changes = _late(t, _news(t), (c("is_sent") & is_change) | failed)
+    changes = _late(t, _changes(t), (c("is_sent") & is_change) | failed)
     ends = _late(t, _ends(t), (c("is_sent") & is_delete) | failed)
     ends = ends.filter((c("close_op") == "DELETE") & c("close_is_sent"))
     repairs = _late(t, _repairs(t), (c("is_sent") & is_change) | (failed & is_sync))
     retries = _late(t, _retries(t), c("is_sent") & is_sync)
     late = pl.concat([changes, ends, repairs, retries], how="diagonal")
-    late = where(late, t.cluster.is_excused, "g", "to", "news_ms", "due_ms", but_not=True)
+    late = where(late, t.cluster.is_excused, "g", "to", "begin_ms", "due_ms", but_not=True)
     return NOTHING if late.is_empty() else _delayed(t, late)
 
 
-def _late(t: Timeline, news: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
-    """Of `news` the first ones since the last call that closes any, where the next such call came too late."""
+def _late(t: Timeline, begun: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
+    """Of `begun` the first rows since the last call that closes any, where the next such call came too late."""
     closes = t.calls.filter(is_close).select(
         *("begin", "to", "row"), close="row", close_ms="at_ms", close_op="op", close_is_sent="is_sent"
     )
     found = ("close", "close_ms", "close_op", "close_is_sent")
-    marks = pl.concat([news, closes], how="diagonal").sort("begin", "to", "row")
+    marks = pl.concat([begun, closes], how="diagonal").sort("begin", "to", "row")
     marks = marks.with_columns(c(found).backward_fill().over("begin", "to"))
-    is_first = c("news_ms").shift(1).over("begin", "to").is_null()
-    late = marks.filter(c("news_ms").is_not_null() & is_first)
+    is_first = c("begin_ms").shift(1).over("begin", "to").is_null()
+    late = marks.filter(c("begin_ms").is_not_null() & is_first)
     late = late.with_columns(until_ms=pl.min_horizontal("close_ms", "end_ms"))
     return late.filter(c("until_ms") > c("due_ms"))
 
 
-def _news(t: Timeline) -> pl.DataFrame:
-    """For each change of a client by its own connection and each other member: begin, g, to, row, news_ms, due_ms,
+def _changes(t: Timeline) -> pl.DataFrame:
+    """For each change of a client by its own connection and each other member: begin, g, to, row, begin_ms, due_ms,
     end_row and end_ms, with which the node holds the client no more or its life ends."""
-    is_news = is_changed & (c("is_connection") | c("content").ne_missing(c("held")))
-    return _due(for_members(t, _held(t, is_news & is_owned, is_gone, *_COLUMNS)), "change")
+    is_change_of_content = is_changed & (c("is_connection") | c("content").ne_missing(c("held")))
+    return _due(for_members(t, _held(t, is_change_of_content & is_owned, is_gone, *_COLUMNS)), "change")
 
 
 def _ends(t: Timeline) -> pl.DataFrame:
@@ -193,14 +193,14 @@ def _repairs(t: Timeline) -> pl.DataFrame:
 
 def _retries(t: Timeline) -> pl.DataFrame:
     """The same for each CHANGE of a client that its node still holds, and each DELETE, that failed."""
-    is_owed = is_failed & is_owned & (is_delete | c("held").is_not_null())
-    return _due(_held(t, is_owed, is_gone, *_COLUMNS, "to"), "failed call", c("retry_ms"))
+    is_to_be_repeated = is_failed & is_owned & (is_delete | c("held").is_not_null())
+    return _due(_held(t, is_to_be_repeated, is_gone, *_COLUMNS, "to"), "failed call", c("retry_ms"))
 
 
-def _due(news: pl.DataFrame, what: str, delay_ms: pl.Expr = c("delay_ms")) -> pl.DataFrame:
+def _due(begun: pl.DataFrame, what: str, delay_ms: pl.Expr = c("delay_ms")) -> pl.DataFrame:
     due_ms = c("at_ms") + delay_ms + c("late_ms")
     columns = ("begin", "g", "to", "row", "end_ms")
-    return news.select(*columns, news_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
+    return begun.select(*columns, begin_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
 
 
 def _sent_early(t: Timeline) -> pl.DataFrame:
@@ -231,7 +231,7 @@ def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
         "last",
         first="row",
         peer=t.name("to"),
-        ms=c("until_ms") - c("news_ms"),
+        ms=c("until_ms") - c("begin_ms"),
         _what="what",
         _does=pl.when(is_sent).then(pl.lit("sent")).otherwise(pl.lit("had not sent")),
         _when=pl.when(is_sent).then(pl.lit("only in")).otherwise(pl.lit("by")),

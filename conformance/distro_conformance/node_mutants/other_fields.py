@@ -1,5 +1,8 @@
-"""What a check does not see that reads names and ports alone: other fields of an answer or a message, what is not in
-the default namespace or group, and a second effect of an event that has one that is looked at."""
+"""Mutants that a check of names and ports alone does not find.
+
+They change other fields of an answer or a message, services outside of the default namespace and group, or the second
+effect of an event whose first effect is checked.
+"""
 
 from __future__ import annotations
 

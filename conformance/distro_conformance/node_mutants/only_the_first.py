@@ -1,5 +1,7 @@
-"""What a node does right for the first of several and wrong for the others: members, copies, requests of one kind. A
-check that observes one of them does not meet the wrong one."""
+"""Mutants that handle the first of several correctly and the others wrongly: members, copies, requests of one kind.
+
+A check that observes only the first one does not find them.
+"""
 
 from __future__ import annotations
 

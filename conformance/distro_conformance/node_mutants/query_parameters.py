@@ -1,5 +1,8 @@
-"""What a request names and an answer shows, where most clients ask for the default and read the hosts alone: pages,
-clusters, namespaces, ids in a batch, the status of a refusal; and who else is sent a change, or its end."""
+"""Mutants of rarely used parameters of requests and fields of answers: pages, clusters, namespaces, ids in a batch, the
+status of a refusal. Most clients send the defaults and read only the hosts.
+
+Also mutants of the set of receivers that a change, or the end of a client, is sent to.
+"""
 
 from __future__ import annotations
 

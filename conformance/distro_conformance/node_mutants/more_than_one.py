@@ -1,7 +1,7 @@
-"""Where there are several of something: publishers of a service, batches of a client, parts of a content, services of a
-beat, revisions above and below.
+"""Mutants that show only with more than one of something: publishers of a service, batches of a client, parts of a
+content, services of a beat, revisions above and below.
 
-One client with one service and one instance, to which things are only added, shows none of these.
+A test with one client, one service and one instance that only registers finds none of them.
 """
 
 from __future__ import annotations
