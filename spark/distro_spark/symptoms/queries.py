@@ -16,6 +16,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_model.defects import Clause
 from distro_spark.cluster import retry_delay_ms, sync_delay_ms
+from distro_spark.faults import BREAKS
 from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
@@ -164,6 +165,28 @@ def lists_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """The node's lists of members, one after the other."""
     marks = (*history.resets.get(node, ()), *history.lists.get(node, ()))
     return sorted((row for row in marks if row.kind != Kind.NODE_STOPPED and row.detail), key=_SEQ)
+
+
+# Reachability
+
+
+def link_is_broken(history: ClientHistory, node: str, peer: str, at_ms: int) -> bool:
+    """Whether the last fault of the link from the node to the peer until then keeps requests from it."""
+    before = [row for row in history.faults.get(node, ()) if row.peer == peer and row.at_ms <= at_ms]
+    return bool(before) and before[-1].detail in BREAKS
+
+
+def reaches_a_member(history: ClientHistory, node: str, at_ms: int) -> bool:
+    """Whether a member in the node's list runs, and no fault keeps the node's requests from it."""
+    lists = lists_of(history, node)
+    listed = str(lists[max(bisect_right(lists, at_ms, key=_AT_MS) - 1, 0)].detail).split(",") if lists else []
+    running = [peer for peer in listed if peer != node and _runs(history, peer, at_ms)]
+    return not all(link_is_broken(history, node, peer, at_ms) for peer in running)
+
+
+def _runs(history: ClientHistory, node: str, at_ms: int) -> bool:
+    before = [row for row in history.resets.get(node, ()) if row.at_ms <= at_ms]
+    return bool(before) and before[-1].kind == Kind.NODE_STARTED
 
 
 # Lives

@@ -21,6 +21,7 @@ from distro_spark.symptoms.queries import (
     holds_something,
     lacked,
     load_of,
+    reaches_a_member,
     states_of,
 )
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
@@ -214,11 +215,23 @@ def was_asked_for_it(found: Finding) -> bool:
     return not is_given or any((row.peer, row.message) == (gave.peer, gave.message) for row in asked)
 
 
-@clause("its own load was under way: due after its start, asked for, or due again after what failed")
+@clause(
+    "its own load was under way: due after its start, asked for, due again after what failed, or after a time in which "
+    "it reached no member"
+)
 def its_load_was_under_way(found: Finding) -> bool:
-    since = [found.first, *_own_load(found)][-1]
+    since_ms, due_ms = [found.first, *_own_load(found)][-1].at_ms, found.last.at_ms - ASKS_AGAIN_MS
     is_given = (found.last.kind, found.last.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
-    return is_given and found.last.at_ms - since.at_ms <= ASKS_AGAIN_MS
+    return is_given and (due_ms <= since_ms or not _reached_a_member(found, since_ms, due_ms))
+
+
+def _reached_a_member(found: Finding, from_ms: int, until_ms: int) -> bool:
+    history = found.history
+    marks = (
+        row for by_node in (history.resets, history.lists, history.faults) for rows in by_node.values() for row in rows
+    )
+    times = {from_ms, *(row.at_ms for row in marks if from_ms < row.at_ms <= until_ms)}
+    return any(reaches_a_member(history, found.node, at_ms) for at_ms in times)
 
 
 OVERWRITTEN = Symptom(

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from distro_model.defects import Symptom
 from distro_model.rules.owners import place, tag_of
-from distro_spark.faults import BREAKS, MENDS
+from distro_spark.faults import MENDS
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Finding, Row
-from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, clause, due_after_ms, is_of_http, lists_of
+from distro_spark.symptoms.queries import (
+    CHANGES,
+    CLOCK_SLACK_MS,
+    clause,
+    due_after_ms,
+    is_of_http,
+    link_is_broken,
+    lists_of,
+)
 from distro_traces.event import Kind, Outcome
 
 # B24
@@ -53,10 +61,10 @@ def no_delete_is_under_way(found: Finding) -> bool:
 def _is_broken(found: Finding, from_ms: int, until_ms: int) -> bool:
     """The link from the owner to the node, all that time. What is due then may fail without a request, as the owner
     believes the node to be down, and is due again later."""
-    faults = [row for row in found.history.faults.get(_owner(found), ()) if row.peer == found.node]
-    before = [row for row in faults if row.at_ms <= from_ms]
-    mends = [row for row in faults if from_ms < row.at_ms <= until_ms and row.detail in MENDS]
-    return bool(before) and before[-1].detail in BREAKS and not mends
+    owner = _owner(found)
+    faults = (row for row in found.history.faults.get(owner, ()) if row.peer == found.node and row.detail in MENDS)
+    is_mended = any(from_ms < row.at_ms <= until_ms for row in faults)
+    return link_is_broken(found.history, owner, found.node, from_ms) and not is_mended
 
 
 @clause("a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended")

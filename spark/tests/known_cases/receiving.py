@@ -53,6 +53,43 @@ def a_snapshot_from_a_node_that_has_given_up_its_own(run: Run) -> None:
     a_snapshot_before_the_own_load(run, waits_ms=300_000)
 
 
+def a_snapshot_after_minutes(run: Run, *reached: str) -> None:
+    """c is down, and the link to b is cut, but for a minute in the middle for those that are reached."""
+    run.row("a", Kind.LINK_FAULT, peer="b", detail="cut")
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.after(120_000)
+    if "b" in reached:
+        run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
+    if "c" in reached:
+        run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    run.after(60_000)
+    run.row("a", Kind.LINK_FAULT, peer="b", detail="cut")
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.after(120_000)
+    run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    given = {"operation": "SNAPSHOT", "message": "m2"}
+    run.row("a", Kind.REQUEST_RECEIVED, peer="c", **given)
+    run.row("a", Kind.REPLY_SENT, peer="c", **given, outcome=Outcome.SUCCESS)
+    run.loads("a", "c")
+
+
+@case("nacos-2.5.1", INV_INIT=["B33"])
+def a_snapshot_from_a_node_that_has_reached_no_member_for_minutes(run: Run) -> None:
+    a_snapshot_after_minutes(run)
+
+
+@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+def a_snapshot_from_a_node_that_has_not_asked_the_member_of_a_mended_link(run: Run) -> None:
+    a_snapshot_after_minutes(run, "b")
+
+
+@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+def a_snapshot_from_a_node_that_has_not_asked_a_member_that_was_back(run: Run) -> None:
+    a_snapshot_after_minutes(run, "c")
+
+
 @case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
 def a_verify_from_a_node_that_waits_for_its_snapshot(run: Run) -> None:
     call = {"operation": "SNAPSHOT", "message": "m1"}
