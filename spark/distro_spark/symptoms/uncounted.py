@@ -63,28 +63,29 @@ def _is_by_beats(row: Row, *how: str) -> bool:
     return row.kind == Kind.CLIENT_CHANGED and (row.detail or "").endswith(how)
 
 
-@clause("by then beats alone had made one of the two contents of the other, at one owner or at several in turn")
-def beats_made_one_of_the_other(found: Finding) -> bool:
-    reached, chains = {found.expected}, _chains_by_beats(found)
-    while joined := [each for each in chains if each & reached and not each <= reached]:
-        reached.update(*joined)
-    return found.actual in reached
+@clause("by then beats alone had made one of the two contents at a node, of what that held under this revision")
+def beats_made_one_of_them(found: Finding) -> bool:
+    """The content, or what beats made of it later. Content from which they made it is judged at its own row."""
+    return any(
+        found.actual in chain[1:] or (found.actual in chain and found.expected in chain[1:])
+        for chain in _chains_by_beats(found)
+    )
 
 
-def _chains_by_beats(found: Finding) -> Sequence[set[object]]:
+def _chains_by_beats(found: Finding) -> Sequence[list[object]]:
     """The contents that each node held under that revision by then: any, and those that beats made of it there."""
-    chains = list[set[object]]()
+    chains = list[list[object]]()
     for node in found.history.by_node:
-        chain: set[object] | None = None
+        chain: list[object] | None = None
         for row in changes_of(found.history, node):
             if row.at_ms > found.last.at_ms:
                 break
             if row.revision != found.evidence["revision"]:
                 chain = None
             elif chain is not None and _is_by_beats(row, EXPIRED, HEALTHY):
-                chain.add(row.digest)
+                chain.append(row.digest)
             else:
-                chain = {row.digest}
+                chain = [row.digest]
                 chains.append(chain)
     return chains
 
@@ -157,7 +158,7 @@ UNCOUNTED_BEATS = Symptom(
     bug="B06",
     about=("INV-REV",),
     sentence="The revision of a client of the HTTP API stays when its beats, or their absence, change what it has.",
-    clauses=(is_of_http, beats_made_one_of_the_other),
+    clauses=(is_of_http, beats_made_one_of_them),
 )
 EXPIRED_AT_OWNER = Symptom(
     bug="B06",

@@ -32,17 +32,17 @@ def two_contents_of_a_connection_under_one_revision(run: Run) -> None:
     an_instance_that_falls_ill(run, "c1")
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_the_other), INV_REV=[None, "B06"])
+@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B06"])
 def a_content_that_no_owner_had_under_that_revision(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", came="C")
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_the_other), INV_REV=[None, "B06"])
+@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B06"])
 def a_content_that_a_copy_had_before_its_owner(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", late=True)
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_the_other), INV_REV=[None, None])
+@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, None])
 def a_registration_under_the_revision_of_the_one_before(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", why=None)
 
@@ -65,11 +65,33 @@ def beats_that_stay_out_at_two_owners_one_after_the_other(run: Run) -> None:
 
 @case(
     "nacos-2.3.2",
-    (known.UNCOUNTED_BEATS, known.beats_made_one_of_the_other),
+    (known.UNCOUNTED_BEATS, known.beats_made_one_of_them),
     INV_REV=[None, "B06", "B06"],
 )
 def a_registration_at_the_next_owner_under_the_revision_of_before(run: Run) -> None:
     another_owner_takes_over(run, counts=True)
+
+
+def a_copy_with_an_old_revision_becomes_the_owner(run: Run, *, counts: bool = False) -> None:
+    """The copy of b keeps revision 7 with the content of 8 (B10); b becomes the owner, and makes C of that."""
+    client = "10.0.1.1:80#true"
+    run.connect(client=client)
+    for revision, content in ((7, "A"), (8, "B")):
+        run.change(revision, content, client=client)
+        run.send("b", "CHANGE", client=client, revision=revision, digest=content)
+        run.row("b", Kind.REPLICA_APPLIED, client=client, owned=False, revision=7, digest=content)
+    run.change(7, "C", node="b", client=client, detail=None if counts else "expired")
+    run.is_over = True
+
+
+@case("nacos-2.2.4", INV_REV=["B06", "B10"])
+def beats_that_stay_out_at_the_owner_of_a_copy_with_an_old_revision(run: Run) -> None:
+    a_copy_with_an_old_revision_becomes_the_owner(run)
+
+
+@case("nacos-2.2.4", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B10"])
+def a_registration_at_the_owner_of_a_copy_with_an_old_revision(run: Run) -> None:
+    a_copy_with_an_old_revision_becomes_the_owner(run, counts=True)
 
 
 @case("nacos-2.1.1")
