@@ -18,8 +18,9 @@ from functools import cached_property
 
 import polars as pl
 
+from distro_model.release import STRICT
 from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
-from distro_spark.history import CALLS, NEVER, Row
+from distro_spark.history import CALLS, LEASE_CHECK_PERIOD_MS, NEVER, Row
 from distro_spark.needs import Needs
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
@@ -181,7 +182,7 @@ class Cluster:
 
         An answer to a load completes it. In `strict`, a refusal does so too if only refusals were received."""
         kind, outcome = pl.col("kind"), pl.col("outcome")
-        strict = [run for run in self.of_run if self.headers[run].profile == "strict"]
+        strict = [run for run in self.of_run if self.headers[run].profile == STRICT]
         calls = self.in_lives(self.marks.filter(operation="SNAPSHOT")).filter(pl.col("begin_mark").is_not_null())
         calls = calls.filter((kind == Kind.REQUEST_SENT).cum_sum().over("life") > 0)
         ended = kind == Kind.REPLY_RECEIVED
@@ -289,15 +290,20 @@ class Cluster:
             listed = (listed or (fault.back and fault.at_ms < left_ms)) and not fault.left
         return listed
 
-    def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int) -> bool:
-        """Must the node have done by now what was due then? A paused node does it one check after it resumes."""
-        is_paused = False
+    def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int, lasts_ms: int) -> bool:
+        """Must the lease that ended then have ended by now? A paused node checks its leases when it resumes. `strict`
+        lets them begin anew if it may have missed a whole check (docs/protocol #lease-pause)."""
+        is_paused, paused_ms = False, 0
+        begins_anew = self.headers[self.runs[node]].profile == STRICT
         for fault in self.faults.get((node, node), ()):
             if fault.at_ms > due_ms and not is_paused:
                 break
+            if fault.is_broken and not is_paused:
+                paused_ms = fault.at_ms
+            elif is_paused and not fault.is_broken:
+                is_anew = begins_anew and fault.at_ms - paused_ms > LEASE_CHECK_PERIOD_MS
+                due_ms = max(due_ms, fault.at_ms + (lasts_ms if is_anew else check_ms))
             is_paused = fault.is_broken
-            if not is_paused:
-                due_ms = max(due_ms, fault.at_ms + check_ms)
         return not is_paused and now_ms > due_ms
 
     @cached_property

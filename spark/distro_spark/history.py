@@ -34,8 +34,9 @@ ASKS_AGAIN_MS = 62_000
 LEASE_MS = 180_000
 """Of a copy that nothing renews."""
 
-LEASE_CHECK_MS = 6_000
-"""Leases are checked every 5 s, and a busy machine is late."""
+LEASE_CHECK_PERIOD_MS = 5_000
+LEASE_CHECK_MS = LEASE_CHECK_PERIOD_MS + 1_000
+"""After this time a check has ended a lease: a busy machine is late."""
 
 
 class Row(NamedTuple):

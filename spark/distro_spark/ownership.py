@@ -18,6 +18,7 @@ from operator import itemgetter
 
 import polars as pl
 
+from distro_model.release import STRICT
 from distro_model.rules.owners import MODULUS, java_hash, tag_of
 from distro_spark.cluster import Cluster
 from distro_spark.faults import MENDS
@@ -64,7 +65,7 @@ def _of_run(cluster: Cluster, run: str) -> Iterator[tuple[object, ...]]:
             listed = {cluster.names[g], *(now[g][2] or header.nodes)}
             if listed <= numbers.keys():
                 ascending = [numbers[name] for name in sorted(listed)]
-                owners = _owners(ascending, running, by_configured_place=header.profile == "strict")
+                owners = _owners(ascending, running, by_configured_place=header.profile == STRICT)
                 alive = len(running.intersection(ascending))
                 yield run, begin_ms, min(end_ms, end), g, ", ".join(sorted(listed)), alive, owners
 

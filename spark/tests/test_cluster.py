@@ -1,5 +1,6 @@
 """Facts about nodes: faults and starts are found at the right times, in runs of any length."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -8,6 +9,7 @@ import pytest
 from engines import on_both
 from pyspark.sql import SparkSession
 
+from distro_model.release import STRICT
 from distro_spark.cluster import EXCUSED_MS, MARK_COLUMNS, MEASURES, Cluster, cluster_of
 from distro_spark.faults import BREAKS, MENDS
 from distro_spark.frames import EVENT_TYPES
@@ -17,11 +19,11 @@ from distro_traces.event import Kind
 from distro_traces.header import Header
 from distro_traces.ndjson import Recorder
 
-HEADER = Header(run="r", profile="strict", target="test", clock="virtual", nodes=("a", "b", "c"))
+HEADER = Header(run="r", profile=STRICT, target="test", clock="virtual", nodes=("a", "b", "c"))
 OPPOSITE = {"cut": "healed", "black hole": "healed", "held": "released", "paused": "resumed"}
 
 
-def faulty(random: Random) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
+def faulty(random: Random, profile: str = STRICT) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
     """Faults of links and pauses of three nodes that were checked once: (at_ms, node, other, is it broken now?)."""
     faults: list[tuple[int, str, str, bool]] = []
     marks = [{"run": "r", "node": name, "seq": 1, "at_ms": 0, "kind": "checkpoint", "detail": "1"} for name in "abc"]
@@ -39,7 +41,7 @@ def faulty(random: Random) -> tuple[Cluster, list[tuple[int, str, str, bool]]]:
     measures = dict.fromkeys(MEASURES, 0)
     nodes = pl.DataFrame([{"run": "r", "node": name, **measures, "last_ms": 10**9} for name in "abc"])
     frame = pl.DataFrame(marks, {name: EVENT_TYPES[name] for name in MARK_COLUMNS})
-    return cluster_of(nodes, frame, {"r": HEADER}, {}), faults
+    return cluster_of(nodes, frame, {"r": replace(HEADER, profile=profile)}, {}), faults
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -57,20 +59,26 @@ def test_a_peer_is_excused_only_by_faults_of_that_time(seed: int) -> None:
         assert cluster.is_excused(0, 1, since_ms, until_ms) == expected
 
 
+@pytest.mark.parametrize("profile", [STRICT, "nacos-3.0.3"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_lease_ends_in_time_unless_the_node_itself_is_paused(seed: int) -> None:
+def test_a_lease_ends_in_time_unless_the_node_itself_is_paused(seed: int, profile: str) -> None:
+    """In `strict` it begins anew after a pause that may have covered a whole check."""
     random = Random(seed)
-    cluster, faults = faulty(random)
+    cluster, faults = faulty(random, profile)
     for _ in range(50):
         renewed_ms = random.randint(0, 10**6)
-        due_ms, is_paused = renewed_ms + LASTS_MS, False
+        due_ms, paused_ms = renewed_ms + LASTS_MS, None
         for at, _, _, broken in (each for each in faults if each[1:3] == ("a", "a")):
-            if at <= due_ms or is_paused:
-                is_paused = broken
-                due_ms = due_ms if broken else max(due_ms, at + CHECK_MS)
+            if at > due_ms and paused_ms is None:
+                break
+            if broken:
+                paused_ms = at if paused_ms is None else paused_ms
+            elif paused_ms is not None:
+                is_anew = profile == STRICT and at - paused_ms > 5_000
+                due_ms, paused_ms = max(due_ms, at + (LASTS_MS if is_anew else CHECK_MS)), None
         for now_ms in (due_ms - 1, due_ms, due_ms + 1, due_ms + 10**6):
-            is_over = cluster.is_over(0, renewed_ms + LASTS_MS, now_ms, CHECK_MS)
-            assert is_over == (now_ms > due_ms and not is_paused)
+            is_over = cluster.is_over(0, renewed_ms + LASTS_MS, now_ms, CHECK_MS, LASTS_MS)
+            assert is_over == (now_ms > due_ms and paused_ms is None)
 
 
 def test_rows_of_nodes_that_came_after_the_survey_are_left_out() -> None:

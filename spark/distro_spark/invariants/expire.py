@@ -10,12 +10,12 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, is_change, is_verify, renews, replied, succeeded
-from distro_spark.history import LEASE_MS
+from distro_spark.history import LEASE_CHECK_PERIOD_MS, LEASE_MS
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
-CHECK_MS = 5_000 + 3_000
+CHECK_MS = LEASE_CHECK_PERIOD_MS + 3_000
 """Period of the lease check, and tolerance."""
 
 LASTS_MS = LEASE_MS + CHECK_MS
@@ -45,7 +45,7 @@ def _overdue(t: Timeline) -> pl.DataFrame:
     found = t.of(held.collect().rechunk(), "renewed", renewed_ms="at_ms")
     found = found.with_columns(due_ms=c("renewed_ms") + LASTS_MS).filter(c("now_ms") > c("due_ms"))
     found = first_of(found, "renewed", "row", "now_ms")
-    found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS), *LATE)
+    found = where(found, lambda g, due_ms, now_ms: t.cluster.is_over(g, due_ms, now_ms, CHECK_MS, LASTS_MS), *LATE)
     return t.of(found, "renewed", renewed_by="message").with_columns(
         is_refused=(c("refusal") > c("renewed")).fill_null(value=False)
     )
