@@ -25,8 +25,8 @@ import distro_conformance  # noqa: F401
 import grpc.aio
 
 from distro_conformance.doctor import usable_cores
-from distro_conformance.walks.result import HuntOptions
-from distro_conformance.walks.processes import hunt_on
+from distro_conformance.walks.result import WalkOptions
+from distro_conformance.walks.processes import random_walks_on
 from distro_conformance.wire.transports import TransportKind
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
 
@@ -62,10 +62,10 @@ async def _echo(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload])
     return request
 
 
-def lockstep_steps_per_s(options: HuntOptions, processes: int = 1) -> tuple[float, float]:
+def lockstep_steps_per_s(options: WalkOptions, processes: int = 1) -> tuple[float, float]:
     """Of time, and of time of this process on a core."""
     began_s = time.process_time()
-    result = hunt_on(processes, options)
+    result = random_walks_on(processes, options)
     if result.failure:
         sys.exit(f"the nodes left the model, nothing was measured: {result.failure.message}")
     return result.steps / result.seconds, result.steps / (time.process_time() - began_s)
@@ -82,7 +82,7 @@ def main() -> None:
     all_memory, all_grpc, cores = [], [], usable_cores()
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
-        options = HuntOptions(
+        options = WalkOptions(
             seconds=seconds,
             seed=seed,
             runs_max=arguments.runs,

@@ -24,15 +24,15 @@ RUNS, STEPS = 2, 20
 RECORD = """
 import sys
 from pathlib import Path
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions
 from distro_conformance.wire.transports import TransportKind
 
 directory, first, seeds, runs, steps = Path(sys.argv[1]), *map(int, sys.argv[2:])
 done = 0
 for seed in range(first, first + seeds):
-    found = hunt(
-        HuntOptions(
+    found = random_walks(
+        WalkOptions(
             seed=seed, runs_max=runs, steps_per_run=steps, rare_starts=False, transport=TransportKind.MEMORY,
             record_into=directory,
         )

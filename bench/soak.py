@@ -72,7 +72,7 @@ def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
         quick, jobs = BUDGETS["quick"], usable_cores()
         options = GateOptions(target=target, budget=quick, seed=seed, out=Path(out), jobs=jobs)
         report = Gate(options).run()
-    news = [f"{each.about}: {each.message}" for each in (*report.news, *report.not_judged)]
+    news = [f"{each.about}: {each.message}" for each in (*report.violating, *report.not_judged)]
     return report.verdict.value, report.seconds, news
 
 

@@ -47,7 +47,7 @@ OF_EVERY_CLIENT: Mapping[str, Mapping[str, int]] = MappingProxyType(
 
 OF_CONNECTIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
-        **_once("strays batches silences idle_spells half_open operator_changes torn index event_queue"),
+        **_once("id_collisions batches silences idle_spells half_open operator_changes torn index event_queue"),
         **_once("slow_requests slow_setups"),
         "cluster_changes": {"cluster_changes": 1, "changes": 2},
         "lost_events": _EVENTS,

@@ -9,7 +9,7 @@
 | `requirements` | what a node must do, one sentence and one check each |
 | `drivers` | clusters of every kind behind one contract: model, embedded, real, mixed; lockstep |
 | `language` | the actions and expectations of a run, their text form, the one runner |
-| `walks` | random walks, tours of every transition, rare starts, hunting |
+| `walks` | random walks, tours of every transition, rare starts |
 | `recording` | trace rows from events |
 | `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the explorer for the command line; counterexamples as scenarios |

@@ -31,16 +31,16 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, parse
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.report.page import page_of
-from distro_conformance.report.walks import failure_of, report_of_hunt
+from distro_conformance.report.walks import failure_of, report_of_walks
 from distro_conformance.targets.nacos import LEASE_MS
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.hunt import hunt
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, finding_of
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import FoundFailure, WalkOptions, WalkResult, finding_of
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.walk import ADDRESSES
 from distro_conformance.wire.connection import UNREGISTERED, Connection
@@ -180,11 +180,11 @@ def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path:
     scenario = parse(UNCOUNTED)
     error = DivergedError(Advance(0), 0, "a shows c1 as revision 0; the model expects revision 1")
     found = FoundFailure(scenario, str(error), 2, 2, 0.1, error)
-    result = Hunt(HuntOptions(among_played=True, mutant="B18"), 2, 1, {"memory": 2}, 0.1, found)
+    result = WalkResult(WalkOptions(among_played=True, mutant="B18"), 2, 1, {"memory": 2}, 0.1, found)
     saved, pytest_file = tmp_path / "machine.scenario", tmp_path / "test_machine.py"
     finding = finding_of(result, "")
     failure = failure_of(result, found, saved, pytest_file)
-    (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
+    (section,) = page_of(report_of_walks(result, finding, failure), tmp_path).sections
     assert "answer: success" in section.picture
     assert 'class="bad"' in section.picture
     assert section.held == (), "the node stands alone: members that are played hold nothing"
@@ -227,9 +227,9 @@ def parse_steps(*lines: str) -> Scenario:
     return parse("\n".join(["nodes a b", *lines])).steps  # type: ignore[return-value]
 
 
-def searched(**options: object) -> Hunt:
+def searched(**options: object) -> WalkResult:
     wanted = {"among_played": True, "transport": TransportKind.MEMORY, "seed": 1, "seconds": 60.0, **options}
-    return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
+    return random_walks(WalkOptions(**wanted))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
@@ -278,7 +278,7 @@ def test_runs_side_by_side_in_real_time_are_explained(tmp_path: Path) -> None:
     """For a node as `strict`: as a release it would still retry requests that a release gives up (B42)."""
     strict = tmp_path / "strict.toml"
     strict.write_text(SERVE.read_text(encoding="utf-8").replace("nacos-2.2.4", "strict"), encoding="utf-8")
-    runs = SideBySide(HuntOptions(target=f"process:{strict}", among_played=True, seed=1, seconds=20)).run()
+    runs = SideBySide(WalkOptions(target=f"process:{strict}", among_played=True, seed=1, seconds=20)).run()
     assert runs.failure is None
     assert runs.steps > 24
 
@@ -389,7 +389,7 @@ def test_a_failure_in_real_time_is_replayed_in_real_time_with_the_profile_of_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def fails(runs: SideBySide, seed: int, _seconds: float) -> Failed:
-        runs.hunt.options = replace(runs.hunt.options, profile="nacos-2.3.2")
+        runs.result.options = replace(runs.result.options, profile="nacos-2.3.2")
         return Failed((Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1"), seed, 7, 0.5)
 
     monkeypatch.setattr(SideBySide, "_round", fails)
@@ -416,10 +416,10 @@ def test_the_logs_of_a_server_that_leaves_the_model_are_kept(monkeypatch: pytest
     cluster = PeersCluster(Mock())
     cluster.servers = {"a": Mock(logs=[log]), "b": Mock(logs=[])}
     cluster.oracle.outside = Mock(undecided={}, late=0, in_parts=0)
-    runs = SideBySide(HuntOptions(target="process:x", among_played=True, logs_into=tmp_path, seed=1))
+    runs = SideBySide(WalkOptions(target="process:x", among_played=True, logs_into=tmp_path, seed=1))
     failed = asyncio.run(runs._search(cluster, 1, 1.0))
     assert failed is not None
-    logs = failed.found(runs.hunt.options).logs
+    logs = failed.found(runs.result.options).logs
     assert logs == tmp_path / "machine-strict-1-logs"
     assert (logs / "a" / "naming.log").read_text(encoding="utf-8") == "a line"
 
@@ -438,7 +438,7 @@ def test_a_search_that_has_time_left_goes_on_with_the_next_seed(
         return Failed((Connect("c1", "a"),), error, seed, 7, 0.5) if seed == 9 else None
 
     monkeypatch.setattr(SideBySide, "_round", played)
-    found = SideBySide(HuntOptions(target="process:./serve {port}", seed=7, seconds=seconds)).run()
+    found = SideBySide(WalkOptions(target="process:./serve {port}", seed=7, seconds=seconds)).run()
     assert seeds == rounds
     assert (found.failure is not None) == (9 in rounds)
     if found.failure is not None:
@@ -451,7 +451,7 @@ def test_work_of_a_node_for_an_ended_run_does_not_end_the_search(
     monkeypatch.setattr(side_by_side, "WAIT_MAX_MS", 0)
     cluster = Mock(links={}, up=["a", "b", "c"], forget_clients=AsyncMock())
     cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
-    asyncio.run(SideBySide(HuntOptions(seed=1, seconds=1))._rest(cluster))
+    asyncio.run(SideBySide(WalkOptions(seed=1, seconds=1))._rest(cluster))
     cluster.perform.assert_awaited_once_with(Restart("d"))
 
 

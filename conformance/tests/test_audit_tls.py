@@ -183,7 +183,7 @@ def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("more", "complaint"),
+    ("more", "problem"),
     [
         (("--tls", "sdk"), "--tls names the ports with TLS, each with its own --tls: grpc, http"),
         (("--ca", "/etc/hostname"), "--ca, --cert and --key are for TLS; name the ports"),
@@ -194,6 +194,6 @@ def test_a_wrong_password_is_a_mistake_of_the_user(served: Served, tmp_path: Pat
         (("--tls", "http", "--cert", "/etc/hostname", "--key", "/no/such.pem"), "--cert and --key: "),
     ],
 )
-def test_options_of_tls_that_cannot_be_are_refused(call: Call, more: tuple[str, ...], complaint: str) -> None:
+def test_options_of_tls_that_cannot_be_are_refused(call: Call, more: tuple[str, ...], problem: str) -> None:
     found = call("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2", *more)
-    assert (found.returncode, complaint in found.stderr) == (2, True), found.stderr
+    assert (found.returncode, problem in found.stderr) == (2, True), found.stderr

@@ -215,7 +215,7 @@ def test_a_client_that_has_disconnected_can_do_no_more(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "problem"),
     [
         ("http update web 10.0.0.1:80 weight=0 at a", "travel by Raft"),
         ("http metadata web 10.0.0.1:80 v=2 at a", "they are no part of Distro"),
@@ -225,8 +225,8 @@ def test_a_client_that_has_disconnected_can_do_no_more(target: str) -> None:
         ("expect answer maybe", "takes a code such as"),
     ],
 )
-def test_an_impossible_scenario_line_is_refused_with_the_reason(line: str, complaint: str) -> None:
-    with pytest.raises(ScenarioError, match=complaint):
+def test_an_impossible_scenario_line_is_refused_with_the_reason(line: str, problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem):
         parse(f"nodes a b\n{line}")
 
 

@@ -44,7 +44,7 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "problem"),
     [
         (("frobnicate",), "No such command 'frobnicate'"),
         (("gate", "--budget", "huge"), "no budget 'huge'; known: quick, ci, nightly"),
@@ -138,12 +138,12 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(
-    call: Call, arguments: tuple[str, ...], complaint: str, monkeypatch: pytest.MonkeyPatch
+    call: Call, arguments: tuple[str, ...], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "local_session", None)  # Spark takes seconds to start, and this error does not need it
     ran = call(*arguments)
     assert ran.returncode == 2, ran.stderr
-    assert complaint in ran.stderr
+    assert problem in ran.stderr
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
@@ -367,7 +367,7 @@ def test_test_node_gives_the_verdict_of_each_requirement(document: Document) -> 
 
 @pytest.mark.wire
 @pytest.mark.quality
-@pytest.mark.slow  # test_lockstep hunts for the same; here it is the document
+@pytest.mark.slow  # test_lockstep searches for the same failure; this tests the document
 def test_test_cluster_saves_what_it_found(call: Call, document: Document, tmp_path: Path) -> None:
     code, found = document("test", "cluster", "--mutant", "B02", "--seed", "1", "--out", str(tmp_path))
     assert code == 1

@@ -21,8 +21,8 @@ from distro_conformance.mutation.kill import kill
 from distro_conformance.node.run import run_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import TargetError
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions, finding_of
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, finding_of
 from distro_model.bounded.bounds import Bounds
 
 
@@ -77,7 +77,7 @@ def test_searches_of_model_and_nodes_are_made_again_with_their_mutant() -> None:
     for found in searched.findings:
         asked = understood(shlex.split(found.again))
         assert (asked["profile"], asked["mutant"], asked["changes"]) == ("nacos-2.2.3", "B26", 1)
-    walked = hunt(HuntOptions(profile="nacos-2.2.3", seed=3, runs_max=1, steps_per_run=2))
+    walked = random_walks(WalkOptions(profile="nacos-2.2.3", seed=3, runs_max=1, steps_per_run=2))
     asked = understood(shlex.split(finding_of(walked).again))
     assert (asked["profile"], asked["seed"]) == ("nacos-2.2.3", 3)
     assert understood(shlex.split(kill("B02", "node", (), 1.0).again))["mutant"] == ("B02",)

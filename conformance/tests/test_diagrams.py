@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from distro_conformance.diagrams.charts import bars, busy, histogram, matrix
-from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note
+from distro_conformance.diagrams.sequence import Delivery, Fault, Message, Note
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
 from distro_traces.event import Event, Kind, Outcome
@@ -38,11 +38,11 @@ def test_the_end_of_a_message_is_read_from_both_sides() -> None:
         *call("m4", None, arrives=False, seq=7),
     ]
     drawn = sequence_of_client(events, "c1").items
-    assert [item.fate for item in drawn if isinstance(item, Message)] == [
-        Fate.ARRIVED,
-        Fate.SWALLOWED,
-        Fate.FAILED,
-        Fate.LOST,
+    assert [item.delivery for item in drawn if isinstance(item, Message)] == [
+        Delivery.ARRIVED,
+        Delivery.SWALLOWED,
+        Delivery.FAILED,
+        Delivery.LOST,
     ]
     assert isinstance(drawn[-1], Message)
     assert drawn[-1].reply == "no answer"

@@ -315,15 +315,15 @@ def test_a_running_node_is_checked_by_external_observations(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("target", "error", "complaint"),
+    ("target", "error", "problem"),
     [
         ("attach:", UsageError, "attach: takes HOST:PORT"),
         ("attach:127.0.0.1", UsageError, "attach: takes HOST:PORT"),
         ("attach:127.0.0.1:1", TargetError, "127.0.0.1:1 does not say which release it is"),
     ],
 )
-def test_an_address_without_a_server_cannot_be_attached_to(target: str, error: type[Exception], complaint: str) -> None:
-    with pytest.raises(error, match=complaint):
+def test_an_address_without_a_server_cannot_be_attached_to(target: str, error: type[Exception], problem: str) -> None:
+    with pytest.raises(error, match=problem):
         replay(parse("nodes a b\nquery web at a"), target=target)
 
 

@@ -17,18 +17,18 @@ from distro_conformance.language.expectations import HeldCondition
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.report.page import page_of
-from distro_conformance.report.walks import failure_of, report_of_hunt
+from distro_conformance.report.walks import failure_of, report_of_walks
 from distro_conformance.slack import Slack
 from distro_conformance.targets.embedded import ReferenceNode
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import driver
-from distro_conformance.walks import hunt as walks
+from distro_conformance.walks import random_walks as walks
 from distro_conformance.walks.comparable import left_out_after
 from distro_conformance.walks.driver import WalkDriver, expected_after, is_explained
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import HuntOptions, finding_of
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, finding_of
+from distro_conformance.walks.saved_failures import save_failure
 from distro_conformance.walks.walk import Walk
 from distro_impl import Profile
 from distro_model.actions import Action, Advance, Disconnect, Drop
@@ -51,7 +51,7 @@ class Silent(EmbeddedCluster):
 @pytest.mark.slow
 def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    result = hunt(HuntOptions(target=f"process:{SERVE}", seconds=15, steps_per_run=8, seed=4))
+    result = random_walks(WalkOptions(target=f"process:{SERVE}", seconds=15, steps_per_run=8, seed=4))
     assert result.verdict is Verdict.CONFORMS, result.failure
     assert result.steps > 5
 
@@ -65,7 +65,7 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
     monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     kept = {"record_into": tmp_path, "logs_into": tmp_path}
-    result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, **kept))
+    result = random_walks(WalkOptions(target="silent", seconds=30, steps_per_run=10, seed=1, **kept))
     found = result.failure
     assert found is not None
     assert found.logs is not None
@@ -82,7 +82,7 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
     failure = failure_of(result, found, scenario, test)
     assert failure.replay == f"distrocheck replay {scenario} --target silent", "there it failed, and nowhere else"
     assert 'target="silent"' in test.read_text()
-    (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
+    (section,) = page_of(report_of_walks(result, finding, failure), tmp_path).sections
     assert len(section.held) == 3
     assert any(each.differs for each in section.held)
     assert f"connect {section.finding.client}" in section.scenario
@@ -136,8 +136,8 @@ def test_faults_that_are_still_armed_are_repaired_before_the_nodes_must_agree(
         driver, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     )
     monkeypatch.setattr(walks, "Machine", LosesDeletes)
-    options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=1, seed=1, record_into=tmp_path)
-    result = hunt(options, check=checker())
+    options = WalkOptions(target="x", seconds=600, steps_per_run=1, runs_max=1, seed=1, record_into=tmp_path)
+    result = random_walks(options, check=checker())
     assert (result.verdict, result.runs, result.checked) == (Verdict.CONFORMS, 1, [])
 
 
@@ -151,8 +151,8 @@ def test_a_run_that_a_listed_defect_explains_is_reported_and_does_not_end_the_se
     monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 3_000)
     monkeypatch.setattr(walks, "Machine", LosesAChange)
-    options = HuntOptions(target="x", seconds=600, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
-    result = hunt(options, check=checker())
+    options = WalkOptions(target="x", seconds=600, steps_per_run=1, runs_max=2, seed=1, record_into=tmp_path)
+    result = random_walks(options, check=checker())
     assert {finding.known for finding in result.checked if finding.about == "INV-CONV"} == {bug}
     assert (result.failure is None, result.runs, result.runs_known) == ((True, 2, 2) if bug else (False, 1, 0))
     assert finding_of(result).judgement is (Judgement.KNOWN if bug else Judgement.VIOLATES)
@@ -192,8 +192,8 @@ def test_a_run_whose_recording_cannot_be_checked_fails_all_the_same(
     monkeypatch.setattr(driver, "resolve_cluster", lambda *_: ResolvedCluster(Silent(real_time=True), "strict"))
     monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
-    options = HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path)
-    result = hunt(options, check=out_of_order)
+    options = WalkOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path)
+    result = random_walks(options, check=out_of_order)
     assert result.failure is not None
     assert result.failure.recording is not None
     assert result.failure.recording.exists()
@@ -270,7 +270,7 @@ def test_a_run_in_which_the_machine_took_too_much_time_is_open_and_counted(monke
     monkeypatch.setattr(driver, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Slack, "is_starved_since", lambda *_: True)
-    result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, runs_max=1))
+    result = random_walks(WalkOptions(target="silent", seconds=30, steps_per_run=10, seed=1, runs_max=1))
     assert result.failure is None
     assert (result.runs, result.not_judged["runs_open"], result.verdict) == (1, 1, Verdict.INCONCLUSIVE)
     assert "in 1 runs the machine took too much of the time" in result.unjudged
@@ -281,7 +281,7 @@ def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.Monk
     sound = ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     monkeypatch.setattr(driver, "resolve_cluster", lambda *_: sound)
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
-    result = hunt(HuntOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
+    result = random_walks(WalkOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
     assert result.verdict is Verdict.CONFORMS
     assert list(tmp_path.iterdir()) == []
 
@@ -292,7 +292,7 @@ def test_the_simplest_run_registers_at_least_one_client(monkeypatch: pytest.Monk
         driver, "resolve_cluster", lambda *_: ResolvedCluster(EmbeddedCluster(real_time=True), "strict")
     )
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
-    result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
+    result = random_walks(WalkOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     done = {name for name, times in result.coverage["actions"].items() if times}
     assert {"connect", "register", "advance"} <= done
     assert (result.runs, result.runs_idle, result.verdict) == (1, 0, Verdict.CONFORMS)
@@ -304,11 +304,11 @@ def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch:
     )
     monkeypatch.setattr(driver, "WAIT_MAX_MS", 50)
     monkeypatch.setattr(Machine, "begin", None)
-    result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
+    result = random_walks(WalkOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
     assert (result.runs, result.verdict) == (1, Verdict.INCONCLUSIVE)
     assert finding_of(result).judgement is Judgement.NOT_JUDGED
 
 
 def test_there_is_nothing_to_walk_on_without_nodes() -> None:
     with pytest.raises(UsageError, match="there are no nodes to walk on in 'model'"):
-        hunt(HuntOptions(target="model"))
+        random_walks(WalkOptions(target="model"))

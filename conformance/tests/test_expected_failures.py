@@ -106,7 +106,7 @@ def test_an_entry_with_a_defect_expects_its_symptom(
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("[DISTRO-SYNC-999]", "there is no requirement 'DISTRO-SYNC-999'"),
         ("DISTRO-SYNC-001 = true", "DISTRO-SYNC-001 must be a table of texts"),
@@ -117,10 +117,10 @@ def test_an_entry_with_a_defect_expects_its_symptom(
         ("[DISTRO-SYNC-001", "expected.toml: "),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(reads: Callable[[str], Expectations], text: str, complaint: str) -> None:
+def test_a_file_that_makes_no_sense_is_refused(reads: Callable[[str], Expectations], text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=r"--expect-failures .*expected\.toml") as refused:
         reads(text)
-    assert complaint in str(refused.value)
+    assert problem in str(refused.value)
 
 
 @pytest.mark.parametrize("target", ["embedded", "nacos:2.2.4"])

@@ -62,12 +62,12 @@ def test_a_gate_runs_by_default_what_its_target_is_judged_by(target: str, stages
 def test_stages_are_chosen_by_name_and_run_in_their_order() -> None:
     real, attached = resolve_target("nacos:2.2.4"), resolve_target("attach:127.0.0.1:9", "nacos-2.2.4")
     assert chosen_stages(["check", "lockstep", "explore"], real) == ("explore", "lockstep", "check")
-    for named, target, complaint in (
+    for named, target, problem in (
         (["nod"], real, "there is no stage 'nod'; stages are explore, node, lockstep, cluster, check"),
         (["cluster"], attached, "attach:127.0.0.1:9 has no stage 'cluster'; it has explore, node, lockstep, check"),
         (["node", "check"], real, "'check' reads what lockstep or cluster record; name one of these, too"),
     ):
-        with pytest.raises(UsageError, match=complaint):
+        with pytest.raises(UsageError, match=problem):
             chosen_stages(named, target)
 
 
@@ -193,7 +193,7 @@ def test_a_broken_node_is_named_by_every_stage_that_can_see_it(tmp_path: Path) -
     assert owner.node in ("a", "b", "c")
     assert owner.since
     assert owner.until
-    assert "LOCKSTEP" in [finding.about for finding in report.news]
+    assert "LOCKSTEP" in [finding.about for finding in report.violating]
     (failure,) = report.failures
     assert "expect model agrees" in failure.scenario
     assert failure.replay.endswith(".scenario")

@@ -10,8 +10,8 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import side_by_side
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import Hunt, HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, WalkResult
 from distro_conformance.walks.side_by_side import _lane_of, _of_lane, drawn
 from distro_conformance.wire.transports import TransportKind
 from distro_model.actions import BaseHttpRequest, Connect, Crash, HttpRegister, PeerRequest, Swallow
@@ -60,7 +60,7 @@ def test_a_changed_node_is_not(mutant: str) -> None:
     assert lived(mutant=mutant) is Verdict.VIOLATES
 
 
-def searched(**options: object) -> Hunt:
+def searched(**options: object) -> WalkResult:
     wanted = {
         "among_played": True,
         "http": True,
@@ -69,7 +69,7 @@ def searched(**options: object) -> Hunt:
         "seconds": 60.0,
         **options,
     }
-    return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
+    return random_walks(WalkOptions(**wanted))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_search_finds_what_only_http_clients_show(mutant: str, seed: int) ->
 
 
 def test_every_other_round_has_http_clients_and_in_real_time_every_third_run() -> None:
-    options = HuntOptions(among_played=True)
+    options = WalkOptions(among_played=True)
     assert [options.has_http(number) for number in range(4)] == [False, True, False, True]
     of_each = [any(isinstance(action, BaseHttpRequest) for action in run) for run in drawn(1)]
     assert len(of_each) == sum(side_by_side.RUNS.values()) == 24

@@ -18,10 +18,10 @@ from distro_conformance.language.text import parse
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks import shrink
 from distro_conformance.walks.driver import Lockstep, WalkDriver
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.kept import save_failure
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import Hunt, HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, WalkResult
+from distro_conformance.walks.saved_failures import save_failure
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.walk import LISTS_DIFFER_MAX_MS
 from distro_conformance.wire.transports import TransportKind, Wire
@@ -58,7 +58,7 @@ from distro_traces.ndjson import read_ndjson
 FOUND_WITHIN_S = 600
 """It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
 
-IN_MEMORY_ON_2_2_4 = HuntOptions(
+IN_MEMORY_ON_2_2_4 = WalkOptions(
     profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=TransportKind.MEMORY
 )
 
@@ -119,7 +119,7 @@ def test_a_change_taken_back_within_the_time_of_a_push_is_not_pushed_yet() -> No
 def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took minutes, and looked like a search that hangs."""
     monkeypatch.setattr(instants, "ORDERS_MAX", 1)
-    result = hunt(replace(IN_MEMORY_ON_2_2_4, runs_max=4))
+    result = random_walks(replace(IN_MEMORY_ON_2_2_4, runs_max=4))
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     lost = result.not_judged["runs_lost"]
     assert 0 < lost <= result.runs
@@ -127,7 +127,7 @@ def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytes
 
 
 def test_unjudged_steps_are_counted() -> None:
-    result = Hunt(IN_MEMORY_ON_2_2_4)
+    result = WalkResult(IN_MEMORY_ON_2_2_4)
     result.not_judged.update(clients_states=2, views_in_parts=3)
     assert result.unjudged == (
         "; 2 clients are no longer judged: too many possible states"
@@ -141,7 +141,7 @@ def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
 ) -> None:
     """Whenever that was, the nodes have their time before they are compared."""
     monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
-    result = hunt(replace(IN_MEMORY_ON_2_2_4, runs_max=2, http=True, record_into=tmp_path))
+    result = random_walks(replace(IN_MEMORY_ON_2_2_4, runs_max=2, http=True, record_into=tmp_path))
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     rested = [run for run in tmp_path.iterdir() if time_at_rest_ms(run) >= REST_MS]
     assert 0 < result.not_judged["runs_lost"] == len(rested)
@@ -203,7 +203,7 @@ def time_at_rest_ms(run: Path) -> int:
     ],
 )
 def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
-    result = hunt(HuntOptions(profile=profile, runs_max=3, seed=11))
+    result = random_walks(WalkOptions(profile=profile, runs_max=3, seed=11))
     assert result.failure is None, result.failure
     assert result.verdict is Verdict.CONFORMS
     assert result.runs == 3
@@ -223,7 +223,7 @@ def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(
     mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = tmp_path / "traces"
-    options = HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90, record_into=traces)
+    options = WalkOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90, record_into=traces)
     asked: list[str] = []
 
     def on_model(profile: str, mutant: str) -> OnModel:
@@ -231,7 +231,7 @@ def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(
         return OnModel(profile, mutant)
 
     monkeypatch.setattr(shrink, "OnModel", on_model)
-    found = hunt(options).failure
+    found = random_walks(options).failure
     assert asked == [mutant], "made smaller on the model first"
     assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"
     assert found.seconds_until_found < FOUND_WITHIN_S
@@ -265,7 +265,7 @@ def test_a_divergence_names_the_difference_and_the_action() -> None:
 
 @pytest.mark.wire
 def test_a_recorded_run_names_each_event_and_its_node(tmp_path: Path) -> None:
-    hunt(HuntOptions(runs_max=2, steps_per_run=20, seed=3, record_into=tmp_path))
+    random_walks(WalkOptions(runs_max=2, steps_per_run=20, seed=3, record_into=tmp_path))
     traces = sorted(tmp_path.glob("*.ndjson"))
     assert len(traces) == 2
     for trace in traces:
@@ -279,16 +279,16 @@ def test_a_recorded_run_names_each_event_and_its_node(tmp_path: Path) -> None:
 
 @pytest.mark.wire
 def test_the_same_seed_does_the_same_steps() -> None:
-    first, second = (hunt(HuntOptions(runs_max=2, steps_per_run=20, seed=5)) for _ in range(2))
+    first, second = (random_walks(WalkOptions(runs_max=2, steps_per_run=20, seed=5)) for _ in range(2))
     assert first.failure is second.failure is None, first.failure or second.failure
     assert (first.steps, first.runs) == (second.steps, second.runs)
 
 
 def test_the_model_is_never_the_one_that_is_broken() -> None:
     with pytest.raises(ValueError, match="the node has no mutant 'B99'; known: "):
-        hunt(HuntOptions(mutant="B99", runs_max=1))
+        random_walks(WalkOptions(mutant="B99", runs_max=1))
     with pytest.raises(ValueError, match="no profile 'nacos-9'; known: "):
-        hunt(HuntOptions(profile="nacos-9", runs_max=1))
+        random_walks(WalkOptions(profile="nacos-9", runs_max=1))
 
 
 @pytest.mark.wire
@@ -308,7 +308,7 @@ def test_nodes_that_do_not_start_as_the_model_does_are_a_failure_too(monkeypatch
         """The node never loads."""
 
     monkeypatch.setattr(LoadTask, "run", unable)
-    found = hunt(HuntOptions(seconds=5, seed=1, shrink_seconds=0)).failure
+    found = random_walks(WalkOptions(seconds=5, seed=1, shrink_seconds=0)).failure
     assert found is not None
     assert found.steps == 0
     again = replay(found.scenario, target="embedded")
@@ -510,4 +510,4 @@ def test_the_error_that_ends_a_run_is_reported_although_hypothesis_repeats_it(
 
     monkeypatch.setattr(Lockstep, method, breaks)
     with pytest.raises(KitError, match="do not come to rest"):
-        hunt(HuntOptions(runs_max=2, steps_per_run=5, seed=3, rare_starts=False, record_into=tmp_path))
+        random_walks(WalkOptions(runs_max=2, steps_per_run=5, seed=3, rare_starts=False, record_into=tmp_path))

@@ -10,8 +10,8 @@ import pytest
 from distro_conformance.drivers.registry import ClusterOptions
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import parse
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions
 from distro_conformance.wire.transports import TransportKind
 
 pytestmark = pytest.mark.wire
@@ -472,8 +472,8 @@ def test_a_deregistration_renews_a_client_where_its_service_is_known(before: str
 
 
 def drawn(profile: str, *, runs: int, seed: int = 3, http: bool | None = None) -> Mapping[str, int]:
-    some = HuntOptions(profile=profile, runs_max=runs, steps_per_run=60, seed=seed, rare_starts=False, http=http)
-    found = hunt(replace(some, transport=TransportKind.MEMORY))
+    some = WalkOptions(profile=profile, runs_max=runs, steps_per_run=60, seed=seed, rare_starts=False, http=http)
+    found = random_walks(replace(some, transport=TransportKind.MEMORY))
     assert found.failure is None, found.failure
     return {**found.coverage["actions"], **found.coverage["guards beside nodes"]}
 
@@ -496,12 +496,12 @@ def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str,
 
 @pytest.mark.slow
 def test_some_of_all_walks_have_clients_of_the_http_api_and_notice_what_is_broken_there() -> None:
-    some = HuntOptions(
+    some = WalkOptions(
         seconds=300.0, runs_max=24, steps_per_run=20, seed=4, rare_starts=False, transport=TransportKind.MEMORY
     )
-    whole = hunt(some)
+    whole = random_walks(some)
     assert whole.failure is None, whole.failure
     assert 0 < whole.runs_with_http < whole.runs == 24
     broken = replace(some, mutant="m-ip-port-clients-are-not-verified", shrink_seconds=0)
-    assert hunt(broken).failure is not None
-    assert hunt(replace(broken, http=False)).failure is None
+    assert random_walks(broken).failure is not None
+    assert random_walks(replace(broken, http=False)).failure is None

@@ -32,7 +32,7 @@ def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind(
 
 
 @pytest.mark.parametrize(
-    ("target", "profile", "mutant", "complaint"),
+    ("target", "profile", "mutant", "problem"),
     [
         ("mixed:9.9.9", None, None, "Maven has no Nacos release '9.9.9'; known: 2.0.4"),
         ("mixed:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
@@ -42,7 +42,7 @@ def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind(
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused(
-    target: str, profile: str | None, mutant: str | None, complaint: str
+    target: str, profile: str | None, mutant: str | None, problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=problem):
         resolve_cluster(target, ClusterOptions(profile=profile, mutant=mutant))

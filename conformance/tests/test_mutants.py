@@ -25,7 +25,7 @@ from distro_conformance.mutation.traces import (
 from distro_conformance.node_mutants import MUTANTS as NODE_MUTANTS
 from distro_conformance.targets.mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.result import Hunt, HuntOptions
+from distro_conformance.walks.result import WalkOptions, WalkResult
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 
@@ -69,7 +69,7 @@ def test_a_search_that_did_not_end_says_nothing_about_a_mutant(monkeypatch: pyte
     ("steps", "judgement"), [(ENOUGH_STEPS - 1, Judgement.NOT_JUDGED), (ENOUGH_STEPS, Judgement.VIOLATES)]
 )
 def test_a_mutant_of_the_node_lives_only_after_enough_steps_in_lockstep(steps: int, judgement: Judgement) -> None:
-    found = kill_in_lockstep("B07", Hunt(HuntOptions(mutant="B07"), steps=steps), seconds=60)
+    found = kill_in_lockstep("B07", WalkResult(WalkOptions(mutant="B07"), steps=steps), seconds=60)
     assert (found.judgement, str(steps) in found.message) == (judgement, True)
 
 
@@ -107,7 +107,7 @@ def test_rules_that_never_fired_say_why_if_they_can() -> None:
     fired = Fired()
     fired.add("fired m-no-delete\nstarted\nfired m-no-delete\n")
     fired.add("org.jboss.byteman.rule.exception.TypeException: invalid path foo\n\tat A.f(A.java)\n")
-    assert (fired.times, fired.complaint) == (2, "org.jboss.byteman.rule.exception.TypeException: invalid path foo")
+    assert (fired.times, fired.problem) == (2, "org.jboss.byteman.rule.exception.TypeException: invalid path foo")
 
 
 NEVER_LATE = {"B32"}

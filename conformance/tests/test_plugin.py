@@ -124,8 +124,8 @@ def test_a_mark_that_says_nothing_is_a_mistake_of_the_user(tmp_path: Path) -> No
     (tmp_path / "test_it.py").write_text(WRONGLY_MARKED)
     said = run_pytest(tmp_path, "-q").stdout
     assert "3 errors" in said
-    for complaint in ("takes http=, nodes=, profile=, time=", "has 2 to 9 nodes and real", "profile 'nacos-9'"):
-        assert re.search(rf"E +pytest.UsageError: @pytest.mark.distro.*{complaint}", said), said
+    for problem in ("takes http=, nodes=, profile=, time=", "has 2 to 9 nodes and real", "profile 'nacos-9'"):
+        assert re.search(rf"E +pytest.UsageError: @pytest.mark.distro.*{problem}", said), said
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_a_target_that_there_is_not_is_one_mistake(options: tuple[str, ...], tmp
 
 
 @pytest.mark.parametrize(
-    ("target", "profile", "expected", "complaint"),
+    ("target", "profile", "expected", "problem"),
     [
         ("process:nope.toml", None, None, "cannot read the description nope.toml: No such file or directory"),
         ("embedded", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),
@@ -163,11 +163,11 @@ def test_a_target_that_there_is_not_is_one_mistake(options: tuple[str, ...], tmp
     ],
 )
 def test_options_that_name_no_target_are_refused_before_any_test(
-    target: str, profile: str | None, expected: Path | None, complaint: str
+    target: str, profile: str | None, expected: Path | None, problem: str
 ) -> None:
     given = {"--distro-target": target, "--distro-profile": profile, "--distro-expect-failures": expected}
     config: Any = SimpleNamespace(addinivalue_line=lambda *_: None, getoption=given.get)
-    with pytest.raises(pytest.UsageError, match=f"--distro-target: {re.escape(complaint)}"):
+    with pytest.raises(pytest.UsageError, match=f"--distro-target: {re.escape(problem)}"):
         pytest_configure(config)
 
 

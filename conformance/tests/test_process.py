@@ -30,7 +30,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("command = ['x']", "the command, the environment or a file must contain {port}"),
         ("program = ['x', '{port}']", "there is no key 'program'; keys are command, member, profile"),
@@ -55,12 +55,12 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
         ("command = ['x', '{port}']\n[files]\n'' = 'x'", "[files] '.' is no path below {home}"),
     ],
 )
-def test_a_description_that_is_none_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
+def test_a_description_that_is_none_is_refused(text: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     path.write_text(text)
     with pytest.raises(UsageError) as refused:
         description_of(str(path))
-    assert complaint in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_braces_that_are_no_placeholders_are_left_alone() -> None:
@@ -70,28 +70,28 @@ def test_braces_that_are_no_placeholders_are_left_alone() -> None:
 
 def test_the_text_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
     assert description_of("./toy {port} 'a b'").command == ("./toy", "{port}", "a b")
-    for text, complaint in (("", "needs a description"), ("./toy", "must contain {port}"), ("no.toml", "cannot read")):
-        with pytest.raises(UsageError, match=complaint):
+    for text, problem in (("", "needs a description"), ("./toy", "must contain {port}"), ("no.toml", "cannot read")):
+        with pytest.raises(UsageError, match=problem):
             description_of(text)
 
 
 @pytest.mark.wire
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "problem"),
     [
         ("no-such-program {port}", "there is no program 'no-such-program' to start"),
         ("sh -c 'echo out of order; exit 3' {port}", "ended while it was starting; its output: out of order$"),
         (f"{SERVE} {{port}}", "while it was starting; its output: /.*serve.toml cannot be started: Permission denied$"),
     ],
 )
-def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> None:
-    with pytest.raises(TargetError, match=complaint):
+def test_a_server_that_does_not_start_says_why(command: str, problem: str) -> None:
+    with pytest.raises(TargetError, match=problem):
         run_node_conformance(resolve_target(f"process:{command}"), ["DISTRO-SYNC-001"])
 
 
 @pytest.mark.wire
 @pytest.mark.parametrize(
-    ("ready", "complaint"),
+    ("ready", "problem"),
     [
         ("line = 'never'", "is not ready after 1 s: it has not written 'never'; its output: on the way$"),
         ("http = '/up'", r"after 1 s: http://127.0.0.1:\d+/up does not answer with status 200; its output: on"),
@@ -99,12 +99,12 @@ def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> 
     ],
 )
 def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_missed(
-    ready: str, complaint: str, tmp_path: Path
+    ready: str, problem: str, tmp_path: Path
 ) -> None:
     described = tmp_path / "server.toml"
     sleeps = "command = ['sh', '-c', 'echo on the way; exec sleep 60', '{port}']\nprofile = 'strict'"
     described.write_text(f"{sleeps}\n[ready]\nseconds = 1\n{ready}")
-    with pytest.raises(TargetError, match=complaint):
+    with pytest.raises(TargetError, match=problem):
         run_node_conformance(resolve_target(f"process:{described}"), ["DISTRO-SYNC-001"])
 
 
@@ -188,19 +188,19 @@ async def test_a_kit_that_attaches_to_a_cluster_shows_its_identity(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("identity", "complaint"),
+    ("identity", "problem"),
     [
         ('key = "cluster"', "[identity] takes a 'key' and a 'value'"),
         ('key = "cluster"\nvalue = 12345', "'identity.value' is a str, not what stands there"),
         ('key = "cluster"\nval = "12345"', "there is no key 'identity.val'; keys are key, value"),
     ],
 )
-def test_an_error_about_an_identity_does_not_contain_it(identity: str, complaint: str, tmp_path: Path) -> None:
+def test_an_error_about_an_identity_does_not_contain_it(identity: str, problem: str, tmp_path: Path) -> None:
     described = tmp_path / "server.toml"
     described.write_text(f"command = ['x', '{{port}}']\n[identity]\n{identity}\n")
     with pytest.raises(UsageError) as refused:
         description_of(str(described))
-    assert complaint in str(refused.value)
+    assert problem in str(refused.value)
     assert "12345" not in str(refused.value)
     with pytest.raises(UsageError, match="--identity: write it as KEY=VALUE") as refused:
         credentials_of("12345", None, "")

@@ -14,18 +14,18 @@ import pytest
 
 from distro_conformance.node_mutants.mutant import UnknownMutantError
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.processes import random_walks_on
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions
 from distro_conformance.wire.transports import TransportKind
 
-FEW = HuntOptions(seconds=60.0, seed=5, runs_max=2, steps_per_run=20, rare_starts=False, transport=TransportKind.MEMORY)
+FEW = WalkOptions(seconds=60.0, seed=5, runs_max=2, steps_per_run=20, rare_starts=False, transport=TransportKind.MEMORY)
 
 
 def test_each_process_walks_with_a_seed_of_its_own() -> None:
     progress: list[str] = []
-    both = hunt_on(2, FEW, progress.append)
-    one, other = (hunt(replace(FEW, seed=seed, runs_max=1)) for seed in (5, 6))
+    both = random_walks_on(2, FEW, progress.append)
+    one, other = (random_walks(replace(FEW, seed=seed, runs_max=1)) for seed in (5, 6))
     assert (both.runs, both.steps) == (2, one.steps + other.steps)
     assert both.steps_over == {"grpc": 0, "memory": both.steps}
     assert both.coverage["actions"] == {
@@ -38,10 +38,10 @@ def test_each_process_walks_with_a_seed_of_its_own() -> None:
 @pytest.mark.slow
 def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
     wrong = replace(FEW, mutant="m-no-delete", runs_max=None, steps_per_run=60, shrink_seconds=0)
-    both = hunt_on(2, wrong)
+    both = random_walks_on(2, wrong)
     assert both.failure is not None
     assert both.options.seed in (5, 6)
-    again = hunt(both.options)
+    again = random_walks(both.options)
     assert again.failure is not None
     assert again.failure.scenario == both.failure.scenario
     assert str(again.failure.error) == str(both.failure.error)
@@ -50,14 +50,14 @@ def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
 @pytest.mark.slow
 def test_an_error_that_is_no_divergence_is_raised_unchanged() -> None:
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
-        hunt_on(2, replace(FEW, mutant="no-such-mutant"))
+        random_walks_on(2, replace(FEW, mutant="no-such-mutant"))
 
 
 def test_an_error_is_raised_unchanged_after_the_others_have_ended_the_search() -> None:
     """Hypothesis repeats a run that failed, and by then the search may have ended."""
     asked = count()
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
-        hunt(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)
+        random_walks(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 
 from distro_conformance.walks import NODES
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.hunt import hunt
+from distro_conformance.walks.random_walks import random_walks
 from distro_conformance.walks.rare_starts import BOUNDS, HTTP_BOUNDS, STARTS, on_a_clock, rare_starts
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import WalkOptions
 from distro_model.actions import Action, Hold, Release
 from distro_model.bounded.bounds import Bounds
 from distro_model.node import NodeState
@@ -39,7 +39,7 @@ def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(
 
     monkeypatch.setattr(Lockstep, "__init__", starting)
     monkeypatch.setattr(Lockstep, "perform", noting)
-    result = hunt(HuntOptions(runs_max=6, seed=2, http=http))
+    result = random_walks(WalkOptions(runs_max=6, seed=2, http=http))
     assert result.failure is None, result.failure
     beginnings = [list(each) for each in rare_starts("strict", seed=2, http=http)]
     begun = [run for run in runs if any(run[: len(each)] == each for each in beginnings)]

@@ -167,7 +167,7 @@ def test_the_example_of_the_design_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("nodes a b\nconect c1 a", "line 2: unknown verb"),
         ("connect c1", "line 1: 'connect' misses its node"),
@@ -198,10 +198,10 @@ def test_the_example_of_the_design_is_read() -> None:
         ("delay a->b", "'delay' misses its duration"),
     ],
 )
-def test_a_wrong_line_is_named_with_what_was_expected(text: str, complaint: str) -> None:
+def test_a_wrong_line_is_named_with_what_was_expected(text: str, problem: str) -> None:
     with pytest.raises(ScenarioError, match=r"^scenario line \d+: ") as error:
         parse(text)
-    assert complaint in str(error.value)
+    assert problem in str(error.value)
     assert "\n" not in str(error.value)
 
 

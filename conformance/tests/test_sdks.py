@@ -136,7 +136,7 @@ def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("target", "profile", "sdk", "scenario", "complaint"),
+    ("target", "profile", "sdk", "scenario", "problem"),
     [
         ("moon", None, "python", "register", "starts its nodes itself: --target embedded or nacos:VERSION, not 'moon'"),
         ("nacos:2.2.4", "strict", "python", "register", "behaves as nacos-2.2.4; it takes no other profile"),
@@ -145,19 +145,19 @@ def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_sdk_runs_that_cannot_be_run_are_refused(
-    target: str, profile: str, sdk: str, scenario: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+    target: str, profile: str, sdk: str, scenario: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sdk_runs, "built", None)  # nothing is built before
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=problem):
         asyncio.run(run_sdks(target, profile, [sdk], [scenario], quiet))
 
 
-@pytest.mark.parametrize(("setting", "complaint"), [("delay", "KEY=VALUE, not 'delay'"), ("a.b=1", "no setting 'a.b'")])
+@pytest.mark.parametrize(("setting", "problem"), [("delay", "KEY=VALUE, not 'delay'"), ("a.b=1", "no setting 'a.b'")])
 def test_a_setting_that_there_is_not_is_refused_before_anything_is_built(
-    setting: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+    setting: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sdk_runs, "built", None)
-    with pytest.raises((UsageError, SettingError), match=complaint):
+    with pytest.raises((UsageError, SettingError), match=problem):
         asyncio.run(run_sdks("embedded", None, ["python"], ["register"], quiet, settings=[setting]))
 
 

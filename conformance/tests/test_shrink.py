@@ -118,11 +118,11 @@ def test_a_step_that_depends_on_its_time_keeps_the_waits_before_it() -> None:
 
 
 def test_impossible_actions_are_left_out() -> None:
-    stray = Register("c9", "web", "10.0.0.9:80")
-    assert OnModel("strict", "B02")(Run(NODES, (stray,))) is None
-    failed = OnModel("strict", "B02")(Run(NODES, (stray, *LONG)))
+    unrelated = Register("c9", "web", "10.0.0.9:80")
+    assert OnModel("strict", "B02")(Run(NODES, (unrelated,))) is None
+    failed = OnModel("strict", "B02")(Run(NODES, (unrelated, *LONG)))
     assert failed is not None
-    assert stray not in failed.actions
+    assert unrelated not in failed.actions
 
 
 def test_a_mutant_that_the_model_does_not_have_is_left_to_the_nodes() -> None:

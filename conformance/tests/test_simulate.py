@@ -26,9 +26,9 @@ from distro_model.clock.traffic import Traffic
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import Profile, profile_named
-from distro_model.simulation.agenda import Agenda
 from distro_model.simulation.cluster import SimulatedCluster
 from distro_model.simulation.faults import FAULTS, Situation, UnknownFaultError, faults_named, instance_of
+from distro_model.simulation.scheduler import Scheduler
 from distro_traces.content import replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
 from distro_traces.exports import export
@@ -57,10 +57,10 @@ class BesideTheModel:
     def __init__(self, seed: int, profile: Profile) -> None:
         self.random = Random(seed)
         self.profile = profile
-        self.agenda = Agenda(self.random)
+        self.scheduler = Scheduler(self.random)
         self.rows: list[tuple[str, Sequence[object]]] = []
         journal = SimulationJournal(lambda node, row: self.rows.append((node, row)), NAMES, profile)
-        self.cluster = SimulatedCluster(NAMES, profile, self.agenda, journal, latency_ms=0)
+        self.cluster = SimulatedCluster(NAMES, profile, self.scheduler, journal, latency_ms=0)
         self.possible = PossibleStates.of(start(NAMES, profile))
         self.done: list[str] = []
 
@@ -69,7 +69,7 @@ class BesideTheModel:
             return
         self.done.append(str(action))
         if isinstance(action, Advance):
-            self.agenda.run_until(self.agenda.now_ms + action.ms)
+            self.scheduler.run_until(self.scheduler.now_ms + action.ms)
         else:
             self.cluster.perform(action)
         agreed = self.possible.after(action).matching(self.observed(), self.traffic())
@@ -119,13 +119,13 @@ def test_where_messages_take_no_time_the_model_allows_all_that_happens(profile: 
         heappush(waiting, (13 * number * number, number, Restart(node)))
     for number in range(len(NAMES), 60):
         for after_ms, action in beside.random_actions():
-            heappush(waiting, (beside.agenda.now_ms + after_ms, number * 100 + len(waiting), action))
-        until_ms = beside.agenda.now_ms + beside.random.choice((1, 130, 730, 1110, 3070, 5030))
+            heappush(waiting, (beside.scheduler.now_ms + after_ms, number * 100 + len(waiting), action))
+        until_ms = beside.scheduler.now_ms + beside.random.choice((1, 130, 730, 1110, 3070, 5030))
         while waiting and waiting[0][0] <= until_ms:
             at_ms, _, action = heappop(waiting)
-            beside.perform(Advance(at_ms - beside.agenda.now_ms))
+            beside.perform(Advance(at_ms - beside.scheduler.now_ms))
             beside.perform(action)
-        beside.perform(Advance(until_ms - beside.agenda.now_ms))
+        beside.perform(Advance(until_ms - beside.scheduler.now_ms))
 
 
 @pytest.mark.parametrize("mutant", ["B05", "B05-sender"])
@@ -202,10 +202,10 @@ def test_a_calm_is_long_enough_for_strict_and_no_calm_is_for_b02(tmp_path: Path)
     for seed in range(2):
         made(tmp_path / "strict" / str(seed), duration_s=400, seed=seed, faults="all")
     assert disagreements(tmp_path / "strict") == []
-    assert any(season_of_b02(tmp_path / "B02" / str(seed), seed) for seed in range(4))
+    assert any(phase_of_b02(tmp_path / "B02" / str(seed), seed) for seed in range(4))
 
 
-def season_of_b02(out: Path, seed: int) -> list[tuple[str, str | None]]:
+def phase_of_b02(out: Path, seed: int) -> list[tuple[str, str | None]]:
     """The swallowed changes that still have an effect: none where each was followed by another change."""
     made(out, duration_s=400, seed=seed, faults="swallow", mutant="B02")
     return disagreements(out)

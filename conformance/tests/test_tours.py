@@ -12,8 +12,8 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.kept import save_failure
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.result import WalkOptions
+from distro_conformance.walks.saved_failures import save_failure
 from distro_conformance.walks.tours import TOURS, tour
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
@@ -46,7 +46,7 @@ ENOUGH_S = 600
 
 
 def test_healthy_nodes_follow_the_model_through_every_transition_that_has_times() -> None:
-    report = tour(HuntOptions(seconds=ENOUGH_S), bounds=CALM)
+    report = tour(WalkOptions(seconds=ENOUGH_S), bounds=CALM)
     assert report.verdict is Verdict.CONFORMS, report.failure
     assert report.tours is not None
     (calm,) = report.tours.graphs
@@ -60,7 +60,7 @@ def test_healthy_nodes_follow_the_model_through_every_transition_that_has_times(
     [*(pytest.param(each, marks=pytest.mark.slow) for each in ("nacos-2.0.4", "nacos-2.2.4")), "strict"],
 )
 def test_every_profile_has_tours_with_faults_and_with_a_crash(profile: str) -> None:
-    report = tour(HuntOptions(profile=profile, runs_max=12, seconds=ENOUGH_S))
+    report = tour(WalkOptions(profile=profile, runs_max=12, seconds=ENOUGH_S))
     assert report.verdict is Verdict.CONFORMS, report.failure
     assert report.tours is not None
     assert report.runs == report.tours.walks == 12
@@ -71,7 +71,7 @@ def test_every_profile_has_tours_with_faults_and_with_a_crash(profile: str) -> N
 
 @pytest.mark.parametrize("mutant", ["B02", "B07"])
 def test_a_broken_node_is_found_by_the_tours_alone(mutant: str, tmp_path: Path) -> None:
-    report = tour(HuntOptions(mutant=mutant, seconds=ENOUGH_S))
+    report = tour(WalkOptions(mutant=mutant, seconds=ENOUGH_S))
     assert report.verdict is Verdict.VIOLATES
     assert report.failure is not None
     assert report.failure.steps_until_found == report.steps
@@ -95,7 +95,7 @@ def test_a_transition_counts_when_it_was_done_and_was_right(
         perform(self, action)
 
     monkeypatch.setattr(Lockstep, "perform", refusing)
-    report = tour(HuntOptions(seconds=ENOUGH_S), bounds=CALM)
+    report = tour(WalkOptions(seconds=ENOUGH_S), bounds=CALM)
     assert report.failure is not None
     assert report.failure.message.endswith("refused")
     assert report.tours is not None

@@ -126,7 +126,7 @@ def test_an_overwritten_log_row_is_no_known_failure(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "exit_code", "complaint"),
+    ("arguments", "exit_code", "problem"),
     [
         (("import", "nacos-logs", "nowhere"), 2, "there is no directory of logs at nowhere"),
         (("import", "nacos-logs", str(LOGS), "--zone", "Moon"), 2, "there is no time zone 'Moon'"),
@@ -144,11 +144,11 @@ def test_an_overwritten_log_row_is_no_known_failure(
     ],
 )
 def test_a_mistake_is_one_line(
-    call: Call, arguments: tuple[str, ...], exit_code: int, complaint: str, tmp_path: Path
+    call: Call, arguments: tuple[str, ...], exit_code: int, problem: str, tmp_path: Path
 ) -> None:
     ran = call(*arguments)
     assert ran.returncode == exit_code, ran.stderr
-    assert complaint in ran.stderr
+    assert problem in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 

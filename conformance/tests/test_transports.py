@@ -15,8 +15,8 @@ from programs import Document
 
 from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, TransportKind, Wire
 from distro_impl.transport import grpc_transport
 from distro_impl.transport.memory import MemoryServer
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.wire
 RECORD = """
 import sys
 from pathlib import Path
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions
 from distro_conformance.wire.transports import TransportKind
 
 for seed in map(int, sys.argv[2:]):
     into, kind = Path(sys.argv[1]), TransportKind.MEMORY
-    hunt(HuntOptions(seed=seed, runs_max=3, rare_starts=False, transport=kind, record_into=into))
+    random_walks(WalkOptions(seed=seed, runs_max=3, rare_starts=False, transport=kind, record_into=into))
 """
 
 ACTIONS: tuple[Action, ...] = (
@@ -152,10 +152,10 @@ def test_a_defect_of_grpc_is_found_over_grpc_and_nowhere_else(
 ) -> None:
     plant(monkeypatch)
     options: dict[str, Any] = {"seconds": 60, "shrink_seconds": 0, "rare_starts": False}
-    found = hunt(HuntOptions(**options, runs_max=30, transport=TransportKind.GRPC)).failure
+    found = random_walks(WalkOptions(**options, runs_max=30, transport=TransportKind.GRPC)).failure
     assert found is not None
     assert found.scenario.wire == OVER_GRPC
-    assert hunt(HuntOptions(**options, runs_max=4, transport=TransportKind.MEMORY)).failure is None
+    assert random_walks(WalkOptions(**options, runs_max=4, transport=TransportKind.MEMORY)).failure is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from browsing import expect, expect_accessible
 
-from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Sequence
+from distro_conformance.diagrams.sequence import Delivery, Fault, Message, Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.language.text import parse
 from distro_conformance.ui import walk as walks
@@ -137,8 +137,8 @@ class TestPicture:
             Sequence(
                 ("a", "b"),
                 (
-                    Message("a", "b", "<CHANGE> & more", Fate.LOST),
-                    Message("b", "a", "VERIFY", Fate.FAILED, "answer: fail", bad=True),
+                    Message("a", "b", "<CHANGE> & more", Delivery.LOST),
+                    Message("b", "a", "VERIFY", Delivery.FAILED, "answer: fail", bad=True),
                     Note("a", "executes"),
                     Fault("crash b"),
                 ),

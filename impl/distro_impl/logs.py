@@ -2,7 +2,7 @@
 
 Every logger of the node is made here. Those named like the files of a real server (LOG_FILES) write that server's
 lines; `distro_impl.…` are our own, of what a server has no words for. Whatever a stranger has sent may stand in a line,
-and such lines are read by programs: so a text keeps to its line and to a length, and complaints that are all alike
+and such lines are read by programs: so a text keeps to its line and to a length, and problems that are all alike
 are limited to a rate, after which their number is logged. Lines about a node carry `node`, `event`, `client` and
 `peer` beside their text, which the JSON form shows as fields. Source of the layout: docs/protocol #log-lines.
 """

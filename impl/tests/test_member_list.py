@@ -34,7 +34,7 @@ def test_names_and_ipv6_addresses_are_members_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("", "the member list names no member"),
         (f"{A}\n# {B}\n10.0.0.2:http", "line 3: '10.0.0.2:http' has no usable port"),
@@ -45,8 +45,8 @@ def test_names_and_ipv6_addresses_are_members_too() -> None:
         ("fe80::1:8848", "an IPv6 address in brackets"),
     ],
 )
-def test_a_field_that_is_no_list_is_refused_with_its_path(text: str, complaint: str) -> None:
-    with pytest.raises(MemberListError, match=complaint.replace("[", r"\[")):
+def test_a_field_that_is_no_list_is_refused_with_its_path(text: str, problem: str) -> None:
+    with pytest.raises(MemberListError, match=problem.replace("[", r"\[")):
         parse_member_list(text, 8848)
 
 

@@ -56,7 +56,7 @@ def test_a_file_is_read_in_javas_syntax(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("a=${b}", "the value of 'a' needs ${b}, which is neither set nor has a default"),
         ("a=${b:${c}", "opens a placeholder and does not close it: '${b:${c}'"),
@@ -65,13 +65,13 @@ def test_a_file_is_read_in_javas_syntax(tmp_path: Path):
         ("a=\\u12", "is no \\uXXXX escape"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, complaint: str):
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, problem: str):
     file = tmp_path / "application.properties"
     file.write_text(text)
     with pytest.raises(SettingError) as refused:
         read_properties(file, {})
     assert str(file) in str(refused.value)
-    assert complaint in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_the_keys_of_the_node_itself():
@@ -122,7 +122,7 @@ def test_authentication_is_configured_whole():
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("settings", "problem"),
     [
         ({"nacos.naming.client.expiredtime": "1"}, "did you mean 'nacos.naming.client.expired.time'?"),
         ({"colour": "red"}, "the node has no setting 'colour'; docs/reference/settings.md lists all"),
@@ -155,10 +155,10 @@ def test_authentication_is_configured_whole():
         ({**AUTH, "nacos.core.auth.plugin.nacos.token.secret.key": "YWJj"}, "holds 3 bytes; a secret needs 32"),
     ],
 )
-def test_an_unusable_setting_is_named(settings: dict[str, str], complaint: str):
+def test_an_unusable_setting_is_named(settings: dict[str, str], problem: str):
     with pytest.raises(SettingError) as refused:
         configured(STRICT, settings)
-    assert complaint in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_tls_is_refused_where_the_release_has_none():

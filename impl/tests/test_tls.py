@@ -184,13 +184,13 @@ async def test_an_encrypted_key_is_read_with_its_password(lab: Lab, authority: A
 
 
 @pytest.mark.parametrize(
-    ("password", "complaint"), [(None, "no password is set for it"), ("wrong", "the password is not that of the key")]
+    ("password", "problem"), [(None, "no password is set for it"), ("wrong", "the password is not that of the key")]
 )
 @pytest.mark.parametrize("where", ["gRPC", "HTTP"])
 async def test_without_its_password_it_is_named(
-    lab: Lab, encrypted: TlsOptions, password: str | None, complaint: str, where: str
+    lab: Lab, encrypted: TlsOptions, password: str | None, problem: str, where: str
 ):
     tls = replace(encrypted, key_password=password)
     options = NodeOptions(http_tls=tls) if where == "HTTP" else NodeOptions(sdk_server=GrpcServerOptions(tls=tls))
-    with pytest.raises(SettingError, match=complaint):
+    with pytest.raises(SettingError, match=problem):
         await lab.cluster(size=1, options=options)

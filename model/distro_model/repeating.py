@@ -24,7 +24,7 @@ from distro_model.search.results import Run
 from distro_model.search.system import Row, System, findings, transitions
 from distro_model.search.system import Transition as StepTaken
 from distro_model.timing import ConflictError, NoTimesError, Place, Timing, shown_by, whole
-from distro_model.transitions import CallFate, Cause, Happens, OnLink
+from distro_model.transitions import CallStep, Cause, Happens, OnLink
 
 LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: their findings must persist over two more verify rounds of every node."""
@@ -103,12 +103,12 @@ def _early(run: Run, system: System) -> Run:
 
 
 def _finds_no_connection(label: object) -> bool:
-    return isinstance(label, OnLink) and label.fate is CallFate.FAILS
+    return isinstance(label, OnLink) and label.step is CallStep.FAILS
 
 
 def _may_come_earlier(label: object) -> bool:
     if isinstance(label, OnLink):
-        return label.fate.decided_by is not None
+        return label.step.decided_by is not None
     return isinstance(label, Happens) and label.cause is Cause.TASK
 
 

@@ -236,7 +236,7 @@ class _Search:
 
     def passed(self, place: Place, until_ms: int) -> Place:
         """Advance to the next instant with an event. A verify that the run does not have is not delivered."""
-        at_ms = min(next_instant(state.board(), place.now_ms)[0] for state in place.states)
+        at_ms = min(next_instant(state.mutable(), place.now_ms)[0] for state in place.states)
         place = place.do(Advance(min(at_ms, until_ms) - place.now_ms))
         if self.shown(place, place.position + 1) is not None:
             return place
@@ -264,7 +264,7 @@ class _Search:
     def unexpected(self, before: Place, after: Place) -> str:
         """The automatic event, and its time since the beginning of the run."""
         names, began_ms = before.states[0].plan.names, self.timing.quiet.now_ms
-        at_ms, due = next_instant(before.states[0].board(), before.now_ms)
+        at_ms, due = next_instant(before.states[0].mutable(), before.now_ms)
         if at_ms == NEVER or at_ms > after.now_ms:
             return f"something happens at {after.now_ms - began_ms:,} ms, {self.difference(after)}"
         what = " and ".join(f"a {kind} of {names[position]}" for position, kind in sorted(due))

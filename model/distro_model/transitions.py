@@ -46,7 +46,7 @@ class Happens:
         return f"{self.at} {self.what}".lstrip()
 
 
-class CallFate(Enum):
+class CallStep(Enum):
     """What happens to a call, and the action that decides so for a call that a link holds; without one it is automatic,
     or no action causes it."""
 
@@ -77,12 +77,12 @@ class OnLink:
     source: str
     target: str
     request: Request
-    fate: CallFate
+    step: CallStep
     outcome: CallResult | None = None
     """How the sender observes the end of the call; None: it does not observe it now."""
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.target}: {self.request} {self.fate.text}"
+        return f"{self.source}->{self.target}: {self.request} {self.step.text}"
 
 
 def asked(request: HttpReceived) -> str:
@@ -115,7 +115,7 @@ def cause_of(label: Transition) -> Cause:
     match label:
         case Happens():
             return label.cause
-        case OnLink(fate=CallFate.TIMES_OUT | CallFate.FAILS):
+        case OnLink(step=CallStep.TIMES_OUT | CallStep.FAILS):
             return Cause.TIMER
     return Cause.NOTHING
 
@@ -138,11 +138,11 @@ def action_of(label: Transition) -> Action:
         case HttpAsks(node, _, request):
             instance = request.instance or request.client.partition("#")[0]
             return HTTP_REQUESTS[request.action](request.service, instance, node, request.by_v2)
-        case OnLink(source, target, request, fate) if fate.decided_by is not None:
+        case OnLink(source, target, request, step) if step.decided_by is not None:
             about = (str(request.operation), subject_of(request))
-            if issubclass(fate.decided_by, actions.Fault):
-                return fate.decided_by(source, target, *about, held=True)
-            return fate.decided_by(source, target, *about)
+            if issubclass(step.decided_by, actions.Fault):
+                return step.decided_by(source, target, *about, held=True)
+            return step.decided_by(source, target, *about)
         case Happens(cause=Cause.INSIDE):
             raise NoActionError(f"no action controls events inside a node: {label}")
         case Happens() | OnLink():

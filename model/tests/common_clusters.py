@@ -14,7 +14,7 @@ CLUSTERS: Mapping[str, Bounds] = {
     "changes": Bounds(retry_waits=1, cluster_changes=1),
     "batches": Bounds(changes=1, batches=2, drops=0),
     "parts": Bounds(torn=1, drops=0),
-    "network": Bounds(changes=1, **_QUIET, reorders=1, delays=1, garbles=1, raises=1, strays=1),
+    "network": Bounds(changes=1, **_QUIET, reorders=1, delays=1, garbles=1, raises=1, id_collisions=1),
     "restarts": Bounds(changes=1, **_QUIET, crashes=2, late_replies=1, raises=1, in_flight=1),
     "leases": Bounds(swallows=0, periods=3, lease_periods=1, pauses=1, in_flight=1),
     "inside": Bounds(**_QUIET, event_queue=1, index=1, lost_events=1, slow_requests=1, slow_setups=1, in_flight=1),

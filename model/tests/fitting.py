@@ -16,8 +16,8 @@ from distro_model.node import NodeState
 RUNNING = frozenset({NodeState})
 
 
-def misfits(transition: Transition, columns: Mapping[str, Any]) -> Iterator[str]:
-    """The misfits as sentences. `columns`: parameter names of places -> types."""
+def mismatches(transition: Transition, columns: Mapping[str, Any]) -> Iterator[str]:
+    """The mismatches as sentences. `columns`: parameter names of places -> types."""
     known = {name: kinds_in(hint) for name, hint in columns.items()}
     for step in transition.steps:
         for name in reads_of(step.function):

@@ -40,7 +40,7 @@ from distro_model.actions import (
     Resume,
     Swallow,
 )
-from distro_model.clock import board as boards
+from distro_model.clock import mutable_cluster
 from distro_model.clock.cluster import prologue
 from distro_model.events import Event
 from distro_model.node import MemberState
@@ -288,11 +288,11 @@ code raise, and metadata travels through raft, which no node here implements."""
 def test_every_other_event_happens_on_a_clock(monkeypatch):
     observed = set()
 
-    def handle(board, position, event, call=None, original=boards.Board.handle):
+    def handle(cluster, position, event, call=None, original=mutable_cluster.MutableCluster.handle):
         observed.add(type(event).__name__)
-        return original(board, position, event, call)
+        return original(cluster, position, event, call)
 
-    monkeypatch.setattr(boards.Board, "handle", handle)
+    monkeypatch.setattr(mutable_cluster.MutableCluster, "handle", handle)
     TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()
     TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
     TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()

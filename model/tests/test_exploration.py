@@ -275,13 +275,13 @@ class TestNames:
         assert {each.kind for each in PROPERTIES.values()} == set(Kind)
 
     @pytest.mark.parametrize(
-        ("bounds", "complaint"),
+        ("bounds", "problem"),
         [
             ({"nodes": 0}, "at least one node"),
             ({"drops": -1}, "no negative"),
             ({"clients": 5, "in_flight": 2}, "raise it"),
         ],
     )
-    def test_bounds_that_contradict_themselves_are_refused(self, bounds, complaint):
-        with pytest.raises(ValueError, match=complaint):
+    def test_bounds_that_contradict_themselves_are_refused(self, bounds, problem):
+        with pytest.raises(ValueError, match=problem):
             Bounds(**bounds)

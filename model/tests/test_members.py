@@ -227,14 +227,14 @@ def test_strict_owns_and_replicates_ip_clients(bounds):
 
 class TestBounds:
     @pytest.mark.parametrize(
-        ("bounds", "complaint"),
+        ("bounds", "problem"),
         [
             ({"lapses": 1}, "raise ip_clients"),
             ({"clients": 0, "lapses": 1, "periods": 1}, "raise ip_clients"),
         ],
     )
-    def test_bounds_that_contradict_themselves_are_refused(self, bounds, complaint):
-        with pytest.raises(ValueError, match=complaint):
+    def test_bounds_that_contradict_themselves_are_refused(self, bounds, problem):
+        with pytest.raises(ValueError, match=problem):
             Bounds(**bounds)
 
     def test_among_three_nodes_the_first_client_has_no_owner_where_two_do_not_see_each_other(self):

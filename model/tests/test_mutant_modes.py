@@ -41,8 +41,8 @@ from distro_model.actions import (
 )
 from distro_model.clock.cluster import prologue
 from distro_model.profiles import STRICT
-from distro_model.simulation.agenda import Agenda
 from distro_model.simulation.cluster import SimulatedCluster
+from distro_model.simulation.scheduler import Scheduler
 
 ONE, OTHER, THIRD = "10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"
 INDEXED = replace(STRICT, event_queue=2, keeps_index=True)
@@ -295,11 +295,11 @@ class Everything:
 def in_a_simulation(number, mutant):
     nodes, profile, actions = whole(number)
     profile = profile if mutant is None else with_mutant(profile, mutant)
-    agenda, watch = Agenda(Random(number)), Everything()
-    cluster = SimulatedCluster(nodes, profile, agenda, watch)
+    scheduler, watch = Scheduler(Random(number)), Everything()
+    cluster = SimulatedCluster(nodes, profile, scheduler, watch)
     for action in actions:
         if isinstance(action, Advance):
-            agenda.run_until(agenda.now_ms + action.ms)
+            scheduler.run_until(scheduler.now_ms + action.ms)
         else:
             cluster.perform(action)
     return tuple(watch.events)

@@ -30,8 +30,8 @@ def test_a_pair_has_both_kinds_of_client_unless_a_budget_is_about_one():
     named = {each.name: each.bounds for each in pairs()}
     assert named["drops + periods, a client of the HTTP API"].ip_clients == 1
     assert named["drops + periods, a client of a connection"].clients == 1
-    both = named["strays + lapses, a client of a connection and one of the HTTP API"]
-    assert (both.clients, both.ip_clients, both.strays, both.lapses) == (1, 1, 1, 2)
+    both = named["id_collisions + lapses, a client of a connection and one of the HTTP API"]
+    assert (both.clients, both.ip_clients, both.id_collisions, both.lapses) == (1, 1, 1, 2)
 
 
 def test_a_pair_that_contradicts_itself_says_why():

@@ -23,8 +23,8 @@ from distro_model.actions import (
 from distro_model.events import RequestReceived, UnknownReceived
 from distro_model.messages import Change
 from distro_model.profiles import STRICT
-from distro_model.simulation.agenda import Agenda
 from distro_model.simulation.cluster import SimulatedCluster
+from distro_model.simulation.scheduler import Scheduler
 
 CLIENTS = ("c1", "c2", "c3")
 BUSY = {
@@ -61,15 +61,15 @@ class Arrivals:
 
 
 def arrivals(seed, fault, busy, then_ms=100):
-    agenda, watch = Agenda(Random(seed)), Arrivals()
-    cluster = SimulatedCluster("ab", STRICT, agenda, watch)
+    scheduler, watch = Scheduler(Random(seed)), Arrivals()
+    cluster = SimulatedCluster("ab", STRICT, scheduler, watch)
     begins, ends = BUSY[busy]
     connects = (Connect(client, "a") for client in CLIENTS)
     registers = (Register(client, "web", "10.0.0.1:80") for client in CLIENTS)
     before = (Restart("a"), Restart("b"), Advance(40_000), *connects, *begins)
     for action in (*before, fault, *registers, Advance(2000), *ends, Advance(then_ms)):
         if isinstance(action, Advance):
-            agenda.run_until(agenda.now_ms + action.ms)
+            scheduler.run_until(scheduler.now_ms + action.ms)
         else:
             cluster.perform(action)
     return watch

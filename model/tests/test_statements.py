@@ -1,4 +1,4 @@
-"""Transitions are stated in steps whose parameter names are registers: the steps fit, and a misfit is seen."""
+"""Transitions are stated in steps whose parameter names are registers: the steps fit, and a mismatch is found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from common_clusters import CLUSTERS
-from fitting import misfits
+from fitting import mismatches
 
 from distro_model.bounded import periods
 from distro_model.bounded.bounds import Bounds
@@ -34,7 +34,7 @@ MODULES = (*(import_module(f"distro_model.cluster.{name}") for name in FILES.spl
 STATED = [(each, name) for each in MODULES for name, value in vars(each).items() if isinstance(value, Transition)]
 
 NODES = dict.fromkeys(("node", "source", "target", "home", "asked", "handling", "every_node", "peer"), NodeState | None)
-ENDS = {"any_source": NodeState | None, "holder": NodeState | None, "any_link": Link, "held": Life, "guest": Life}
+ENDS = {"any_source": NodeState | None, "holder": NodeState | None, "any_link": Link, "held": Life, "home_client": Life}
 VALUES = {"link": Link, "outgoing": Link, "incoming": Link, "life": Life, "ip_life": IpLife}
 CHOOSER = {"budget": Budget, "clock": Clock, "stale": tuple[tuple[str, str], ...]}
 NAMES = ("node_name", "source_name", "target_name", "asked_name", "handling_name", "peer_name", "client", "claimant")
@@ -54,7 +54,7 @@ KNOWN = {**NODES, **ENDS, **VALUES, **CHOOSER, **CONSTANTS}
 
 def test_the_steps_of_every_transition_fit():
     assert len(STATED) > 70
-    assert [misfit for module, name in STATED for misfit in misfits(getattr(module, name), KNOWN)] == []
+    assert [each for module, name in STATED for each in mismatches(getattr(module, name), KNOWN)] == []
 
 
 class Words(NamedTuple):
@@ -70,7 +70,7 @@ def aloud(loudness: int) -> Event: ...
 
 def test_a_step_that_reads_another_type_or_another_name_does_not_fit():
     wrong = replace(calls.LOSE, steps=(*calls.LOSE.steps, writes(in_words), handles("source", aloud)))
-    assert list(misfits(wrong, KNOWN)) == [
+    assert list(mismatches(wrong, KNOWN)) == [
         "lose: in_words reads call as str, it is Call",
         "lose: aloud reads loudness, which nothing writes",
     ]
@@ -78,7 +78,7 @@ def test_a_step_that_reads_another_type_or_another_name_does_not_fit():
 
 def test_a_step_that_takes_a_node_for_running_needs_a_guard():
     unguarded = replace(connections.END_CHECK, steps=connections.END_CHECK.steps[4:5])
-    assert "connection check ends: ejected reads node as NodeState, it is NodeState | NoneType" in misfits(
+    assert "connection check ends: ejected reads node as NodeState, it is NodeState | NoneType" in mismatches(
         unguarded, KNOWN
     )
 

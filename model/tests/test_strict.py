@@ -38,8 +38,8 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
 @pytest.mark.parametrize(
     "bounds",
     [
-        Bounds(changes=0, **NO_FAULTS, strays=1, index=1),
-        Bounds(changes=1, **NO_FAULTS, strays=1, slow_setups=1, in_flight=1),
+        Bounds(changes=0, **NO_FAULTS, id_collisions=1, index=1),
+        Bounds(changes=1, **NO_FAULTS, id_collisions=1, slow_setups=1, in_flight=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, drops=0, swallows=1, crashes=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, flips=1, drops=0, swallows=1),
         Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS),
@@ -68,7 +68,7 @@ def test_a_cluster_that_was_never_searched_before_is_clean(bounds):
         Bounds(**ONE_HTTP_CLIENT, changes=2, flips=1, lapses=1, **NO_FAULTS, lost_replies=1),
         Bounds(changes=1, crashes=3, periods=5, lease_periods=1, **NO_FAULTS, in_flight=1),
         Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1, in_flight=1),
-        Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, strays=1, in_flight=1),
+        Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, id_collisions=1, in_flight=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, lease_periods=1, **NO_FAULTS, crashes=1),
     ],
     ids=str,

@@ -162,7 +162,7 @@ class TestNodesThatStartedTogether:
 
 
 def try_every_order(monkeypatch) -> None:
-    monkeypatch.setattr(instants, "groups", lambda board, _: [frozenset(range(board.size))])
+    monkeypatch.setattr(instants, "groups", lambda cluster, _: [frozenset(range(cluster.size))])
     monkeypatch.setattr(instants, "without_idle_checks", lambda _, due: due)
 
 

@@ -41,7 +41,7 @@ QUIET_S = 10.0
 SMALL_BYTES, GROWTH = 64 << 20, 0.1
 """A run of fewer bytes is judged whenever it has grown; a larger one when it has grown by this share."""
 
-News = Callable[[pl.DataFrame], None]
+OnViolations = Callable[[pl.DataFrame], None]
 
 
 def follow(
@@ -49,12 +49,12 @@ def follow(
     *,
     invariants: Sequence[str] | None = None,
     sinks: Sequence[Sink] = (),
-    on_news: News = lambda _: None,
+    on_violations: OnViolations = lambda _: None,
     idle_s: float | None = None,
 ) -> None:
     """Add to `sinks` the decided violations of the recordings below `directory`, until no row was written for `idle_s`.
 
-    `on_news` gets the violations that were not there before. `idle_s` None: for ever. Raises SinkError,
+    `on_violations` gets the violations that were not there before. `idle_s` None: for ever. Raises SinkError,
     UnknownInvariantError, and the TraceError family.
     """
     chosen = [each.name for each in chosen_invariants(invariants) if not each.needs_end]
@@ -74,9 +74,9 @@ def follow(
                 is_over or quiet_s >= QUIET_S or size < SMALL_BYTES or size >= seen.get(run, 0) * (1 + GROWTH)
             ):
                 seen[run] = size
-                news = add_to_all(sinks, decided(files[run], chosen))
-                if news.height:
-                    on_news(news)
+                added = add_to_all(sinks, decided(files[run], chosen))
+                if added.height:
+                    on_violations(added)
         if is_over:
             return
         time.sleep(LOOK_S)

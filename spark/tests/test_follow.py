@@ -58,7 +58,7 @@ def test_following_finds_the_same_as_a_check_of_the_whole(tmp_path: Path, simula
     growing, place = tmp_path / "growing", tmp_path / "found"
     for part in range(3):
         grow(growing, recordings, part, 3)
-        follow(growing, sinks=[ParquetSink(place)], on_news=lambda rows: news.append(rows.height), idle_s=0)
+        follow(growing, sinks=[ParquetSink(place)], on_violations=lambda rows: news.append(rows.height), idle_s=0)
     assert kept(place) == of_the_whole(tmp_path / "whole", tmp_path / "of-whole")
     assert sum(news) == len(kept(place)) > 20
     assert len(news) > 10
@@ -78,7 +78,7 @@ def die(*_):
 if when == "judging":
     follow.decided = die
 after = die if when == "written" else lambda _: None
-follow.follow(Path(growing), sinks=[ParquetSink(Path(found))], on_news=after, idle_s=0)
+follow.follow(Path(growing), sinks=[ParquetSink(Path(found))], on_violations=after, idle_s=0)
 """
 
 
@@ -137,10 +137,12 @@ def test_rows_written_during_the_run_are_judged(tmp_path: Path) -> None:
     path.write_bytes(header)
     clients: list[str] = []
 
-    def on_news(found: pl.DataFrame) -> None:
+    def on_violations(found: pl.DataFrame) -> None:
         clients.extend(found["client"])
 
-    follower = Thread(target=lambda: follow(growing, sinks=[ParquetSink(tmp_path / "o")], on_news=on_news, idle_s=4))
+    follower = Thread(
+        target=lambda: follow(growing, sinks=[ParquetSink(tmp_path / "o")], on_violations=on_violations, idle_s=4)
+    )
     follower.start()
     with path.open("ab") as file:
         file.write(b"".join(lines))

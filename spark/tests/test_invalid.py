@@ -145,7 +145,7 @@ def test_a_spoiled_run_that_is_followed_is_not_judged_either(tmp_path: Path) -> 
     follow(
         tmp_path / "traces",
         invariants=["INV-CONV"],
-        on_news=lambda rows: reported.extend(rows["run"]),
+        on_violations=lambda rows: reported.extend(rows["run"]),
         sinks=sinks,
         idle_s=0,
     )

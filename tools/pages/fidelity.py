@@ -35,7 +35,7 @@ WITHOUT_RULE: Mapping[str, str] = {
     "connection-limits": "refused clients never connect, clients asked to go disconnect: those of the model do both",
     "member-client": "a link of the model is one connection that exists or not",
     "member-alive": "two tests in rules/owners.py and rules/sync.py, covered with those rules",
-    "member-auth": "the only unknown senders of the model are `strays`, which send any request",
+    "member-auth": "the only unknown senders of the model are those of `id_collisions`, which send any request",
     "verify-pure-subscriber": "follows from the verify round; no rule of its own",
 }
 

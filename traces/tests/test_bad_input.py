@@ -194,18 +194,18 @@ OF_COMPACT: dict[str, str | None] = {
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("reader", READERS)
 def test_an_unusable_file_is_refused_in_one_line_that_names_it(reader: str, name: str, tmp_path: Path) -> None:
-    make, complaint = REFUSED[name]
+    make, problem = REFUSED[name]
     path = make(tmp_path)
     if reader == "compact":
         of_parquet = "part-0.parquet: no .ndjson" if path.is_file() else ".parquet is Parquet already"
-        said = OF_COMPACT.get(name, of_parquet if "parquet" in complaint or "column" in complaint else complaint)
+        said = OF_COMPACT.get(name, of_parquet if "parquet" in problem or "column" in problem else problem)
         if said is None:
             READERS[reader](path)
             return
-        complaint = said
+        problem = said
     with pytest.raises(TraceError) as raised:
         READERS[reader](path)
-    assert complaint in str(raised.value)
+    assert problem in str(raised.value)
     assert str(tmp_path) in str(raised.value)
     assert "\n" not in str(raised.value)
 

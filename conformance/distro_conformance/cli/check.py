@@ -242,12 +242,12 @@ def _follow(
     """Follows the recordings until nothing new arrives; with `prints` each violation is printed when it is found."""
     from distro_spark.follow import follow
 
-    def on_news(found: DataFrame) -> None:
+    def on_violations(found: DataFrame) -> None:
         for row in found.iter_rows(named=True) if prints else ():
             known = f" (known, {row['known']})" if row["known"] else ""
             echo(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
 
-    follow(path, invariants=invariants, sinks=sinks, on_news=on_news, idle_s=idle_s)
+    follow(path, invariants=invariants, sinks=sinks, on_violations=on_violations, idle_s=idle_s)
 
 
 def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> list[Sink]:

@@ -115,7 +115,7 @@ def gate(
 def _print(report: Report) -> None:
     for failure in report.failures:
         echo(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
-    lines = [ResultLine(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
+    lines = [ResultLine(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.violating]
     for reason, open_ones in report.open_questions.items():
         lines.append(ResultLine("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))
     summary(lines, report.verdict, closing_line(report))

@@ -31,7 +31,7 @@ from distro_conformance.language.text import parse, read
 from distro_conformance.plain import fields_of
 from distro_conformance.targets.credentials import credentials_of
 from distro_conformance.verdict import UsageError, why_unreadable
-from distro_conformance.walks.kept import pytest_file
+from distro_conformance.walks.saved_failures import pytest_file
 
 
 @app.command()

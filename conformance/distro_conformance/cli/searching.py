@@ -47,9 +47,9 @@ from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks import STEPS_PER_RUN
 from distro_conformance.walks.driver import Check
-from distro_conformance.walks.kept import save_failure
-from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import Hunt, HuntOptions, TourCoverage, finding_of
+from distro_conformance.walks.processes import random_walks_on
+from distro_conformance.walks.result import TourCoverage, WalkOptions, WalkResult, finding_of
+from distro_conformance.walks.saved_failures import save_failure
 from distro_impl import profile_named as node_profile_named
 from distro_model.profiles import profile_named
 
@@ -94,7 +94,7 @@ def cluster(
         raise UsageError("--tours, --played and --http are kinds of walks; --tours goes with none of the others")
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")
-    options = HuntOptions(
+    options = WalkOptions(
         target=target,
         among_played=played,
         tours=tours,
@@ -115,7 +115,7 @@ def cluster(
 
 def search(
     verb: str,
-    options: HuntOptions,
+    options: WalkOptions,
     profile: str | None,
     out: Path,
     html: Path | None,
@@ -143,11 +143,11 @@ def search(
 
             result = tour(options, on_progress)
         else:
-            result = hunt_on(processes, options, on_progress, checker() if options.record_into else None)
+            result = random_walks_on(processes, options, on_progress, checker() if options.record_into else None)
     _print(result, verb, out, html, json=json)
 
 
-def _require_usable(options: HuntOptions) -> None:
+def _require_usable(options: WalkOptions) -> None:
     """Raises UsageError and the look-up errors before anything is printed or started."""
     target, credentials = options.target, options.credentials
     if not options.in_real_time:
@@ -161,9 +161,9 @@ def _require_usable(options: HuntOptions) -> None:
     require_time_for(target)
 
 
-def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
+def _print(result: WalkResult, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
     """Prints the result of a search."""
-    from distro_conformance.report.walks import failure_of, report_of_hunt
+    from distro_conformance.report.walks import failure_of, report_of_walks
 
     options = result.options
     failure: dict[str, Any] | None = None
@@ -183,7 +183,7 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
     if html:
         from distro_conformance.report import write_page
 
-        write_page(report_of_hunt(result, finding, shown), html)
+        write_page(report_of_walks(result, finding, shown), html)
     known = f", {result.runs_known} of which end as known" if result.runs_known else ""
     counts = f"{result.steps} steps in {result.runs} runs{known}"
     if json:
@@ -207,10 +207,10 @@ def _print(result: Hunt, verb: str, out: Path, html: Path | None, *, json: bool)
     raise typer.Exit(result.verdict.exit_code)
 
 
-def _covered(hunt: Hunt) -> str:
+def _covered(result: WalkResult) -> str:
     """The coverage, below the summary; --json and --html list what was not covered."""
-    met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
-    return hunt.unjudged + (f"\n    met: {', '.join(met)}" if met else "")
+    met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in result.coverage.items()]
+    return result.unjudged + (f"\n    met: {', '.join(met)}" if met else "")
 
 
 def _tours_document(tours: TourCoverage) -> dict[str, Any]:

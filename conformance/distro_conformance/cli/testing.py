@@ -83,9 +83,9 @@ def node(
                 "--machine is a search: it takes no --requirement, --skip, --expect-failures or --write-expected"
             )
         from distro_conformance.cli.searching import search
-        from distro_conformance.walks.result import HuntOptions
+        from distro_conformance.walks.result import WalkOptions
 
-        options = HuntOptions(
+        options = WalkOptions(
             target=target,
             among_played=True,
             profile=profile or STRICT,

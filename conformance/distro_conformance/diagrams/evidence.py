@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_conformance.diagrams.sequence import Delivery, Fault, Item, Message, Note, Sequence
 
 CLIENT, NO_BREAK = "client", "\N{NO-BREAK SPACE}"
 CLIENT_ID = re.compile(r"\d{13}_[\d.]+_\d+|[\d.]+:\d+#(?:true|false)")
@@ -39,13 +39,13 @@ def _item(line: str, node: str) -> Item | None:
         return None
     at, text = f"{timed[1]} ms", timed[2]
     if sent := _OF_NODE.fullmatch(text):
-        fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
-        return Message(node, sent[2], sent[3], fate, f"{at}, answered with {sent[4]}")
+        delivery = Delivery.ARRIVED if sent[4] == "success" else Delivery.FAILED
+        return Message(node, sent[2], sent[3], delivery, f"{at}, answered with {sent[4]}")
     if request := _TO_NODE.fullmatch(text):
         is_success = request[4] == "success"  # then the type of the answer adds nothing
-        fate = Fate.ARRIVED if is_success else Fate.FAILED
+        delivery = Delivery.ARRIVED if is_success else Delivery.FAILED
         return Message(
-            request[1], node, request[2], fate, f"{at}, answered with {request[4] if is_success else request[3]}"
+            request[1], node, request[2], delivery, f"{at}, answered with {request[4] if is_success else request[3]}"
         )
     return Note(CLIENT, f"{text}, {at.replace(' ', NO_BREAK)}")
 

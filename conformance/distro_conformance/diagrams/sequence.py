@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Fate(StrEnum):
+class Delivery(StrEnum):
     """How a message ends, which decides how its arrow is drawn."""
 
     ARRIVED = "arrived"
@@ -27,7 +27,7 @@ class Message:
     source: str
     target: str
     text: str
-    fate: Fate = Fate.ARRIVED
+    delivery: Delivery = Delivery.ARRIVED
     reply: str = ""
     bad: bool = False
     at_client: bool = False

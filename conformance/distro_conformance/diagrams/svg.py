@@ -1,7 +1,7 @@
 """A sequence diagram as SVG: text and lines, no script, readable in both themes and on paper.
 
-Colours are the custom properties of the page that it stands in, with fallbacks; every arrow shows its fate in words and
-in its form too, since some readers do not see colours and a print has none.
+The colours are custom properties of the surrounding page, with fallbacks. Each arrow also shows by its form and in
+words how its message ended, for readers who do not see colours and for prints without them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 from textwrap import wrap
 
-from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_conformance.diagrams.sequence import Delivery, Fault, Item, Message, Note, Sequence
 
 COLUMN, MARGIN, HEAD, ROW, REPLY, LINE = 190, 133, 44, 34, 15, 14
 WIDEST, ALL_WIDEST = 320, 850
@@ -116,23 +116,23 @@ class _Drawing:
     def _message(self, message: Message, y: int) -> str:
         start, tip = self.x(message.source), self.x(message.target)
         way = 1 if tip > start else -1
-        end = (start + tip) // 2 if message.fate in (Fate.LOST, Fate.SWALLOWED) else tip
+        end = (start + tip) // 2 if message.delivery in (Delivery.LOST, Delivery.SWALLOWED) else tip
         middle, label = (start + tip) // 2, self._fitting(message.text, abs(tip - start))
-        fate = message.fate.value
+        delivery = message.delivery.value
         head = (
             f'<polygon class="tip" points="{end},{y} {end - 8 * way},{y - 4} {end - 8 * way},{y + 4}"/>'
             if end == tip
-            else f'<text class="{fate}" x="{end}" y="{y + 4}" text-anchor="middle">✕</text>'
+            else f'<text class="{delivery}" x="{end}" y="{y + 4}" text-anchor="middle">✕</text>'
         )
-        plain = "" if message.fate is Fate.ARRIVED else f" {fate}"
+        plain = "" if message.delivery is Delivery.ARRIVED else f" {delivery}"
         drawn = (
             f'<line class="arrow{plain}" x1="{start}" y1="{y}" x2="{end}" y2="{y}"/>{head}'
-            f'<text class="{fate}" x="{middle}" y="{y - 6}" text-anchor="middle">{label}</text>'
+            f'<text class="{delivery}" x="{middle}" y="{y - 6}" text-anchor="middle">{label}</text>'
         )
         if message.reply:
             reply = self._fitting(message.reply, abs(tip - start))
             drawn += f'<text class="reply" x="{middle}" y="{y + 14}" text-anchor="middle">{reply}</text>'
-        whole = f"{message.source} to {message.target}: {message.text} ({message.reply or fate})"
+        whole = f"{message.source} to {message.target}: {message.text} ({message.reply or delivery})"
         background = f'<rect x="{min(start, tip)}" y="{y - 18}" width="{abs(tip - start)}" height="{ROW}"/>'
         return f"<g><title>{escape(whole)}</title>{background if message.bad else ''}{drawn}</g>"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_conformance.diagrams.sequence import Delivery, Fault, Item, Message, Note, Sequence
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
 from distro_traces.exports.causal import causal_order, describe
 
@@ -75,7 +75,7 @@ def _item(
         reply = f"answer: {outcome}" if outcome else "no answer"
         about = "" if client is not None or event.client is None else f" {event.client}"
         text = f"{event.operation}{about}{revision}, {event.at_ms} ms"
-        return Message(node, event.peer, text, _fate(event, outcome, arrived), reply, is_bad)
+        return Message(node, event.peer, text, _delivery(event, outcome, arrived), reply, is_bad)
     if event.kind in _ENVIRONMENT:
         return Fault(_environment(event), is_bad)
     if event.kind in _OF_CLIENT and event.client is not None:
@@ -105,7 +105,7 @@ def _state(event: Event, client: str | None) -> str:
     return text if event.digest is None else text.replace(event.digest, event.digest[:DIGEST_LETTERS])
 
 
-def _fate(event: Event, outcome: Outcome | None, arrived: Iterable[str | None]) -> Fate:
+def _delivery(event: Event, outcome: Outcome | None, arrived: Iterable[str | None]) -> Delivery:
     if outcome is Outcome.SUCCESS:
-        return Fate.ARRIVED if event.message in arrived else Fate.SWALLOWED
-    return Fate.FAILED if event.message in arrived else Fate.LOST
+        return Delivery.ARRIVED if event.message in arrived else Delivery.SWALLOWED
+    return Delivery.FAILED if event.message in arrived else Delivery.LOST

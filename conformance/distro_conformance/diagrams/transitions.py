@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Several
 from dataclasses import replace
 
-from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_conformance.diagrams.sequence import Delivery, Fault, Item, Message, Note, Sequence
 from distro_model.actions import Action, BaseHttpRequest, Connect, PeerRequest
 from distro_model.messages import CallResult
-from distro_model.transitions import CallFate, Happens, HttpAsks, OnLink, Transition
+from distro_model.transitions import CallStep, Happens, HttpAsks, OnLink, Transition
 
-AT_SOURCE = (CallFate.TIMES_OUT, CallFate.FAILS, CallFate.ABANDONED, CallFate.REPLY_ARRIVES)
+AT_SOURCE = (CallStep.TIMES_OUT, CallStep.FAILS, CallStep.ABANDONED, CallStep.REPLY_ARRIVES)
 """What its sender observes of a call, after the arrow of the request."""
 
 
@@ -54,11 +54,11 @@ def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) ->
     if isinstance(transition, Action):
         return _done(transition, homes, nodes)
     match transition:
-        case OnLink(source, target, request, fate) if fate in AT_SOURCE:
-            return Note(source, f"{request} to {target} {fate.text}")
+        case OnLink(source, target, request, step) if step in AT_SOURCE:
+            return Note(source, f"{request} to {target} {step.text}")
         case OnLink(source, target, request):
             reply = "" if transition.outcome is None else f"answer: {transition.outcome}"
-            return Message(source, target, str(request), _fate(transition), reply)
+            return Message(source, target, str(request), _delivery(transition), reply)
         case HttpAsks(node, _, request):
             homes.setdefault(request.client, node)
             return Message(request.client, node, str(request.action), reply=str(transition.answer.result))
@@ -67,13 +67,13 @@ def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) ->
             return Note(at, text.removeprefix(f"{at} ")) if at in nodes else Fault(text)
 
 
-def _fate(transition: OnLink) -> Fate:
-    match transition.fate:
-        case CallFate.LOST:
-            return Fate.LOST
-        case CallFate.SWALLOWED:
-            return Fate.SWALLOWED
+def _delivery(transition: OnLink) -> Delivery:
+    match transition.step:
+        case CallStep.LOST:
+            return Delivery.LOST
+        case CallStep.SWALLOWED:
+            return Delivery.SWALLOWED
         case _ if transition.outcome in (None, CallResult.SUCCESS):
-            return Fate.ARRIVED
+            return Delivery.ARRIVED
         case _:
-            return Fate.FAILED
+            return Delivery.FAILED

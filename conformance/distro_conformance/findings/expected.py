@@ -99,12 +99,12 @@ def _read(path: Path, requirements: Collection[str]) -> dict[str, Entry]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{_OPTION} {path}: {why_unreadable(error)}") from error
     for name, entry in entries.items():
-        if wrong := _complaint(name, entry, requirements):
+        if wrong := _problem(name, entry, requirements):
             raise UsageError(f"{_OPTION} {path}: {wrong}")
     return entries
 
 
-def _complaint(name: str, entry: Any, requirements: Collection[str]) -> str | None:
+def _problem(name: str, entry: Any, requirements: Collection[str]) -> str | None:
     if name not in requirements:
         return f"there is no requirement {name!r}; 'distrocheck list requirements' has them all"
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):

@@ -24,9 +24,9 @@ from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
-from distro_conformance.walks.kept import save_failure
-from distro_conformance.walks.processes import hunt_on
-from distro_conformance.walks.result import HuntOptions, finding_of
+from distro_conformance.walks.processes import random_walks_on
+from distro_conformance.walks.result import WalkOptions, finding_of
+from distro_conformance.walks.saved_failures import save_failure
 from distro_spark.check import check
 from distro_spark.errors import JavaMissingError, SessionError
 from distro_spark.local import Local
@@ -117,9 +117,9 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
 
 def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
     """Run and record three embedded nodes with the behaviour of the profile, under random faults, beside the model."""
-    result = hunt_on(
+    result = random_walks_on(
         options.jobs,
-        HuntOptions(
+        WalkOptions(
             profile=profile,
             mutant=options.mutant,
             seconds=options.budget.lockstep_seconds,

@@ -21,8 +21,8 @@ from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.mutants import real_mutants
 from distro_conformance.targets.nacos import NacosTarget
 from distro_conformance.verdict import UsageError
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import Hunt, HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, WalkResult
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Exploration, explore
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
@@ -75,11 +75,11 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     report = run_node_conformance(EmbeddedTarget("strict", mutant_id))
     if failed := report.those(Judgement.VIOLATES):
         return _kill_by(mutant_id, "node", failed, time.monotonic() - began)
-    found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
+    found = random_walks(WalkOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
     return kill_in_lockstep(mutant_id, found, time.monotonic() - began)
 
 
-def kill_in_lockstep(mutant_id: str, found: Hunt, seconds: float) -> Finding:
+def kill_in_lockstep(mutant_id: str, found: WalkResult, seconds: float) -> Finding:
     """A mutant lives only after `ENOUGH_STEPS`: a busy machine makes fewer in the same time, and decides nothing."""
     if found.failure is not None:
         return kill(mutant_id, "node", ("lockstep",), seconds, found.failure.steps_until_found)

@@ -131,14 +131,14 @@ class Report:
         )
 
     @property
-    def news(self) -> tuple[Finding, ...]:
+    def violating(self) -> tuple[Finding, ...]:
         """What violates: on traces, in the model, on the nodes."""
         return tuple(finding for finding in self.findings if finding.violates)
 
     @property
     def violations(self) -> tuple[Finding, ...]:
         """Of traces: which node diverged, from when, after which message."""
-        return tuple(finding for finding in self.news if finding.by == "trace")
+        return tuple(finding for finding in self.violating if finding.by == "trace")
 
     @property
     def known_violations(self) -> tuple[Finding, ...]:

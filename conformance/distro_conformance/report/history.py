@@ -45,7 +45,7 @@ class Covered:
 def remember(report: Report, page: Path, score: float | None = None) -> None:
     """Add this report to those of its directory, so that the next one can show how it went before."""
     met = [f"{name}/{key}" for name, counts in report.coverage.items() for key, count in counts.items() if count]
-    violations = sum(finding.times for finding in report.news)
+    violations = sum(finding.times for finding in report.violating)
     line = Earlier(report.origin["date"], report.verdict, report.headline, violations, score, page.name, tuple(met))
     with (page.parent / HISTORY).open("a", encoding="utf-8") as file:
         file.write(json.dumps(plain(line)) + "\n")

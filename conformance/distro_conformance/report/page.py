@@ -56,7 +56,7 @@ def page_of(report: Report, directory: Path, drawn_runs: Sequence[Drawn] = ()) -
     changes = [change for change in report.changes if change.get("ms") is not None]
     slowest = sorted(changes, key=_ms, reverse=True)[:SLOWEST_SHOWN]
     failed = {failure.about for failure in report.failures}
-    found = [*report.news, *(each for each in report.not_judged if each.about in failed)]
+    found = [*report.violating, *(each for each in report.not_judged if each.about in failed)]
     with Recordings(report.traces) as recordings:
         left = list(report.failures)
         drawn = [recordings.section(finding, _failure_of(finding, left)) for finding in found[:FINDINGS_DRAWN_MAX]]
@@ -146,7 +146,7 @@ def _trend(earlier: tuple[Earlier, ...], report: Report) -> str:
     counts = {each.date: float(each.violations) for each in earlier if each.violations is not None}
     if not counts:
         return ""
-    counts[f"{report.origin['date']} (this one)"] = float(sum(finding.times for finding in report.news))
+    counts[f"{report.origin['date']} (this one)"] = float(sum(finding.times for finding in report.violating))
     if not any(counts.values()):
         return ""
     return charts.bars(counts, title="Violations", bad=[name for name, count in counts.items() if count])

@@ -206,7 +206,7 @@ class Recordings:
 
     def busy(self, report: Report) -> str:
         """Of the run of the first finding, or of the only one."""
-        found = [each for each in report.news if each.run]
+        found = [each for each in report.violating if each.run]
         run = self.run(found[0].run if found else None)
         if run is None or (not found and len(run.runs) > 1):
             return ""

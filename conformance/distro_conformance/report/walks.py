@@ -13,15 +13,15 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.release import STRICT
 from distro_conformance.report.document import Failure, Report, Stage
 from distro_conformance.verdict import KitError
-from distro_conformance.walks.result import FoundFailure, Hunt
+from distro_conformance.walks.result import FoundFailure, WalkResult
 from distro_model.actions import Action
 from distro_traces import ndjson
 
 
-def failure_of(hunt: Hunt, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
+def failure_of(result: WalkResult, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
     """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
     recording that was made then; where there is none, of what was done."""
-    options = hunt.options
+    options = result.options
     is_recorded = not (options.in_real_time or options.tours)
     actions = [step for step in found.scenario.steps if isinstance(step, Action)]
     shrunk = (
@@ -48,24 +48,24 @@ def recorded(scenario: Scenario, saved: Path) -> str:
     return str(path) if path.exists() else ""
 
 
-def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Report:
-    options = hunt.options
+def report_of_walks(result: WalkResult, finding: Finding, failure: Failure | None) -> Report:
+    options = result.options
     among = "one node among played members" if options.among_played else "nodes under random actions and faults"
     beside = "which must agree at the end of each run" if options.in_real_time and not options.among_played else ""
-    checked = "the recordings of runs whose nodes differ" if hunt.checked else "no check of traces"
-    summary = f"{hunt.steps} steps in {hunt.runs} runs"
+    checked = "the recordings of runs whose nodes differ" if result.checked else "no check of traces"
+    summary = f"{result.steps} steps in {result.runs} runs"
     return Report(
         target=options.target,
         profile=options.profile,
         mutant=options.mutant,
         seed=options.seed,
         scope=f"{among}, {beside or 'beside the model'}; no requirements, no search of the model, {checked}",
-        verdict=hunt.verdict,
-        seconds=hunt.seconds,
-        stages=(Stage(options.name, hunt.verdict, hunt.seconds, summary),),
-        findings=(finding, *hunt.checked),
+        verdict=result.verdict,
+        seconds=result.seconds,
+        stages=(Stage(options.name, result.verdict, result.seconds, summary),),
+        findings=(finding, *result.checked),
         failures=(failure,) if failure else (),
-        coverage=hunt.coverage,
+        coverage=result.coverage,
     )
 
 

@@ -28,7 +28,7 @@ from distro_model.actions import (
     Restart,
     Resume,
 )
-from distro_model.clock.board import Handled
+from distro_model.clock.mutable_cluster import Handled
 from distro_model.cluster.values import Call
 from distro_model.events import (
     BEATS,

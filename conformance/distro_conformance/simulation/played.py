@@ -20,8 +20,8 @@ from distro_model.actions import Action, Advance
 from distro_model.clock.cluster import prologue
 from distro_model.mutants import with_mutant
 from distro_model.profiles import profile_named
-from distro_model.simulation.agenda import Agenda
 from distro_model.simulation.cluster import SimulatedCluster
+from distro_model.simulation.scheduler import Scheduler
 from distro_traces.header import Header
 from distro_traces.run_writer import RunWriter
 
@@ -41,18 +41,18 @@ def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
     )
     journal = SimulationJournal(writer.add, scenario.nodes, rules)
     journal.run_started(profile)
-    agenda = Agenda(Random(0))
-    cluster = SimulatedCluster(scenario.nodes, rules, agenda, journal)
-    _perform((*prologue(scenario.nodes, rules), *scenario.steps), cluster, agenda)
+    scheduler = Scheduler(Random(0))
+    cluster = SimulatedCluster(scenario.nodes, rules, scheduler, journal)
+    _perform((*prologue(scenario.nodes, rules), *scenario.steps), cluster, scheduler)
     writer.close()
     return writer.rows
 
 
-def _perform(steps: Iterable[Step | Action], cluster: SimulatedCluster, agenda: Agenda) -> None:
+def _perform(steps: Iterable[Step | Action], cluster: SimulatedCluster, scheduler: Scheduler) -> None:
     for step in expand_beats(steps):
         match step:
             case Advance(ms):
-                agenda.run_until(agenda.now_ms + ms)
+                scheduler.run_until(scheduler.now_ms + ms)
             case Checkpoint():
                 cluster.checkpoint()
             case _ if isinstance(step, Action):

@@ -1,6 +1,6 @@
 """A simulation: run after run, each from its own seed, each a file that `check` takes for a recording.
 
-A run begins when its nodes are up and loaded, and consists of seasons (`distro_model.simulation.seasons`), each with a
+A run begins when its nodes are up and loaded, and consists of phases (`distro_model.simulation.phases`), each with a
 checkpoint at its end. A run ends with the first one after 15 minutes, or after enough events: that bounds what is in
 memory however long the simulation lasts, and gives Spark many histories of one length instead of one without end.
 """
@@ -19,7 +19,7 @@ from distro_conformance.verdict import UsageError
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, profile_named
 from distro_model.simulation.faults import SimulatedFault
-from distro_model.simulation.seasons import Run
+from distro_model.simulation.phases import Run
 from distro_traces.header import Header
 from distro_traces.run_writer import RunWriter
 

@@ -108,13 +108,13 @@ async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -
     options = ("-DincludeScope=runtime", f"-DoutputDirectory={jars}")
     try:
         async with child(*command, *options) as process, asyncio.timeout(_RESOLVE_TIMEOUT_S):
-            complaint = await _follow(process, on_progress)
+            problem = await _follow(process, on_progress)
             code = await process.wait()
     except TimeoutError:
         raise TargetError(f"Maven did not resolve {release.coordinates} in {_RESOLVE_TIMEOUT_S:.0f} s") from None
     if code != 0:
         raise TargetError(
-            f"Maven cannot resolve {release.coordinates} ({complaint or f'exit code {code}'}); "
+            f"Maven cannot resolve {release.coordinates} ({problem or f'exit code {code}'}); "
             "go online, or copy a filled cache and name it in DISTROCHECK_CACHE"
         )
 
@@ -122,16 +122,16 @@ async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -
 async def _follow(process: asyncio.subprocess.Process, on_progress: OnProgress) -> str:
     """Report the progress of the download; returns Maven's first error."""
     assert process.stdout is not None
-    complaint, jars = "", 0
+    problem, jars = "", 0
     async for raw in process.stdout:
         line = raw.decode(errors="replace").strip()
         if "Downloaded from" in line and ".jar " in line:
             jars += 1
             if jars % _JARS_PER_LINE == 0:
                 on_progress(f"  {jars} jars downloaded")
-        elif line.startswith("[ERROR]") and not complaint:
-            complaint = line.removeprefix("[ERROR]").strip()[:300]
-    return complaint
+        elif line.startswith("[ERROR]") and not problem:
+            problem = line.removeprefix("[ERROR]").strip()[:300]
+    return problem
 
 
 def _pom(release: NacosRelease) -> str:

@@ -84,19 +84,17 @@ class Fired:
     """The rules on all servers that were started with them: how often one fired, or why it did not."""
 
     times: int = 0
-    complaint: str = ""
+    problem: str = ""
 
     def add(self, console: str) -> None:
         """Add the console of a stopped server."""
         self.times += len(re.findall(r"^fired \S+$", console, re.MULTILINE))
-        complaint = re.search(
-            r"^.*(?:TypeException|ExecuteException|ParseException|ERROR : ).*$", console, re.MULTILINE
-        )
-        if complaint and not self.complaint:
-            self.complaint = complaint[0].strip()
+        problem = re.search(r"^.*(?:TypeException|ExecuteException|ParseException|ERROR : ).*$", console, re.MULTILINE)
+        if problem and not self.problem:
+            self.problem = problem[0].strip()
 
     def missing(self) -> str | None:
         """Why no rule has fired, so that the servers behaved as without them; None if one has."""
         if self.times:
             return None
-        return f"its rules never fired{': ' if self.complaint else ''}{self.complaint}"
+        return f"its rules never fired{': ' if self.problem else ''}{self.problem}"

@@ -55,7 +55,7 @@ class Explorer:
         self.story = ""
         self._kept = ExitStack()
         self.recorded: Recorded | None = opened(file, self._kept) if file else None
-        self.complaint = ""
+        self.problem = ""
         self.text = ""
         self._busy = asyncio.Lock()
         self._pages = templates_of("distro_conformance.ui")
@@ -120,14 +120,14 @@ class Explorer:
         async def handle(request: web.Request) -> web.StreamResponse:
             form = {name: str(value) for name, value in (await request.post()).items()}
             async with self._busy:
-                self.complaint, self.text = "", ""
+                self.problem, self.text = "", ""
                 try:
                     await asyncio.to_thread(change, {**form, **request.match_info})
                 except Exception as error:
                     lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
                     if lacking is None and exit_code_of(error) is None:
                         raise
-                    self.complaint = lacking or str(error)
+                    self.problem = lacking or str(error)
             if "HX-Request" in request.headers:
                 return self._answer("part.html.j2")
             raise web.HTTPSeeOther("/")
@@ -197,7 +197,7 @@ class Explorer:
             groups=grouped(walk.choices()),
             standings=walk.standings(),
             diagram=Markup(svg(diagram.window(hidden, ITEMS_SHOWN))),
-            complaint=self.complaint,
+            problem=self.problem,
             text=self.text,
             profiles=list(PROFILES),
             mutants=list(MUTANTS),

@@ -27,7 +27,7 @@ from distro_conformance.release import Timings
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.walks.comparable import REPAIRED_WITHIN_MS, left_out_after
-from distro_conformance.walks.result import Hunt
+from distro_conformance.walks.result import WalkResult
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import (
@@ -179,7 +179,7 @@ class RealTime(_ClusterDriver):
     """Any cluster in real time: its nodes are not followed step by step, they must agree at the end.
 
     It is started once for all runs, until its nodes keep data of a run; each run has its own clients, and its faults
-    are healed at its end. Actions that the driver cannot do are left out of the run. `hunt` has the options, with the
+    are healed at its end. Actions that the driver cannot do are left out of the run. `result` has the options, with the
     profile of the cluster, and the counts. `check`: a run whose nodes differ fails only if its recording shows more
     than the listed defects of the release; without `check` any such run fails. Raises UsageError, TargetError.
     """
@@ -191,8 +191,8 @@ class RealTime(_ClusterDriver):
     is_spoilt = False
     """The nodes still hold data of the run before."""
 
-    def __init__(self, hunt: Hunt, on_progress: OnProgress, check: Check | None) -> None:
-        options = hunt.options
+    def __init__(self, result: WalkResult, on_progress: OnProgress, check: Check | None) -> None:
+        options = result.options
         resolved = resolve_cluster(
             options.target, ClusterOptions(credentials=options.credentials, on_progress=on_progress)
         )
@@ -202,8 +202,8 @@ class RealTime(_ClusterDriver):
             )
         self.cluster, self.profile = resolved.cluster, resolved.profile
         self.cluster.only_own = True
-        hunt.options = replace(options, profile=resolved.profile)
-        self._hunt, self._on_progress, self._check = hunt, on_progress, check
+        result.options = replace(options, profile=resolved.profile)
+        self._result, self._on_progress, self._check = result, on_progress, check
         self._done: list[Action] = []
         super().__init__(self.cluster, options.nodes, resolved.profile)
 
@@ -244,7 +244,7 @@ class RealTime(_ClusterDriver):
         if rest.verdict is Verdict.CONFORMS:
             return
         if rest.verdict is Verdict.INCONCLUSIVE:
-            self._hunt.not_judged["runs_open"] += 1
+            self._result.not_judged["runs_open"] += 1
             self.is_spoilt = True
             return
         held = event_loop().run_until_complete(self.cluster.observe())
@@ -261,14 +261,14 @@ class RealTime(_ClusterDriver):
             return False
         self._on_progress("checking why the nodes of a run differ")
         found = [each for each in findings_about(self.recording, self._check) if each.client not in left_out]
-        self._hunt.checked += found
-        self.is_spoilt = is_explained(found, clients, self._hunt.options.target)
-        self._hunt.runs_known += self.is_spoilt
+        self._result.checked += found
+        self.is_spoilt = is_explained(found, clients, self._result.options.target)
+        self._result.runs_known += self.is_spoilt
         return self.is_spoilt
 
     def close(self) -> None:
         """The clients of the run leave, which is not recorded."""
-        self._hunt.not_judged["clients_left_out"] += len(self.left_out)
+        self._result.not_judged["clients_left_out"] += len(self.left_out)
         self._done.clear()
         self.cluster.stop_recording()
         event_loop().run_until_complete(self.cluster.forget_clients())

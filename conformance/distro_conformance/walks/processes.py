@@ -21,8 +21,8 @@ from threading import Thread
 
 from distro_conformance.interruption import kept_from_children
 from distro_conformance.walks.driver import Check
-from distro_conformance.walks.hunt import hunt
-from distro_conformance.walks.result import Hunt, HuntOptions
+from distro_conformance.walks.random_walks import random_walks
+from distro_conformance.walks.result import WalkOptions, WalkResult
 from distro_conformance.wire.transports import steps_over
 
 _LOOK_S = 0.2
@@ -39,18 +39,18 @@ class _Shared:
 _shared: list[_Shared] = []  # of this process, if it has a parent
 
 
-def hunt_on(
+def random_walks_on(
     processes: int,
-    options: HuntOptions,
+    options: WalkOptions,
     on_progress: Callable[[str], None] = lambda _: None,
     check: Check | None = None,
-) -> Hunt:
+) -> WalkResult:
     """Search with `options.seed` and the seeds after it, one for each process, each for the whole time. The result
     names the seed that found a failure. `check` is for real time, which has one process. Errors other than a divergence
     are raised unchanged.
     """
     if processes == 1:
-        return hunt(options, on_progress, check=check)
+        return random_walks(options, on_progress, check=check)
     context = multiprocessing.get_context("spawn")  # gRPC does not support fork
     shared = _Shared(context.Queue(), context.Event())
     with ProcessPoolExecutor(processes, context, _set_shared, (shared,)) as pool:
@@ -58,13 +58,13 @@ def hunt_on(
         each = [replace(options, seed=options.seed + number, runs_max=runs_max) for number in range(processes)]
         try:
             with kept_from_children():
-                hunts = [pool.submit(_hunt, share) for share in each]
-            _await(hunts, shared, on_progress)
+                running = [pool.submit(_in_process, share) for share in each]
+            _await(running, shared, on_progress)
         except BaseException:  # results of the other processes are not needed, and a run can be long
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
-    return _merged(options, [each.result() for each in hunts])
+    return _merged(options, [each.result() for each in running])
 
 
 def _set_shared(shared: _Shared) -> None:
@@ -80,14 +80,16 @@ def _set_shared(shared: _Shared) -> None:
     Thread(target=end_with_it, daemon=True).start()
 
 
-def _hunt(options: HuntOptions) -> Hunt:
+def _in_process(options: WalkOptions) -> WalkResult:
     (shared,) = _shared
-    return hunt(options, lambda text: shared.progress.put(f"{text}, seed {options.seed}"), shared.is_over.is_set)
+    return random_walks(
+        options, lambda text: shared.progress.put(f"{text}, seed {options.seed}"), shared.is_over.is_set
+    )
 
 
-def _await(hunts: Sequence[Future[Hunt]], shared: _Shared, on_progress: Callable[[str], None]) -> None:
+def _await(running: Sequence[Future[WalkResult]], shared: _Shared, on_progress: Callable[[str], None]) -> None:
     """Wait until all have ended; a process that finds a failure or raises ends the others."""
-    left = set(hunts)
+    left = set(running)
     while left:
         ended, left = wait(left, _LOOK_S, FIRST_COMPLETED)
         if any(each.exception() or each.result().failure for each in ended):
@@ -97,20 +99,20 @@ def _await(hunts: Sequence[Future[Hunt]], shared: _Shared, on_progress: Callable
                 on_progress(shared.progress.get_nowait())
 
 
-def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
-    found = next((each for each in hunts if each.failure), None)
-    kinds = dict.fromkeys(kind for each in hunts for kind in each.coverage)
-    return Hunt(
+def _merged(options: WalkOptions, running: Sequence[WalkResult]) -> WalkResult:
+    found = next((each for each in running if each.failure), None)
+    kinds = dict.fromkeys(kind for each in running for kind in each.coverage)
+    return WalkResult(
         found.options if found else options,
-        sum(each.steps for each in hunts),
-        sum(each.runs for each in hunts),
-        steps_over(_sum(each.steps_over for each in hunts)),
-        max(each.seconds for each in hunts),
+        sum(each.steps for each in running),
+        sum(each.runs for each in running),
+        steps_over(_sum(each.steps_over for each in running)),
+        max(each.seconds for each in running),
         found.failure if found else None,
-        sum(each.runs_with_http for each in hunts),
-        sum(each.runs_idle for each in hunts),
-        not_judged=_sum(each.not_judged for each in hunts),
-        coverage={kind: _sum(each.coverage.get(kind, {}) for each in hunts) for kind in kinds},
+        sum(each.runs_with_http for each in running),
+        sum(each.runs_idle for each in running),
+        not_judged=_sum(each.not_judged for each in running),
+        coverage={kind: _sum(each.coverage.get(kind, {}) for each in running) for kind in kinds},
     )
 
 

@@ -29,7 +29,7 @@ HTTP_EVERY, HTTP_ROUND = 2, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HuntOptions:
+class WalkOptions:
     """What is driven, for how long, and the directory for recordings of the runs (None: no recordings)."""
 
     target: str = "embedded"
@@ -173,11 +173,11 @@ requests of the node; views of a client between two states."""
 
 
 @dataclass(slots=True)
-class Hunt:
+class WalkResult:
     """The result, counted during the search. `steps` counts the actions done on the nodes, also while shrinking; `runs`
     counts their runs."""
 
-    options: HuntOptions
+    options: WalkOptions
     steps: int = 0
     runs: int = 0
     steps_over: dict[str, int] = field(default_factory=lambda: steps_over({}))
@@ -215,9 +215,9 @@ _AGREE_TEXT = "At the end of each run, when its faults are healed, all nodes com
 _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
 
 
-def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
+def finding_of(result: WalkResult, again: str | None = None) -> Finding:
     """`again`: the command that judges it again, if it is not the same search."""
-    options = hunt.options
+    options = result.options
     played = ("--played",) if options.among_played else ()
     seeded = command("test cluster", *played, "--seed", options.seed, profile=options.profile, mutant=options.mutant)
     finding = Finding(
@@ -225,23 +225,25 @@ def finding_of(hunt: Hunt, again: str | None = None) -> Finding:
         by="machine" if options.among_played else "lockstep",
         judgement=Judgement.CONFORMS,
         text=_MACHINE_TEXT if options.among_played else _AGREE_TEXT if options.in_real_time else _LOCKSTEP_TEXT,
-        message=f"{hunt.steps} steps",
+        message=f"{result.steps} steps",
         link=link_of(options.mutant),
         again=seeded if again is None else again,
-        seconds=hunt.seconds,
-        details={"steps": hunt.steps},
+        seconds=result.seconds,
+        details={"steps": result.steps},
     )
-    if hunt.failure is not None:
-        return _failed(finding, hunt.failure, hunt.verdict)
-    if hunt.runs_known:
-        bugs = sorted({each.known for each in hunt.checked if each.known})
-        message = f"known, {', '.join(bugs)}: in {hunt.runs_known} of {hunt.runs} runs the nodes do not come to agree"
+    if result.failure is not None:
+        return _failed(finding, result.failure, result.verdict)
+    if result.runs_known:
+        bugs = sorted({each.known for each in result.checked if each.known})
+        message = (
+            f"known, {', '.join(bugs)}: in {result.runs_known} of {result.runs} runs the nodes do not come to agree"
+        )
         return replace(finding, judgement=Judgement.KNOWN, known=bugs[0], link=link_of(bugs[0]), message=message)
-    if hunt.verdict is Verdict.CONFORMS:
+    if result.verdict is Verdict.CONFORMS:
         return finding
-    why = f"nothing was asked of the nodes in {hunt.steps} steps: give it more time (--seconds)"
-    if open_runs := hunt.not_judged["runs_open"]:
-        why = f"in {open_runs} of {hunt.runs} runs this machine took too much of the time"
+    why = f"nothing was asked of the nodes in {result.steps} steps: give it more time (--seconds)"
+    if open_runs := result.not_judged["runs_open"]:
+        why = f"in {open_runs} of {result.runs} runs this machine took too much of the time"
     return replace(finding, judgement=Judgement.NOT_JUDGED, message=why)
 
 

@@ -29,7 +29,7 @@ from distro_conformance.walks import NODES, PEERS
 from distro_conformance.walks.driver import WAIT_MAX_MS, WalkDriver, in_real_time
 from distro_conformance.walks.machine import Machine
 from distro_conformance.walks.pace import Pace
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
+from distro_conformance.walks.result import FoundFailure, WalkOptions, WalkResult, beside_nodes
 from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import steps_over
 from distro_model.actions import Action, Restart
@@ -89,7 +89,7 @@ class Failed:
     attempts: int = 1
     again: tuple[str, ...] = ()
 
-    def found(self, options: HuntOptions) -> FoundFailure:
+    def found(self, options: WalkOptions) -> FoundFailure:
         """Its own actions are kept, and not shrunk."""
         failures = 1 + len(self.again)
         rate = f"it failed {failures} of {self.attempts} times"
@@ -113,31 +113,31 @@ class SideBySide:
     """Rounds of runs, each on a new node, until `options.seconds` are used. The time of the first round begins when its
     node serves; later rounds have the next seeds. Raises UsageError, TargetError."""
 
-    def __init__(self, options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> None:
-        self.hunt = Hunt(options)
+    def __init__(self, options: WalkOptions, on_progress: Callable[[str], None] = lambda _: None) -> None:
+        self.result = WalkResult(options)
         self.on_progress = on_progress
         self.missed = 0
         self._taken = Taken()
         self._pace = Pace()
         self._done: dict[int, list[Action]] = {}
 
-    def run(self) -> Hunt:
-        began_s, hunt = time.monotonic(), self.hunt
-        failed, seed, left_s = None, hunt.options.seed, hunt.options.seconds
+    def run(self) -> WalkResult:
+        began_s, result = time.monotonic(), self.result
+        failed, seed, left_s = None, result.options.seed, result.options.seconds
         while failed is None:
             failed = event_loop().run_until_complete(self._round(seed, left_s))
-            seed, left_s = seed + 1, began_s + hunt.options.seconds - time.monotonic()
+            seed, left_s = seed + 1, began_s + result.options.seconds - time.monotonic()
             if left_s < ROUND_LEAST_S:
                 break
-        hunt.failure = None if failed is None else failed.found(hunt.options)
-        hunt.steps_over, hunt.coverage = steps_over({"grpc": hunt.steps}), beside_nodes(self._taken)
-        hunt.seconds = time.monotonic() - began_s
-        return hunt
+        result.failure = None if failed is None else failed.found(result.options)
+        result.steps_over, result.coverage = steps_over({"grpc": result.steps}), beside_nodes(self._taken)
+        result.seconds = time.monotonic() - began_s
+        return result
 
     async def _round(self, seed: int, seconds: float) -> Failed | None:
-        options = self.hunt.options
+        options = self.result.options
         node = resolve_target(options.target, credentials=options.credentials)
-        self.hunt.options = replace(options, profile=node.profile)
+        self.result.options = replace(options, profile=node.profile)
         cluster = PeersCluster(node, on_progress=self.on_progress, watch=lambda profile: counting(profile, self._taken))
         self._done.clear()
         try:
@@ -162,18 +162,18 @@ class SideBySide:
         outside = cluster.oracle.outside
         counts = {f"clients_{reason.name.lower()}": count for reason, count in outside.undecided.items()}
         counts |= {"node_late": outside.late, "views_in_parts": outside.in_parts}
-        self.hunt.not_judged.update(counts)  # adds to the counts of earlier rounds
+        self.result.not_judged.update(counts)  # adds to the counts of earlier rounds
         if failed is None:
             return None
-        logs = cluster.save_logs(self.hunt.options.failure_logs)
-        found = Failed(*failed, seed, self.hunt.steps, time.monotonic() - began_s, logs)
+        logs = cluster.save_logs(self.result.options.failure_logs)
+        found = Failed(*failed, seed, self.result.steps, time.monotonic() - began_s, logs)
         return await self._again(cluster, found, until_s + seconds)
 
     async def _lane(
         self, cluster: PeersCluster, run: Sequence[Action], until_s: float
     ) -> tuple[tuple[Action, ...], DivergedError] | None:
         """Skip actions that are not possible in the state that the other runs have led to."""
-        self.hunt.runs += 1
+        self.result.runs += 1
         number = len(self._done) + 1
         done = self._done[number] = []
         for action in run:
@@ -184,8 +184,8 @@ class SideBySide:
             if cluster.forbidden(named) is not None:
                 continue
             done.append(action)
-            self.hunt.steps += 1
-            self.on_progress(f"machine: {self.hunt.runs} runs side by side, {self.hunt.steps} steps")
+            self.result.steps += 1
+            self.on_progress(f"machine: {self.result.runs} runs side by side, {self.result.steps} steps")
             try:
                 await cluster.perform(named)
             except DivergedError as error:

@@ -19,7 +19,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import build
 from distro_conformance.walks.driver import Lockstep
-from distro_conformance.walks.result import FoundFailure, GraphCoverage, Hunt, HuntOptions, TourCoverage
+from distro_conformance.walks.result import FoundFailure, GraphCoverage, TourCoverage, WalkOptions, WalkResult
 from distro_conformance.wire.transports import wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
@@ -46,10 +46,10 @@ CALM_MS = 6_000
 
 
 def tour(
-    options: HuntOptions,
+    options: WalkOptions,
     on_progress: Callable[[str], None] = lambda _: None,
     bounds: Mapping[str, Bounds] = TOURS,
-) -> Hunt:
+) -> WalkResult:
     """Run until every walk is done, the time is used, or nodes and model diverge. The walks of all `bounds` share the
     time; `options.runs_max` is the largest number of walks.
 
@@ -92,20 +92,20 @@ class _Tour:
 
 
 class _Touring:
-    def __init__(self, options: HuntOptions, on_progress: Callable[[str], None], bounds: Mapping[str, Bounds]) -> None:
+    def __init__(self, options: WalkOptions, on_progress: Callable[[str], None], bounds: Mapping[str, Bounds]) -> None:
         self.options = options
         self.on_progress = on_progress
         self.began_s = time.monotonic()
         profile = beside_nodes(profile_named(options.profile))
         self.tours = [_Tour(name, each, profile) for name, each in bounds.items()]
         self.report = TourCoverage()
-        self.hunt = Hunt(options, tours=self.report)
+        self.result = WalkResult(options, tours=self.report)
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began_s
 
-    def run(self) -> Hunt:
+    def run(self) -> WalkResult:
         report = self.report
         for planned in self.chosen():
             timed = self.timed(planned)
@@ -113,16 +113,18 @@ class _Touring:
                 continue
             self.on_nodes(planned, timed)
             edges, covered = sum(each.graph.edges for each in self.tours), sum(len(t.covered) for t in self.tours)
-            self.on_progress(f"tours: {report.walks} walks, {self.hunt.steps} steps, {covered} of {edges} transitions")
+            self.on_progress(
+                f"tours: {report.walks} walks, {self.result.steps} steps, {covered} of {edges} transitions"
+            )
         report.graphs = tuple(each.summary() for each in self.tours)
         report.cut_short = Counter(dict(report.cut_short.most_common()))
-        self.hunt.runs, self.hunt.seconds = report.walks, self.seconds
-        return self.hunt
+        self.result.runs, self.result.seconds = report.walks, self.seconds
+        return self.result
 
     def chosen(self) -> Iterator[_Planned]:
         """Yield the walk with the most untried transitions, while there is time and a walk with new ones."""
         left = [planned for each in self.tours for planned in each.planned]
-        while left and self.hunt.failure is None and self.seconds < self.options.seconds:
+        while left and self.result.failure is None and self.seconds < self.options.seconds:
             if self.options.runs_max is not None and self.report.walks >= self.options.runs_max:
                 return
             best = max(left, key=_promise)
@@ -158,8 +160,8 @@ class _Touring:
             with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant, wire=wire) as lockstep:
                 for action, taken in (*zip(timed.actions, timed.taken, strict=True), (Advance(CALM_MS), 0)):
                     done.append(action)
-                    self.hunt.steps += 1
-                    self.hunt.steps_over[wire.kind.value] += 1
+                    self.result.steps += 1
+                    self.result.steps_over[wire.kind.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
             report.whole += timed.stopped_at is None
@@ -173,7 +175,7 @@ class _Touring:
                 wire=wire,
                 comment=comment,
             )
-            self.hunt.failure = FoundFailure(scenario, str(error), len(done), self.hunt.steps, self.seconds)
+            self.result.failure = FoundFailure(scenario, str(error), len(done), self.result.steps, self.seconds)
 
 
 def _promise(planned: _Planned) -> tuple[int, int]:

@@ -162,16 +162,16 @@ class Link(PeerLink):
         self._journal.fault(self.source, self.target, f"{fault.verb} {_request_text(fault)}")
         self._armed.append(fault)
 
-    def decide(self, fate: BaseRequestAction) -> bool:
+    def decide(self, decision: BaseRequestAction) -> bool:
         """The same for the first such request that a hold keeps back; False when there is none."""
-        held = self._first(_Stage.RELEASE, fate)
+        held = self._first(_Stage.RELEASE, decision)
         if held is None:
             return False
-        self._journal.fault(self.source, self.target, f"{fate.verb} held {_request_text(fate)}")
-        if isinstance(fate, Drop):
+        self._journal.fault(self.source, self.target, f"{decision.verb} held {_request_text(decision)}")
+        if isinstance(decision, Drop):
             held.stage = _Stage.NOTHING
         else:
-            self._decide(held, fate)
+            self._decide(held, decision)
         return True
 
     def reply(self, late: Reply) -> bool:
@@ -195,9 +195,9 @@ class Link(PeerLink):
         if first is not None:
             self._decide(first, None)
 
-    def _decide(self, waiting: _HeldMessage, fate: BaseRequestAction | None) -> None:
+    def _decide(self, waiting: _HeldMessage, decision: BaseRequestAction | None) -> None:
         self._waiting.remove(waiting)
-        waiting.decided.give(fate)
+        waiting.decided.give(decision)
 
     def source_gone(self) -> None:
         """The source is stopped: what it still sends until it has ended is lost, and results no longer matter."""
@@ -260,41 +260,41 @@ class Link(PeerLink):
     async def _carry_distro(self, routed: RoutedCall, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self.check_connect()
         await self._travels(routed.call)
-        fate = self._fate_of(routed.call)
-        if isinstance(fate, Drop):
+        decision = self._decision_for(routed.call)
+        if isinstance(decision, Drop):
             await self._wait(routed.call, _Stage.NOTHING)
-        while self.is_held and not isinstance(fate, Swallow):
+        while self.is_held and not isinstance(decision, Swallow):
             decided = await self._wait(routed.call, _Stage.RELEASE)
-            fate = decided or fate
+            decision = decided or decision
             if not isinstance(decided, Duplicate):
                 break
             if not self.is_refusing:
                 await self._deliver(routed, request, forward)
-            fate = None
-        if isinstance(fate, Swallow):
+            decision = None
+        if isinstance(decision, Swallow):
             return encode(DISTRO_RESPONSE, ACKNOWLEDGED), Outcome.SUCCESS
         if self.is_refusing:
-            return await self._refuse(routed.call, fate)
-        if isinstance(fate, Reorder):
+            return await self._refuse(routed.call, decision)
+        if isinstance(decision, Reorder):
             self._next_turn()
             await self._wait(routed.call, _Stage.NEXT)
-        if isinstance(fate, Mistype):
+        if isinstance(decision, Mistype):
             request = mistyped(request)
         answer = await self._deliver(routed, request, forward)
         for overtaken in [waiting for waiting in self._waiting if waiting.stage is _Stage.NEXT]:
             self._decide(overtaken, None)
-        if isinstance(fate, Duplicate):
+        if isinstance(decision, Duplicate):
             answer = await self._deliver(routed, request, forward)
-        if isinstance(fate, Garble):
+        if isinstance(decision, Garble):
             return encode(UNHEARD_TYPE, ACKNOWLEDGED), Outcome.ERROR
-        if isinstance(fate, LoseReply | AnswerLate):
-            await self._wait(routed.call, _Stage.NOTHING if isinstance(fate, LoseReply) else _Stage.REPLY)
+        if isinstance(decision, LoseReply | AnswerLate):
+            await self._wait(routed.call, _Stage.NOTHING if isinstance(decision, LoseReply) else _Stage.REPLY)
         return answer
 
-    async def _refuse(self, call: DistroCall, fate: BaseRequestAction | None) -> tuple[Payload, Outcome]:
+    async def _refuse(self, call: DistroCall, decision: BaseRequestAction | None) -> tuple[Payload, Outcome]:
         """Any other fault of the request makes no difference, unless its reply is lost."""
         self._next_turn()
-        if isinstance(fate, LoseReply):
+        if isinstance(decision, LoseReply):
             await self._wait(call, _Stage.NOTHING)
         return encode(DISTRO_RESPONSE, REFUSED), Outcome.FAIL
 
@@ -327,7 +327,7 @@ class Link(PeerLink):
         finally:
             self._next_turn()
 
-    def _fate_of(self, call: DistroCall) -> BaseRequestAction | None:
+    def _decision_for(self, call: DistroCall) -> BaseRequestAction | None:
         """The first fault armed for such a call, which is spent on it."""
         for armed in self._armed:
             if _matches(call, armed):

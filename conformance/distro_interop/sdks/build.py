@@ -22,7 +22,7 @@ from distro_interop.sdks.registry import Sdk
 
 _BUILD_TIMEOUT_S = 900.0
 _LOCK_POLL_S = 0.2
-_COMPLAINT_CHARACTERS = 400
+_OUTPUT_CHARACTERS = 400
 
 
 class SdkMissingError(KitError):
@@ -91,5 +91,5 @@ async def _run(sdk: Sdk, command: tuple[str, ...], place: Path) -> None:
     except TimeoutError:
         raise SdkMissingError(f"the SDK {sdk.name} was not built in {_BUILD_TIMEOUT_S:.0f} s") from None
     if process.returncode != 0:
-        complaint = " ".join(said.decode(errors="replace").split())[:_COMPLAINT_CHARACTERS]
-        raise SdkMissingError(f"the SDK {sdk.name} cannot be built: '{' '.join(command)}' says: {complaint}")
+        problem = " ".join(said.decode(errors="replace").split())[:_OUTPUT_CHARACTERS]
+        raise SdkMissingError(f"the SDK {sdk.name} cannot be built: '{' '.join(command)}' says: {problem}")

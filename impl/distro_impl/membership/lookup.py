@@ -42,7 +42,7 @@ class FileMemberLookup:
 
     def __init__(self, path: Path, own_port: int) -> None:
         self._path, self._own_port = path, own_port
-        self._seen, self._complaint = "", ""
+        self._seen, self._problem = "", ""
 
     def read(self) -> tuple[str, ...]:
         """The list of now. Raises MemberListError."""
@@ -60,11 +60,11 @@ class FileMemberLookup:
         try:
             members = self.read()
         except MemberListError as error:
-            if str(error) != self._complaint:
+            if str(error) != self._problem:
                 log.error("%s; the members stay as they are", error)
-            self._complaint = str(error)
+            self._problem = str(error)
             return None
-        self._complaint = ""
+        self._problem = ""
         return members if self._seen != seen else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from distro_impl.naming.client import Client, Published, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
-from distro_impl.naming.param_check import complaint_about
+from distro_impl.naming.param_check import error_in
 from distro_impl.naming.service_info import (
     NOT_PERSISTENT,
     IllegalInstanceError,
@@ -179,9 +179,9 @@ def _checked(handler: Handler, answered_with: str) -> Handler:
     """The handler behind the parameter check."""
 
     def handle(request: Request) -> Reply:
-        complaint = complaint_about(request.body)
-        if complaint is not None:
-            return answered_with, failure(SERVER_ERROR, INVALID_PARAM, f"Param check invalid:{complaint}")
+        problem = error_in(request.body)
+        if problem is not None:
+            return answered_with, failure(SERVER_ERROR, INVALID_PARAM, f"Param check invalid:{problem}")
         return handler(request)
 
     return handle

@@ -31,13 +31,13 @@ MAX_REMEMBERED = 200
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`name` is how the complaint calls the parameter."""
+    """`name` is the name of the parameter in error messages."""
 
     name: str
     max_length: int
     pattern: re.Pattern[str]
 
-    def complaint(self, value: str | None) -> str | None:
+    def problem(self, value: str | None) -> str | None:
         if not value or (len(value) <= self.max_length and self.pattern.fullmatch(value)) or not value.strip():
             return None
         if len(value) > self.max_length:
@@ -52,37 +52,37 @@ CLUSTER = Rule("cluster", 64, re.compile(r"[0-9a-zA-Z_-]+"))
 IP = Rule("ip", 128, re.compile(r"[^\u4E00-\u9FA5\s]*"))
 
 
-def complaint_about(body: NamingBody) -> str | None:
+def error_in(body: NamingBody) -> str | None:
     """The first thing that is wrong with the parameters of a naming request, or None."""
     names = body.namespace or "", body.service_name or "", body.group_name or ""
-    check = _remembered if sum(map(len, names)) <= MAX_REMEMBERED else _names_complaint
+    check = _remembered if sum(map(len, names)) <= MAX_REMEMBERED else _error_in_names
     return check(*names) or OTHERS.get(type(body), _nothing)(body)
 
 
-def _names_complaint(namespace: str, service: str, group: str) -> str | None:
-    return NAMESPACE.complaint(namespace) or SERVICE.complaint(service) or GROUP.complaint(group)
+def _error_in_names(namespace: str, service: str, group: str) -> str | None:
+    return NAMESPACE.problem(namespace) or SERVICE.problem(service) or GROUP.problem(group)
 
 
-_remembered = lru_cache(maxsize=1 << 11)(_names_complaint)
+_remembered = lru_cache(maxsize=1 << 11)(_error_in_names)
 
 
 def _nothing(_: NamingBody) -> None: ...
 
 
 def _of_query(body: ServiceQueryRequest) -> str | None:
-    return _clusters_complaint(body.cluster) or _port_complaint(body.udp_port)
+    return _error_in_clusters(body.cluster) or _error_in_port(body.udp_port)
 
 
 def _of_subscription(body: SubscribeServiceRequest) -> str | None:
-    return _clusters_complaint(body.clusters)
+    return _error_in_clusters(body.clusters)
 
 
 def _of_instance(body: InstanceRequest) -> str | None:
-    return None if body.instance is None else _instance_complaint(body.instance)
+    return None if body.instance is None else _error_in_instance(body.instance)
 
 
 def _of_batch(body: BatchInstanceRequest) -> str | None:
-    return next(filter(None, map(_instance_complaint, body.instances or ())), None)
+    return next(filter(None, map(_error_in_instance, body.instances or ())), None)
 
 
 OTHERS: Mapping[type[NamingBody], Callable[[Any], str | None]] = {
@@ -94,21 +94,21 @@ OTHERS: Mapping[type[NamingBody], Callable[[Any], str | None]] = {
 """What a request has beside its names."""
 
 
-def _clusters_complaint(clusters: str | None) -> str | None:
-    return next(filter(None, map(CLUSTER.complaint, clusters.split(","))), None) if clusters else None
+def _error_in_clusters(clusters: str | None) -> str | None:
+    return next(filter(None, map(CLUSTER.problem, clusters.split(","))), None) if clusters else None
 
 
-def _instance_complaint(instance: Instance) -> str | None:
-    complaint = CLUSTER.complaint(instance.cluster_name) or IP.complaint(instance.ip) or _port_complaint(instance.port)
-    if complaint or not instance.metadata:
-        return complaint
+def _error_in_instance(instance: Instance) -> str | None:
+    problem = CLUSTER.problem(instance.cluster_name) or IP.problem(instance.ip) or _error_in_port(instance.port)
+    if problem or not instance.metadata:
+        return problem
     texts = [*instance.metadata, *instance.metadata.values()]
     if sum(map(len, texts)) > MAX_METADATA_LENGTH < sum(len(text) for text in texts if text.strip()):
         return f"Param 'Metadata' is illegal, the param length should not exceed {MAX_METADATA_LENGTH}."
     return None
 
 
-def _port_complaint(port: int | None) -> str | None:
+def _error_in_port(port: int | None) -> str | None:
     if port is not None and not 0 <= port <= MAX_PORT:
         return f"Param 'port' is illegal, the value should be between 0 and {MAX_PORT}."
     return None

@@ -40,7 +40,7 @@ def _pairs(text: str, path: Path) -> dict[str, str]:
 
 
 class _Placeholders:
-    """Fills in the placeholders of one value; `where` names it in complaints."""
+    """Fills in the placeholders of one value; `where` names it in error messages."""
 
     def __init__(self, environment: Mapping[str, str], pairs: Mapping[str, str], where: str) -> None:
         self._environment, self._pairs, self._where = environment, pairs, where

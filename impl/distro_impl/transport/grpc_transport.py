@@ -62,7 +62,7 @@ class GrpcTransport:
         clock: Clock,
     ) -> GrpcServer:
         """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
-        if not is_free(ip, port):  # asked first, because gRPC writes its own complaint to stderr
+        if not is_free(ip, port):  # asked first, because gRPC writes its own message to stderr
             raise PortInUseError(port, purpose)
         server = GrpcServer(f"{ip}:{port}", options, health, service)
         try:

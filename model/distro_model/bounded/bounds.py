@@ -39,7 +39,7 @@ class Bounds:
     raises: int = 0
     """Syncs that arrive and are not handled, since an exception leaves their handler or their type is unknown, and
     exceptions while a node loads (B16, D6, load-exception-no-retry)."""
-    strays: int = 0
+    id_collisions: int = 0
     """Requests about a client that its owner never sent: ids collide (B41)."""
     periods: int = 0
     """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""

@@ -109,7 +109,7 @@ class Layout:
                 *self._all_families,
                 _family("outgoing", (link_column(node, other) for other in others)),
                 _family("incoming", (link_column(other, node) for other in others)),
-                _family("guest", (client_column(each) for each in self.clients if self.home(each) == node)),
+                _family("home_client", (client_column(each) for each in self.clients if self.home(each) == node)),
                 Family(("peer", "peer_name"), peers),
             ),
             self._absent,

@@ -169,12 +169,12 @@ class FoundIdle(NamedTuple):
     budget: Budget
 
 
-def find_idle(idle: tuple[str, ...], guest: Life, budget: Budget) -> list[FoundIdle]:
+def find_idle(idle: tuple[str, ...], home_client: Life, budget: Budget) -> list[FoundIdle]:
     """The connections found idle so far, with or without this one; a living client costs a budget."""
-    with_it = (*idle, guest.client)
-    if guest.connection is Connection.OPEN and guest.silent:
+    with_it = (*idle, home_client.client)
+    if home_client.connection is Connection.OPEN and home_client.silent:
         return [FoundIdle(with_it, budget)]
-    less = budget.less("idle_spells") if guest.acts else None
+    less = budget.less("idle_spells") if home_client.acts else None
     without = FoundIdle(idle, budget)
     return [without] if less is None else [without, FoundIdle(with_it, less)]
 

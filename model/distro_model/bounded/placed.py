@@ -149,9 +149,9 @@ def _accidents(layout: Layout) -> Placed:
     if layout.bounds.raises and layout.bounds.crashes:
         for ends in layout.links:
             yield accidents.INTERRUPT_LOAD, layout.link(*ends, operation=Operation.SNAPSHOT)
-    if layout.bounds.strays:
+    if layout.bounds.id_collisions:
         for node in layout.nodes:
-            yield from ((accidents.STRAY, layout.client_at(client, node)) for client in layout.clients)
+            yield from ((accidents.ID_COLLISION, layout.client_at(client, node)) for client in layout.clients)
 
 
 def _of_ip_clients(layout: Layout) -> Placed:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Crash, HttpDeregister, Restart, Resume
-from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Since, Wires
 from distro_model.clock.environment import crashed, deregistered, guard_of, perform, unreached
 from distro_model.clock.instants import advanced, at_once, different, instant
+from distro_model.clock.mutable_cluster import Links, Lists, Lives, MutableCluster, Named, Nodes, Since, Wires
 from distro_model.clock.plan import Plan
 from distro_model.clock.timers import LEASES, missed_timers
 from distro_model.clock.traffic import Ended, Traffic, compared_revision
@@ -43,15 +43,15 @@ class ClusterState(Named):
     def is_paused(self, name: str) -> bool:
         return any(position == self.plan.index[name] for position, _ in self.paused)
 
-    def board(self) -> Board:
+    def mutable(self) -> MutableCluster:
         columns = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet, self.lists)
-        return Board(self.plan, self.now_ms, *columns)
+        return MutableCluster(self.plan, self.now_ms, *columns)
 
 
-def state_on(board: Board) -> ClusterState:
-    nodes, links, wires, lives, paused, quiet, lists = board.columns
+def state_on(cluster: MutableCluster) -> ClusterState:
+    nodes, links, wires, lives, paused, quiet, lists = cluster.columns
     by_name = tuple(sorted(lives, key=lambda each: each.client))
-    return ClusterState(board.plan, board.now_ms, nodes, links, wires, by_name, paused, quiet, lists)
+    return ClusterState(cluster.plan, cluster.now_ms, nodes, links, wires, by_name, paused, quiet, lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,12 @@ def prologue(nodes: Sequence[str], profile: Profile) -> tuple[Action, ...]:
 
 def enabled(state: ClusterState, action: Action) -> str | None:
     """None when the action is legal in this state, else the guard that forbids it, as a clause."""
-    return guard_of(state.board(), action)
+    return guard_of(state.mutable(), action)
 
 
 def why_unreached(state: ClusterState, action: Action) -> str | None:
     """Why a request of a client reaches no node, or None: the node is down, or the connection has ended."""
-    return unreached(state.board(), action)
+    return unreached(state.mutable(), action)
 
 
 def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
@@ -126,31 +126,31 @@ def apply_to(
 
     `ended`: the calls that were observed to end meanwhile, in order; results with other ends may be left out.
     """
-    boards = [state.board() for state in states]
-    for board in boards:
-        if (guard := guard_of(board, action)) is not None:
+    clusters = [state.mutable() for state in states]
+    for cluster in clusters:
+        if (guard := guard_of(cluster, action)) is not None:
             raise IllegalActionError(f"{action}: {guard}")
     if isinstance(action, Advance):
         now_ms = states[0].now_ms
-        boards = advanced(boards, now_ms + action.ms, None if ended is None else Watched(ended, now_ms))
+        clusters = advanced(clusters, now_ms + action.ms, None if ended is None else Watched(ended, now_ms))
     else:
-        boards = different([result for board in boards for result in _done(board, action)])
-    return tuple(Outcome(state_on(each), tuple(each.traffic), each.answer) for each in boards)
+        clusters = different([result for cluster in clusters for result in _done(cluster, action)])
+    return tuple(Outcome(state_on(each), tuple(each.traffic), each.answer) for each in clusters)
 
 
-def _done(board: Board, action: Action) -> list[Board]:
+def _done(cluster: MutableCluster, action: Action) -> list[MutableCluster]:
     """The part of the action that takes no time."""
     if isinstance(action, Resume):
-        return _resumed(board, board.plan.index[action.node])
+        return _resumed(cluster, cluster.plan.index[action.node])
     match action:
         case HttpDeregister():
-            boards = deregistered(board, action)
+            clusters = deregistered(cluster, action)
         case Crash():
-            boards = crashed(board, action)
+            clusters = crashed(cluster, action)
         case _:
-            boards = [board]
-            perform(board, action)
-    return different([done for each in boards for done in at_once(each, ticks=False)])
+            clusters = [cluster]
+            perform(cluster, action)
+    return different([done for each in clusters for done in at_once(each, ticks=False)])
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
@@ -178,19 +178,19 @@ def views_of(
     }
 
 
-def _resumed(board: Board, position: int) -> list[Board]:
+def _resumed(cluster: MutableCluster, position: int) -> list[MutableCluster]:
     """Calls that waited for the node arrive, and every timer that was due meanwhile fires once, in any order.
 
     The check of leases can detect that the one before it is long ago (B23); it comes before the arrivals or after them.
     """
-    since_ms = board.paused.pop(position)
-    missed, leases = missed_timers(board, position, since_ms), (position, LEASES.kind)
+    since_ms = cluster.paused.pop(position)
+    missed, leases = missed_timers(cluster, position, since_ms), (position, LEASES.kind)
     results = []
     for checks_first in (True, False) if leases in missed else (False,):
-        fork = board.fork()
+        fork = cluster.fork()
         if checks_first:
             fork.take(LEASES, at=position, last_ms=since_ms)
-        for source in board.plan.other_positions[position]:
+        for source in cluster.plan.other_positions[position]:
             fork.release(source, position)
         if leases in missed and not checks_first:
             fork.take(LEASES, at=position, last_ms=since_ms)

@@ -1,17 +1,17 @@
-"""From a statement to one plain function on the mutable columns of a board: what a clock calls.
+"""From a statement to one plain function on the mutable columns of a mutable cluster: what a clock calls.
 
 A search asks each step once for each combination of values and keeps the answer; a clock runs every transition as
 often as it happens. So the steps are written out as the lines of one function, without anything that looks up names:
 
-    def deliver(board, source, target, call):
+    def deliver(cluster, source, target, call):
         event = arrival(call, names[source], now)
-        answer = board.handle(target, event, call)
+        answer = cluster.handle(target, event, call)
         event = end(call, answer, names[target], now)
         if event is None: return "it is still being handled"
-        answer = board.handle(source, event, call)
+        answer = cluster.handle(source, event, call)
 
 It returns None, or the guard that was false. What a search chooses is a parameter here. Steps that record or watch are
-left out. A guard that stands behind a change is one for which the caller takes a fork of the board (`is_tentative`).
+left out. A guard that stands behind a change is one for which the caller takes a fork of the cluster (`is_tentative`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FAMILIES = {
     "incoming": ("for other in others[at]:", "links[other * size + at]"),
     "every_node": ("for other in running(nodes):", "nodes[other]"),
     "life": ("for client in tuple(lives):", "lives[client]"),
-    "guest": ("for client in guests(lives, names[at]):", "lives[client]"),
+    "home_client": ("for client in home_clients(lives, names[at]):", "lives[client]"),
 }
 CONSTANTS = {
-    "now": "board.now_ms",
+    "now": "cluster.now_ms",
     "profile": "profile",
     "period": "0",
     "node_name": "names[at]",
@@ -48,8 +48,8 @@ CONSTANTS = {
     "target_name": "names[target]",
     "asked_name": "names[asked]",
     "handling_name": "names[handling]",
-    "others": "board.others(at)",
-    "addresses": "board.plan.addresses",
+    "others": "cluster.others(at)",
+    "addresses": "cluster.plan.addresses",
 }
 
 Run = Callable[..., str | None]
@@ -64,21 +64,21 @@ class Compiled:
 
 @cache
 def compiled(transition: Transition, *given: str) -> Compiled:
-    """`given`: the parameters besides the board: positions, the name of a client, and what the chooser decides."""
+    """`given`: the parameters besides the cluster: positions, the name of a client, and what the chooser decides."""
     writer = _Writer(frozenset(given))
     for each in transition.steps:
         writer.add(each)
     name = "".join(letter if letter.isalnum() else "_" for letter in transition.kind)
-    head = [f"def {name}(board, {', '.join(given)}):", *(f"    {line}" for line in _OPENING)]
+    head = [f"def {name}(cluster, {', '.join(given)}):", *(f"    {line}" for line in _OPENING)]
     source = "\n".join([*head, *(f"    {line}" for line in writer.lines), "    return None"])
-    scope: dict[str, Any] = {**writer.functions, "running": _running, "guests": _guests}
+    scope: dict[str, Any] = {**writer.functions, "running": _running, "home_clients": _home_clients}
     exec(source, scope)
     return Compiled(scope[name], writer.is_tentative)
 
 
 _OPENING = (
-    "nodes, links, lives, size, others = board.nodes, board.links, board.lives, board.size, board.plan.other_positions",
-    "names, profile = board.plan.names, board.plan.profile",
+    "nodes, links, lives, size = cluster.nodes, cluster.links, cluster.lives, cluster.size",
+    "names, profile, others = cluster.plan.names, cluster.plan.profile, cluster.plan.other_positions",
 )
 
 
@@ -86,7 +86,7 @@ def _running(nodes: list[object]) -> list[int]:
     return [position for position, node in enumerate(nodes) if node is not None]
 
 
-def _guests(lives: Mapping[str, Any], home: str) -> list[str]:
+def _home_clients(lives: Mapping[str, Any], home: str) -> list[str]:
     return [client for client, life in lives.items() if life.home == home]
 
 
@@ -141,7 +141,7 @@ class _Writer:
     def handling(self, step: Step, own: Mapping[str, str]) -> list[str]:
         self.has_changed = self.has_handled = True
         handler = "other" if step.handler in own else NODES[step.handler]
-        return [f"answer = board.handle({handler}, event{', call' if self.has_call else ''})"]
+        return [f"answer = cluster.handle({handler}, event{', call' if self.has_call else ''})"]
 
     def guarded(self, condition: str, step: Step) -> list[str]:
         if step.unless == NO_GUARD:

@@ -1,4 +1,4 @@
-"""The environment's actions: for each, the guard that forbids it in a state, and its effect on a board.
+"""The environment's actions: for each, the guard that forbids it in a state, and its effect on a cluster.
 
 An action is a transition whose choices come from outside: a scenario, a Hypothesis machine, the seed of a simulation.
 """
@@ -43,7 +43,7 @@ from distro_model.actions import (
     Resume,
     beyond_the_model,
 )
-from distro_model.clock.board import Board
+from distro_model.clock.mutable_cluster import MutableCluster
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import Forward, HttpAction, HttpReceived
@@ -65,144 +65,146 @@ def unknown_to(profile: Profile, action: Action) -> str | None:
     return None
 
 
-def guard_of(board: Board, action: Action) -> str | None:
+def guard_of(cluster: MutableCluster, action: Action) -> str | None:
     """None when the action is legal now, else the guard that forbids it."""
     match action:
         case Connect(client, node):
-            if board.life(client) is not None:
+            if cluster.life(client) is not None:
                 return f"{client} has been connected before, and a connection id is never used twice"
-            return _unless_awake(board, node)
-        case RegisterBatch() if (unknown := unknown_to(board.plan.profile, action)) is not None:
+            return _unless_awake(cluster, node)
+        case RegisterBatch() if (unknown := unknown_to(cluster.plan.profile, action)) is not None:
             return unknown
         case Register(client) | RegisterBatch(client) | Disconnect(client) | FallSilent(client):
-            return _unless_active(board, client)
+            return _unless_active(cluster, client)
         case AnswerAgain(client):
-            life = board.life(client)
-            return _unless_connected(board, client) or (None if life and life.silent else f"{client} is not silent")
+            life = cluster.life(client)
+            return _unless_connected(cluster, client) or (None if life and life.silent else f"{client} is not silent")
         case Deregister(client, service):
-            return _unless_active(board, client) or _unless_published(board, client, service)
+            return _unless_active(cluster, client) or _unless_published(cluster, client, service)
         case BaseHttpRequest():
-            return unknown_to(board.plan.profile, action) or _unless_awake(board, action.node)
+            return unknown_to(cluster.plan.profile, action) or _unless_awake(cluster, action.node)
         case Advance(ms):
             return None if ms >= 0 else "time does not run backwards"
         case Crash(node):
-            return _unless_running(board, node)
+            return _unless_running(cluster, node)
         case Restart(node):
-            return _unless_known(board, node) or ("it is running" if board.node(node) is not None else None)
+            return _unless_known(cluster, node) or ("it is running" if cluster.node(node) is not None else None)
         case Move(node, address):
-            still_runs = _unless_known(board, node) or (f"{node} is running" if board.node(node) is not None else None)
-            return still_runs or guard_of(board, Restart(address))
+            still_runs = _unless_known(cluster, node) or (
+                f"{node} is running" if cluster.node(node) is not None else None
+            )
+            return still_runs or guard_of(cluster, Restart(address))
         case Pause(node):
-            return _unless_awake(board, node)
+            return _unless_awake(cluster, node)
         case ListMembers(node, listed):
-            guards = (_unless_known(board, each) for each in listed)
-            return _unless_awake(board, node) or next(filter(None, guards), None)
+            guards = (_unless_known(cluster, each) for each in listed)
+            return _unless_awake(cluster, node) or next(filter(None, guards), None)
         case Resume(node):
-            stands_still = board.plan.index.get(node) in board.paused
-            return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
+            stands_still = cluster.plan.index.get(node) in cluster.paused
+            return _unless_running(cluster, node) or (None if stands_still else f"{node} does not stand still")
         case PeerRequest(peer) | PeerAnswer(peer):
             return f"{peer} is a node, not a played member"
         case _:
-            return _link_guard(board, action)
+            return _link_guard(cluster, action)
 
 
-def perform(board: Board, action: Action) -> None:
+def perform(cluster: MutableCluster, action: Action) -> None:
     """Actions that take no time and have one result; their guard is true."""
-    index = board.plan.index
+    index = cluster.plan.index
     match action:
         case Connect(client, node):
-            board.lives[client] = Life(client, node, ((),), 0, "")
-            board.take(clients.CONNECT, at=index[node], client=client)
+            cluster.lives[client] = Life(client, node, ((),), 0, "")
+            cluster.take(clients.CONNECT, at=index[node], client=client)
         case Register(client) | RegisterBatch(client) | Deregister(client):
-            board.take(clients.CHANGE, at=index[board.lives[client].home], client=client, action=action)
+            cluster.take(clients.CHANGE, at=index[cluster.lives[client].home], client=client, action=action)
         case Disconnect(client):
-            board.take(clients.DISCONNECT, at=index[board.lives[client].home], client=client)
+            cluster.take(clients.DISCONNECT, at=index[cluster.lives[client].home], client=client)
         case FallSilent(client):
-            board.take(connections.FALL_SILENT, client=client)
-            board.quiet[client] = board.now_ms
+            cluster.take(connections.FALL_SILENT, client=client)
+            cluster.quiet[client] = cluster.now_ms
         case AnswerAgain(client):
-            board.take(connections.ANSWER_AGAIN, client=client)
-            board.quiet.pop(client)
-            _answer_what_was_asked(board, client)
+            cluster.take(connections.ANSWER_AGAIN, client=client)
+            cluster.quiet.pop(client)
+            _answer_what_was_asked(cluster, client)
         case BaseHttpRequest():
-            _ask_over_http(board, index[action.node], action)
+            _ask_over_http(cluster, index[action.node], action)
         case Crash(node):
-            board.take(crashes.CRASH, at=index[node])
-            board.paused.pop(index[node], None)
-            board.fail_refused()
+            cluster.take(crashes.CRASH, at=index[node])
+            cluster.paused.pop(index[node], None)
+            cluster.fail_refused()
         case Restart(node):
-            board.take(crashes.RESTART, at=index[node])
+            cluster.take(crashes.RESTART, at=index[node])
         case Move(node, address):
-            others = board.others(index[node])
-            board.lists[index[address]] = tuple(other for other in others if other != address)
-            board.take(crashes.RESTART, at=index[address])
+            others = cluster.others(index[node])
+            cluster.lists[index[address]] = tuple(other for other in others if other != address)
+            cluster.take(crashes.RESTART, at=index[address])
         case Pause(node):
-            board.paused[index[node]] = board.now_ms
+            cluster.paused[index[node]] = cluster.now_ms
         case ListMembers(node, listed):
             others = tuple(sorted(name for name in listed if name != node))
-            board.lists[index[node]] = others
-            board.take(members.REREAD_LIST, at=index[node], listed=others)
+            cluster.lists[index[node]] = others
+            cluster.take(members.REREAD_LIST, at=index[node], listed=others)
         case Advance() | Resume() | PeerRequest() | PeerAnswer():
             raise AssertionError("these may have several results, or are forbidden")
         case _:
-            _change_link(board, index[action.source], index[action.target], action)
+            _change_link(cluster, index[action.source], index[action.target], action)
 
 
-def _answer_what_was_asked(board: Board, client: str) -> None:
+def _answer_what_was_asked(cluster: MutableCluster, client: str) -> None:
     """A check of connections that waits for no other client ends with this answer."""
-    at = board.plan.index[board.lives[client].home]
-    if board.take(connections.ANSWER, at=at, client=client) is None:
-        board.take(connections.HANDLE_ANSWER, at=at, client=client)
-    node = board.nodes[at]
+    at = cluster.plan.index[cluster.lives[client].home]
+    if cluster.take(connections.ANSWER, at=at, client=client) is None:
+        cluster.take(connections.HANDLE_ANSWER, at=at, client=client)
+    node = cluster.nodes[at]
     if node is not None and node.detections and all(each.recorded and each.counted for each in node.detections):
-        board.take(connections.END_CHECK, at=at)
+        cluster.take(connections.END_CHECK, at=at)
 
 
-def crashed(board: Board, action: Crash) -> list[Board]:
+def crashed(cluster: MutableCluster, action: Crash) -> list[MutableCluster]:
     """A loading node whose peer stops asks the next member at once (docs/protocol #load-asks). Where several load,
     their order is not defined, nor whether they ask before they receive anything."""
-    gone, names = board.plan.index[action.node], board.plan.names
-    loading = [at for at in range(board.size) if any(map(_asks_all, board.links[at * board.size + gone].calls))]
-    between = [(names[one], names[other]) for one, other in permutations(loading, 2) if _flows(board, one, other)]
-    _perform_all(board, (*(Hold(*ends) for ends in between), action))
-    asked = [ends for ends in between if guard_of(board, Deliver(*ends, "SNAPSHOT")) is None]
+    gone, names = cluster.plan.index[action.node], cluster.plan.names
+    loading = [at for at in range(cluster.size) if any(map(_asks_all, cluster.links[at * cluster.size + gone].calls))]
+    between = [(names[one], names[other]) for one, other in permutations(loading, 2) if _flows(cluster, one, other)]
+    _perform_all(cluster, (*(Hold(*ends) for ends in between), action))
+    asked = [ends for ends in between if guard_of(cluster, Deliver(*ends, "SNAPSHOT")) is None]
     ways: list[list[Action]] = [[Deliver(*ends, "SNAPSHOT") for ends in order] for order in permutations(asked)]
     if len(asked) > 1:
         ways.append([kind(*ends, "SNAPSHOT") for kind in (AnswerLate, Reply) for ends in asked])
-    boards = [board.fork() for _ in ways]
-    for each, way in zip(boards, ways, strict=True):
+    clusters = [cluster.fork() for _ in ways]
+    for each, way in zip(clusters, ways, strict=True):
         _perform_all(each, (*way, *(Release(*ends) for ends in between)))
-    return boards
+    return clusters
 
 
-def _flows(board: Board, source: int, target: int) -> bool:
+def _flows(cluster: MutableCluster, source: int, target: int) -> bool:
     """A request that is sent there arrives at once, if the link works at all."""
-    at = source * board.size + target
-    return not (board.wires[at].held or board.links[at].half_open or target in board.paused)
+    at = source * cluster.size + target
+    return not (cluster.wires[at].held or cluster.links[at].half_open or target in cluster.paused)
 
 
-def _perform_all(board: Board, actions: Iterable[Action]) -> None:
+def _perform_all(cluster: MutableCluster, actions: Iterable[Action]) -> None:
     """The actions that are legal at their turn."""
     for each in actions:
-        if guard_of(board, each) is None:
-            perform(board, each)
+        if guard_of(cluster, each) is None:
+            perform(cluster, each)
 
 
 def _asks_all(call: Call) -> bool:
     return isinstance(call.request, Snapshot)
 
 
-def deregistered(board: Board, action: HttpDeregister) -> list[Board]:
+def deregistered(cluster: MutableCluster, action: HttpDeregister) -> list[MutableCluster]:
     """A node may not know a service that its client does not publish there, and then the request has no effect, not
     even on the lease of the client. The services that a node knows are not in the model (docs/protocol #http-v1)."""
-    before, held = board.fork(), _contents(board, action.client)
-    perform(board, action)
-    before.answer = board.answer
-    return [board] if _contents(board, action.client) != held else [board, before]
+    before, held = cluster.fork(), _contents(cluster, action.client)
+    perform(cluster, action)
+    before.answer = cluster.answer
+    return [cluster] if _contents(cluster, action.client) != held else [cluster, before]
 
 
-def _contents(board: Board, client: str) -> list[Content | None]:
-    held = (None if node is None else node.client(client) for node in board.nodes)
+def _contents(cluster: MutableCluster, client: str) -> list[Content | None]:
+    held = (None if node is None else node.client(client) for node in cluster.nodes)
     return [None if each is None else each.content for each in held]
 
 
@@ -215,126 +217,128 @@ def asked_over_http(action: BaseHttpRequest) -> HttpReceived:
     return HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
 
 
-def _ask_over_http(board: Board, asked: int, action: BaseHttpRequest) -> None:
+def _ask_over_http(cluster: MutableCluster, asked: int, action: BaseHttpRequest) -> None:
     """The node that receives it handles it, or the one to which it forwards it. A forward goes to that one's main port
     and over no link: it is lost only where the node is down or paused."""
     asking, handling = asked_over_http(action), asked
-    answer = _answer_to(board, asked, asking)
+    answer = _answer_to(cluster, asked, asking)
     if isinstance(answer, Forward):
-        handling = board.plan.index[answer.target]
-        there = _answer_to(board, handling, replace(asking, forwarded=True))
+        handling = cluster.plan.index[answer.target]
+        there = _answer_to(cluster, handling, replace(asking, forwarded=True))
         assert not isinstance(there, Forward), "a request is passed on once"
         answer = there
     if answer.result is CallResult.SUCCESS:
-        refused = board.take(http_clients.HTTP_CHANGE, asked=asked, handling=handling, asking=asking, wanted=None)
+        refused = cluster.take(http_clients.HTTP_CHANGE, asked=asked, handling=handling, asking=asking, wanted=None)
         assert refused is None, refused
-    board.answer = answer
+    cluster.answer = answer
 
 
-def _answer_to(board: Board, position: int, asking: HttpReceived) -> Answer | Forward:
-    node = board.nodes[position]
-    if node is None or position in board.paused:
+def _answer_to(cluster: MutableCluster, position: int, asking: HttpReceived) -> Answer | Forward:
+    node = cluster.nodes[position]
+    if node is None or position in cluster.paused:
         return UNREACHABLE
-    outputs = step(node, asking, board.plan.profile).outputs
+    outputs = step(node, asking, cluster.plan.profile).outputs
     output = next(each for each in outputs if isinstance(each, Answered | Forward))
     return output.answer if isinstance(output, Answered) else output
 
 
-def unreached(board: Board, action: Action) -> str | None:
+def unreached(cluster: MutableCluster, action: Action) -> str | None:
     """Why an action of a client reaches no node, or None: the node is down, or the connection has ended."""
     match action:
         case BaseHttpRequest():
-            return _unless_running(board, action.node)
+            return _unless_running(cluster, action.node)
         case Register() | RegisterBatch() | Deregister() | Disconnect() | FallSilent() | AnswerAgain():
-            is_known = board.life(action.client) is not None
-            return _unless_connected(board, action.client) if is_known else None
+            is_known = cluster.life(action.client) is not None
+            return _unless_connected(cluster, action.client) if is_known else None
     return None
 
 
-def _change_link(board: Board, source: int, target: int, action: LinkAction) -> None:
-    at, ends = source * board.size + target, {"source": source, "target": target}
+def _change_link(cluster: MutableCluster, source: int, target: int, action: LinkAction) -> None:
+    at, ends = source * cluster.size + target, {"source": source, "target": target}
     match action:
         case Cut():
-            board.take(links.CUT, **ends)
-            board.fail_refused()
+            cluster.take(links.CUT, **ends)
+            cluster.fail_refused()
         case Heal():
-            board.wires[at] = replace(board.wires[at], refuses=False)
-            board.take(links.HEAL, **ends)
+            cluster.wires[at] = replace(cluster.wires[at], refuses=False)
+            cluster.take(links.HEAL, **ends)
         case Refuse():
-            board.wires[at] = replace(board.wires[at], refuses=True)
+            cluster.wires[at] = replace(cluster.wires[at], refuses=True)
         case Hold(distro=reports_pass):
-            board.wires[at] = replace(board.wires[at], held=True, reports_pass=reports_pass)
+            cluster.wires[at] = replace(cluster.wires[at], held=True, reports_pass=reports_pass)
         case Release():
-            board.wires[at] = replace(board.wires[at], held=False)
-            board.release(source, target)
+            cluster.wires[at] = replace(cluster.wires[at], held=False)
+            cluster.release(source, target)
         case Fault(held=False):
-            board.wires[at] = replace(board.wires[at], faults=(*board.wires[at].faults, action))
+            cluster.wires[at] = replace(cluster.wires[at], faults=(*cluster.wires[at].faults, action))
         case _:
-            _decide(board, source, target, action)
+            _decide(cluster, source, target, action)
 
 
-def _decide(board: Board, source: int, target: int, action: LinkAction) -> None:
+def _decide(cluster: MutableCluster, source: int, target: int, action: LinkAction) -> None:
     """The outcome of one waiting call."""
     assert isinstance(action, Fault | Deliver | AnswerLate | Reply)
-    call = held_call(board, action)
+    call = held_call(cluster, action)
     assert call is not None  # `guard_of` has found it
     match action:
         case Fault():
-            board.decide(action, source, target, call)
+            cluster.decide(action, source, target, call)
         case Deliver():
-            board.deliver(source, target, call)
-        case AnswerLate() if board.refuses(source, target, call):
-            board.deliver(source, target, call)
+            cluster.deliver(source, target, call)
+        case AnswerLate() if cluster.refuses(source, target, call):
+            cluster.deliver(source, target, call)
         case AnswerLate():
-            board.take(calls.REPLY_LATE, source=source, target=target, call=call)
+            cluster.take(calls.REPLY_LATE, source=source, target=target, call=call)
         case Reply():
-            board.end(calls.REPLY_ARRIVES, source, target, call)
+            cluster.end(calls.REPLY_ARRIVES, source, target, call)
 
 
 # Guards
 
 
-def _unless_known(board: Board, node: str) -> str | None:
-    return None if node in board.plan.index else f"there is no node {node}"
+def _unless_known(cluster: MutableCluster, node: str) -> str | None:
+    return None if node in cluster.plan.index else f"there is no node {node}"
 
 
-def _unless_running(board: Board, node: str) -> str | None:
-    return _unless_known(board, node) or (f"{node} is down" if board.node(node) is None else None)
+def _unless_running(cluster: MutableCluster, node: str) -> str | None:
+    return _unless_known(cluster, node) or (f"{node} is down" if cluster.node(node) is None else None)
 
 
-def _unless_awake(board: Board, node: str) -> str | None:
-    return _unless_running(board, node) or (f"{node} stands still" if board.plan.index[node] in board.paused else None)
+def _unless_awake(cluster: MutableCluster, node: str) -> str | None:
+    return _unless_running(cluster, node) or (
+        f"{node} stands still" if cluster.plan.index[node] in cluster.paused else None
+    )
 
 
-def _unless_connected(board: Board, client: str) -> str | None:
-    life = board.life(client)
+def _unless_connected(cluster: MutableCluster, client: str) -> str | None:
+    life = cluster.life(client)
     if life is None:
         return f"{client} has never been connected"
     return f"{client} is no longer connected" if life.connection is not Connection.OPEN else None
 
 
-def _unless_active(board: Board, client: str) -> str | None:
-    guard, life = _unless_connected(board, client), board.life(client)
+def _unless_active(cluster: MutableCluster, client: str) -> str | None:
+    guard, life = _unless_connected(cluster, client), cluster.life(client)
     if guard is not None or life is None:
         return guard
-    return f"{client} is silent" if life.silent else _unless_awake(board, life.home)
+    return f"{client} is silent" if life.silent else _unless_awake(cluster, life.home)
 
 
-def _unless_published(board: Board, client: str, service: str) -> str | None:
+def _unless_published(cluster: MutableCluster, client: str, service: str) -> str | None:
     """Whether such a request still counts as a change depends on whether any client publishes the service."""
-    life = board.life(client)
-    node = None if life is None else board.node(life.home)
+    life = cluster.life(client)
+    node = None if life is None else cluster.node(life.home)
     held = None if node is None else node.client(client)
     published = held is not None and any(name == service for name, _ in held.content)
     return None if published else f"{client} does not publish {service}"
 
 
-def _link_guard(board: Board, action: LinkAction) -> str | None:
+def _link_guard(cluster: MutableCluster, action: LinkAction) -> str | None:
     source, target = action.source, action.target
-    unknown = _unless_known(board, source) or _unless_known(board, target)
+    unknown = _unless_known(cluster, source) or _unless_known(cluster, target)
     if unknown is not None or source == target:
         return unknown or f"{source} has no link to itself"
-    link, wire = board.link(source, target), board.wire(source, target)
+    link, wire = cluster.link(source, target), cluster.wire(source, target)
     match action:
         case Cut():
             return "the link is cut already" if link.cut else None
@@ -347,26 +351,26 @@ def _link_guard(board: Board, action: LinkAction) -> str | None:
         case Release():
             return None if wire.held else "the link is not held"
         case BaseRequestAction() if not isinstance(action, Reorder):
-            return _request_guard(board, action)
+            return _request_guard(cluster, action)
         case _:
             return beyond_the_model(action)
 
 
-def _request_guard(board: Board, action: BaseRequestAction) -> str | None:
+def _request_guard(cluster: MutableCluster, action: BaseRequestAction) -> str | None:
     if action.operation is not None and action.operation not in action.applicable_operations:
         return f"{action.operation} is none of {', '.join(action.applicable_operations)}"
     waits = isinstance(action, Deliver | AnswerLate | Reply) or (isinstance(action, Fault) and action.held)
     if waits:
-        return None if held_call(board, action) is not None else f"no such {_waiting(action)} waits"
+        return None if held_call(cluster, action) is not None else f"no such {_waiting(action)} waits"
     # before a client connects, the connection id of its name is not known
-    known = action.client is None or "#" in action.client or board.life(action.client) is not None
+    known = action.client is None or "#" in action.client or cluster.life(action.client) is not None
     return None if known else f"{action.client} has never been connected"
 
 
-def held_call(board: Board, action: BaseRequestAction) -> Call | None:
+def held_call(cluster: MutableCluster, action: BaseRequestAction) -> Call | None:
     """The first call on the link that matches the action."""
     phase = Phase.ANSWERED if isinstance(action, Reply) else Phase.SENT
-    calls = (call for call in board.link(action.source, action.target).calls if call.phase is phase)
+    calls = (call for call in cluster.link(action.source, action.target).calls if call.phase is phase)
     return next((call for call in calls if action.matches(call.request.operation, subject_of(call.request))), None)
 
 

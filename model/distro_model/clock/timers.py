@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from distro_model.clock.board import Board
+from distro_model.clock.mutable_cluster import MutableCluster
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
 from distro_model.cluster.statement import Transition
 from distro_model.cluster.values import Call, Connection, Phase
@@ -44,34 +44,34 @@ KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS
 # Due times
 
 
-def next_instant(board: Board, after_ms: int) -> tuple[int, frozenset[Timer]]:
+def next_instant(cluster: MutableCluster, after_ms: int) -> tuple[int, frozenset[Timer]]:
     """The next time, later than `after_ms`, with an event anywhere, and the possible events of that time."""
-    earliest, due, calm = NEVER, set[Timer](), is_calm(board)
-    for position, node in enumerate(board.nodes):
-        if node is not None and position not in board.paused:
-            for at_ms, transition in _node_timers(board, position, node, after_ms, calm=calm):
+    earliest, due, calm = NEVER, set[Timer](), is_calm(cluster)
+    for position, node in enumerate(cluster.nodes):
+        if node is not None and position not in cluster.paused:
+            for at_ms, transition in _node_timers(cluster, position, node, after_ms, calm=calm):
                 if at_ms < earliest:
                     earliest, due = at_ms, {(position, transition.kind)}
                 elif at_ms == earliest:
                     due.add((position, transition.kind))
-    for at, link in enumerate(board.links):
-        if link.calls and at // board.size not in board.paused:
+    for at, link in enumerate(cluster.links):
+        if link.calls and at // cluster.size not in cluster.paused:
             for call in link.calls:
                 if call.phase is not Phase.ABANDONED and call.deadline_ms <= earliest:
                     due = due if call.deadline_ms == earliest else set()
                     earliest = call.deadline_ms
-                    due.add((at // board.size, LATE.kind))
+                    due.add((at // cluster.size, LATE.kind))
     return earliest, frozenset(due)
 
 
 def _node_timers(
-    board: Board, position: int, node: NodeState, after_ms: int, *, calm: bool
+    cluster: MutableCluster, position: int, node: NodeState, after_ms: int, *, calm: bool
 ) -> Iterator[tuple[int, Transition]]:
     """The next due time of each timer of the node; timers that would have no effect now may be missing."""
-    profile = board.plan.profile
+    profile = cluster.plan.profile
     if node.tasks:
         yield nodes.next_tick(node, after_ms, profile) or 0, TICK
-    may_own = has_ip_clients(board)  # it may become the owner of one, or get one that it owns, in that very instant
+    may_own = has_ip_clients(cluster)  # it may become the owner of one, or get one that it owns, in that very instant
     if node.clients or profile.keeps_index or may_own:
         if may_own or nodes.may_have_round(node, profile):
             yield nodes.next_round(node, after_ms, profile), ROUND
@@ -91,22 +91,24 @@ def _node_timers(
         if profile.reports_to_members_not_up:
             yield nodes.next_report_to_not_up(node, after_ms, profile) or 0, nodes.REPORT_TO_NOT_UP
     if not calm and any(
-        board.links[position * board.size + other].half_open for other in board.plan.other_positions[position]
+        cluster.links[position * cluster.size + other].half_open for other in cluster.plan.other_positions[position]
     ):
         yield half_open.next_health_check(node, after_ms, profile), half_open.RECONNECT
-    if board.quiet or node.detections:
-        yield from _connection_timers(board, position, node, after_ms)
+    if cluster.quiet or node.detections:
+        yield from _connection_timers(cluster, position, node, after_ms)
 
 
-def _connection_timers(board: Board, position: int, node: NodeState, after_ms: int) -> Iterator[tuple[int, Transition]]:
+def _connection_timers(
+    cluster: MutableCluster, position: int, node: NodeState, after_ms: int
+) -> Iterator[tuple[int, Transition]]:
     """A check begins where a client here was silent for long enough, and ends when the wait for answers is over."""
     if node.detections:
-        yield next_end_of_check(node, after_ms, board.plan.profile), connections.END_CHECK
+        yield next_end_of_check(node, after_ms, cluster.plan.profile), connections.END_CHECK
         return
-    since = [board.quiet[name] for name in guests(board, position) if name in board.quiet]
+    since = [cluster.quiet[name] for name in home_clients(cluster, position) if name in cluster.quiet]
     if since:
-        idle_ms = max(after_ms, min(since) + board.plan.profile.connection_idle_ms - 1)
-        yield next_connection_check(node, idle_ms, board.plan.profile), connections.CHECK_CONNECTIONS
+        idle_ms = max(after_ms, min(since) + cluster.plan.profile.connection_idle_ms - 1)
+        yield next_connection_check(node, idle_ms, cluster.plan.profile), connections.CHECK_CONNECTIONS
 
 
 def next_connection_check(node: NodeState, after_ms: int, profile: Profile) -> int:
@@ -135,40 +137,40 @@ PHASES: dict[str, Callable[[NodeState, int, Profile], int | None]] = {
 """The next firing of each periodic timer, with or without effect: in phase with its node's start."""
 
 
-def guests(board: Board, position: int) -> list[str]:
+def home_clients(cluster: MutableCluster, position: int) -> list[str]:
     """The clients whose connections to this node are open."""
-    home = board.plan.names[position]
-    return [each.client for each in board.lives.values() if each.home == home and each.connection is Connection.OPEN]
+    home = cluster.plan.names[position]
+    return [each.client for each in cluster.lives.values() if each.home == home and each.connection is Connection.OPEN]
 
 
-def is_calm(board: Board) -> bool:
+def is_calm(cluster: MutableCluster) -> bool:
     """All nodes run, reach each other and believe each other UP: no report can change anything."""
-    for node in board.nodes:
+    for node in cluster.nodes:
         if node is None:
             return False
         for member in node.members:
             if member.state is not MemberState.UP or member.failures:
                 return False
-    for link, wire in zip(board.links, board.wires, strict=True):
+    for link, wire in zip(cluster.links, cluster.wires, strict=True):
         if link.cut or link.half_open or wire.holds_reports:
             return False
-    return not board.paused
+    return not cluster.paused
 
 
-def has_ip_clients(board: Board) -> bool:
-    return any(node is not None and any(is_ip_client(each.name) for each in node.clients) for node in board.nodes)
+def has_ip_clients(cluster: MutableCluster) -> bool:
+    return any(node is not None and any(is_ip_client(each.name) for each in node.clients) for node in cluster.nodes)
 
 
-def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer]:
+def missed_timers(cluster: MutableCluster, position: int, since_ms: int) -> frozenset[Timer]:
     """The timers of a node that were due while it was suspended, not later than now."""
-    node = board.nodes[position]
+    node = cluster.nodes[position]
     assert node is not None  # one that is down is not suspended
     every = {
         (position, each.kind)
-        for at, each in _node_timers(board, position, node, since_ms, calm=False)
-        if at <= board.now_ms
+        for at, each in _node_timers(cluster, position, node, since_ms, calm=False)
+        if at <= cluster.now_ms
     }
-    late = any(call.deadline_ms <= board.now_ms and call.deadline_ms for call in board.calls_from(position))
+    late = any(call.deadline_ms <= cluster.now_ms and call.deadline_ms for call in cluster.calls_from(position))
     return frozenset(every | ({(position, LATE.kind)} if late else set()))
 
 
@@ -179,10 +181,10 @@ Way = Event | None
 """The event that a node handles, where several are possible."""
 
 
-def ways(board: Board, timer: Timer) -> list[Way]:
+def ways(cluster: MutableCluster, timer: Timer) -> list[Way]:
     """The possible effects of the timer now."""
     position, kind = timer
-    node, profile, now_ms = board.nodes[position], board.plan.profile, board.now_ms
+    node, profile, now_ms = cluster.nodes[position], cluster.plan.profile, cluster.now_ms
     match kind:
         case ROUND.kind:
             return [*nodes.verify_rounds(node, now_ms, profile)]
@@ -191,65 +193,67 @@ def ways(board: Board, timer: Timer) -> list[Way]:
     return [None]
 
 
-def fire(board: Board, timer: Timer) -> list[Board]:
+def fire(cluster: MutableCluster, timer: Timer) -> list[MutableCluster]:
     """The guard of a timer is evaluated when it fires. Several results: its exact effect is open."""
-    several = ways(board, timer)
-    results = [board, *(board.fork() for _ in several[1:])]
+    several = ways(cluster, timer)
+    results = [cluster, *(cluster.fork() for _ in several[1:])]
     for each, way in zip(results, several, strict=False):
         run(each, timer, way)
     return results
 
 
-def run(board: Board, timer: Timer, way: Way) -> None:
+def run(cluster: MutableCluster, timer: Timer, way: Way) -> None:
     position, kind = timer
-    node, now_ms = board.nodes[position], board.now_ms
+    node, now_ms = cluster.nodes[position], cluster.now_ms
     if node is None:
         return
     transition = KINDS[kind]
     if way is not None:
-        board.take(transition, at=position, event=way)
+        cluster.take(transition, at=position, event=way)
     elif transition is TICK:
         for task in node.tasks:
-            held = board.nodes[position]
-            if task.due_ms <= now_ms and held and has_free_worker(held, task.client, task.target, board.plan.profile):
-                board.take(TICK, at=position, task=task)
+            held = cluster.nodes[position]
+            if task.due_ms <= now_ms and held and has_free_worker(held, task.client, task.target, cluster.plan.profile):
+                cluster.take(TICK, at=position, task=task)
     elif transition is LATE:
-        for target, call in islice(late_calls(board, position), 1):
-            give_up(board, position, target, call)
+        for target, call in islice(late_calls(cluster, position), 1):
+            give_up(cluster, position, target, call)
     elif transition is LEASES:
-        board.take(LEASES, at=position, last_ms=None)
+        cluster.take(LEASES, at=position, last_ms=None)
     elif transition is half_open.RECONNECT:
-        for target in board.plan.other_positions[position]:
-            board.take(half_open.RECONNECT, source=position, target=target)
+        for target in cluster.plan.other_positions[position]:
+            cluster.take(half_open.RECONNECT, source=position, target=target)
     elif transition is connections.CHECK_CONNECTIONS:
-        longest_ms = board.plan.profile.connection_idle_ms
-        idle = (name for name in guests(board, position) if now_ms - board.quiet.get(name, now_ms) >= longest_ms)
-        board.take(transition, at=position, idle=tuple(idle))
+        longest_ms = cluster.plan.profile.connection_idle_ms
+        idle = (
+            name for name in home_clients(cluster, position) if now_ms - cluster.quiet.get(name, now_ms) >= longest_ms
+        )
+        cluster.take(transition, at=position, idle=tuple(idle))
     elif transition is connections.END_CHECK:
-        if now_ms - node.checked_ms >= board.plan.profile.detection_ms:
-            board.take(transition, at=position)
+        if now_ms - node.checked_ms >= cluster.plan.profile.detection_ms:
+            cluster.take(transition, at=position)
     else:
-        board.take(transition, at=position)
+        cluster.take(transition, at=position)
 
 
-def late_calls(board: Board, source: int) -> Iterator[tuple[int, Call]]:
+def late_calls(cluster: MutableCluster, source: int) -> Iterator[tuple[int, Call]]:
     """The calls whose sender has waited long enough, target by target in the order of sending."""
-    for target in board.plan.other_positions[source]:
-        for call in board.links[source * board.size + target].calls:
-            if call.deadline_ms <= board.now_ms and call.phase is not Phase.ABANDONED:
+    for target in cluster.plan.other_positions[source]:
+        for call in cluster.links[source * cluster.size + target].calls:
+            if call.deadline_ms <= cluster.now_ms and call.phase is not Phase.ABANDONED:
                 yield target, call
 
 
-def give_up(board: Board, source: int, target: int, call: Call) -> None:
+def give_up(cluster: MutableCluster, source: int, target: int, call: Call) -> None:
     """Its sender has waited long enough for a call that is on its link."""
-    if call.phase is Phase.SENT and target in board.paused:  # it is on its link, and will be read later
-        board.take(calls.ABANDON, source=source, target=target, call=call)
+    if call.phase is Phase.SENT and target in cluster.paused:  # it is on its link, and will be read later
+        cluster.take(calls.ABANDON, source=source, target=target, call=call)
         return
     if call.phase is not Phase.LOST:  # held for too long, or its reply was
-        at = source * board.size + target
-        board.links[at] = board.links[at].with_phase(call, Phase.LOST)
+        at = source * cluster.size + target
+        cluster.links[at] = cluster.links[at].with_phase(call, Phase.LOST)
         call = replace(call, phase=Phase.LOST, answer=None)
-    board.end(calls.TIME_OUT, source, target, call)
+    cluster.end(calls.TIME_OUT, source, target, call)
 
 
 def more_to_do(node: NodeState) -> list[str]:
@@ -259,21 +263,21 @@ def more_to_do(node: NodeState) -> list[str]:
 # CHANGEs in parts
 
 
-def parts(board: Board, position: int) -> list[Event]:
+def parts(cluster: MutableCluster, position: int) -> list[Event]:
     """The work inside a node on the first client of which it reads or applies a CHANGE."""
-    node = board.nodes[position]
-    if node is None or position in board.paused:
+    node = cluster.nodes[position]
+    if node is None or position in cluster.paused:
         return []
-    reads = torn.pending_reads(node, board.now_ms)
+    reads = torn.pending_reads(node, cluster.now_ms)
     if reads:
         return [*reads[:1]]
-    return [ApplyDue(board.now_ms, each) for each in node.applies if each.client == node.applies[0].client]
+    return [ApplyDue(cluster.now_ms, each) for each in node.applies if each.client == node.applies[0].client]
 
 
-def do_part(board: Board, position: int, part: Event) -> None:
+def do_part(cluster: MutableCluster, position: int, part: Event) -> None:
     if not isinstance(part, ApplyDue):
-        board.take(torn.READ_REVISION, at=position, event=part)
+        cluster.take(torn.READ_REVISION, at=position, event=part)
         return
-    ends = {"source": board.plan.index[part.apply.source], "target": position, "event": part}
-    if board.take(torn.APPLY_LAST, **ends) is not None:
-        board.take(torn.APPLY_PART, **ends)
+    ends = {"source": cluster.plan.index[part.apply.source], "target": position, "event": part}
+    if cluster.take(torn.APPLY_LAST, **ends) is not None:
+        cluster.take(torn.APPLY_PART, **ends)

@@ -1,6 +1,6 @@
 """The observable part of the calls between nodes once they have ended, by the names of the nodes.
 
-Boards that differ only in this are different: an observer is compared by it.
+Clusters that differ only in this are different: an observer is compared by it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calls that were observed to end while time passed, and the possible boards that still match them.
+"""The calls that were observed to end while time passed, and the possible clusters that still match them.
 
 A long time with refusing links has very many outcomes: at each failed verify a retry may meet the tick of its instant
 or miss it, and every round adds some. All but a few are soon known to be wrong: they have a call that was not observed,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from distro_model.clock.board import Board
+from distro_model.clock.mutable_cluster import MutableCluster
 from distro_model.clock.traffic import Ended, Traffic
 
 SLACK_MS = 50
@@ -26,14 +26,14 @@ class Watched:
         self._surely, self._possibly = Counter[Traffic](), Counter[Traffic]()
         self._surely_count = self._possibly_count = 0
 
-    def nearest(self, boards: list[Board], now_ms: int) -> list[Board]:
-        """The boards that match the observations until now; if none does, those that match best, for the report."""
-        if len(boards) < 2 or all(board.counted == boards[0].counted for board in boards):
-            return boards
+    def nearest(self, clusters: list[MutableCluster], now_ms: int) -> list[MutableCluster]:
+        """The clusters that match the observations until now; if none does, those that match best, for the report."""
+        if len(clusters) < 2 or all(cluster.counted == clusters[0].counted for cluster in clusters):
+            return clusters
         self._pass(now_ms)
-        misfits = [self._misfit(board) for board in boards]
-        least = min(misfits)
-        return [board for board, misfit in zip(boards, misfits, strict=True) if misfit == least]
+        mismatches = [self._mismatches(cluster) for cluster in clusters]
+        least = min(mismatches)
+        return [cluster for cluster, count in zip(clusters, mismatches, strict=True) if count == least]
 
     def _pass(self, now_ms: int) -> None:
         self._surely_count = self._count(self._surely, self._surely_count, now_ms - SLACK_MS)
@@ -45,8 +45,8 @@ class Watched:
             position += 1
         return position
 
-    def _misfit(self, board: Board) -> int:
+    def _mismatches(self, cluster: MutableCluster) -> int:
         """The number of calls that it has and that were not observed, and of those that it lacks and that were."""
-        had, surely, possibly = board.counted, self._surely, self._possibly
+        had, surely, possibly = cluster.counted, self._surely, self._possibly
         too_many = sum(count - possibly[call] for call, count in had.items() if count > possibly[call])
         return too_many + sum(count - had.get(call, 0) for call, count in surely.items() if count > had.get(call, 0))

@@ -22,7 +22,7 @@ class Wire:
     """Whether the link is held in any way."""
     refuses: bool = False
     """Requests that arrive are answered with a failure."""
-    fates: tuple[tuple[Call, Fault], ...] = ()
+    faults_met: tuple[tuple[Call, Fault], ...] = ()
     """Calls that have met a fault and have not arrived yet, each with that fault."""
 
     @property
@@ -40,13 +40,14 @@ class Wire:
         position = self.faults.index(fault)
         return replace(self, faults=(*self.faults[:position], *self.faults[position + 1 :]))
 
-    def fate_of(self, call: Call) -> Fault | None:
+    def fault_met_by(self, call: Call) -> Fault | None:
         """The fault that this call has met."""
-        return next((fault for each, fault in self.fates if each == call), None)
+        return next((fault for each, fault in self.faults_met if each == call), None)
 
-    def with_fate(self, call: Call, fault: Fault, calls: tuple[Call, ...]) -> Wire:
-        """With the fault that this call has met; `calls`: the calls on the link, for others have no fault any more."""
-        return replace(self, fates=(*(each for each in self.fates if each[0] in calls), (call, fault)))
+    def with_fault_met(self, call: Call, fault: Fault, calls: tuple[Call, ...]) -> Wire:
+        """With the fault that this call has met. The faults of calls that are no longer among `calls`, those on the
+        link, are dropped."""
+        return replace(self, faults_met=(*(each for each in self.faults_met if each[0] in calls), (call, fault)))
 
-    def without_fate(self, call: Call) -> Wire:
-        return replace(self, fates=tuple(each for each in self.fates if each[0] != call))
+    def without_fault_met(self, call: Call) -> Wire:
+        return replace(self, faults_met=tuple(each for each in self.faults_met if each[0] != call))

@@ -19,7 +19,7 @@ from distro_model.events import CallEnded, HandlingRaised, RequestReceived, Unkn
 from distro_model.messages import FAIL as FAILED
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.search.system import NO_GUARD, Fairness
-from distro_model.transitions import CallFate, OnLink
+from distro_model.transitions import CallStep, OnLink
 
 WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
 
@@ -153,14 +153,14 @@ def without_delete(life: Life, left: str | None) -> Life:
 # Transitions
 
 
-def _says(fate: CallFate) -> Function:
-    return lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, fate)
+def _says(step: CallStep) -> Function:
+    return lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, step)
 
 
-def _ends(fate: CallFate) -> Function:
+def _ends(step: CallStep) -> Function:
     """The label also states which end of the call the sender observed."""
     return lambda source_name, target_name, call, event: OnLink(
-        source_name, target_name, call.request, fate, event.answer.result
+        source_name, target_name, call.request, step, event.answer.result
     )
 
 
@@ -185,7 +185,7 @@ def ending(phase: Phase) -> tuple[Step, ...]:
 _EXCHANGE = (handles("target", arrival), handles("source", end, "it is still being handled"))
 
 DELIVER = Transition(
-    "deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(CallFate.DELIVERED), fair=Fairness.STRONG
+    "deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(CallStep.DELIVERED), fair=Fairness.STRONG
 )
 DELIVER_VERIFY = replace(
     DELIVER,
@@ -206,23 +206,23 @@ DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.snapsho
 OVERTAKE = Transition(
     "overtake",
     (chooses(take_overtaking, NO_CALL), *_EXCHANGE),
-    _ends(CallFate.OVERTAKES),
+    _ends(CallStep.OVERTAKES),
     cost="reorders",
 )
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
 DUPLICATE = Transition(
-    "duplicate", (*deciding(is_acknowledged), handles("target", arrival)), _says(CallFate.DUPLICATED)
+    "duplicate", (*deciding(is_acknowledged), handles("target", arrival)), _says(CallStep.DUPLICATED)
 )
 """The request arrives, and will arrive again. A clock does so on request; a search loses the reply instead, after which
 the sender retries."""
 
-LOSE = Transition("lose", (*deciding(is_any), writes(lose)), _says(CallFate.LOST), cost="drops")
+LOSE = Transition("lose", (*deciding(is_any), writes(lose)), _says(CallStep.LOST), cost="drops")
 
 LOSE_REPLY = Transition(
     "lose reply",
     (*deciding(is_any), writes(lose), handles("target", arrival)),
-    _says(CallFate.REPLY_LOST),
+    _says(CallStep.REPLY_LOST),
     cost="lost_replies",
 )
 SWALLOW = Transition(
@@ -233,7 +233,7 @@ SWALLOW = Transition(
         records(without_delete),
         handles("source", ended_with(SUCCESS)),
     ),
-    _ends(CallFate.SWALLOWED),
+    _ends(CallStep.SWALLOWED),
     cost="swallows",
 )
 """The request is acknowledged and not delivered. A snapshot request cannot be: its acknowledgement would have no
@@ -242,7 +242,7 @@ content."""
 REPLY_LATE = Transition(
     "reply late",
     (*deciding(is_any), handles("target", arrival), writes(keep_answer)),
-    _says(CallFate.REPLY_LATE),
+    _says(CallStep.REPLY_LATE),
     cost="late_replies",
 )
 """The request takes effect; its reply stays in transit."""
@@ -250,18 +250,18 @@ REPLY_LATE = Transition(
 REPLY_ARRIVES = Transition(
     "reply arrives",
     (*ending(Phase.ANSWERED), handles("source", end_by_itself)),
-    _ends(CallFate.REPLY_ARRIVES),
+    _ends(CallStep.REPLY_ARRIVES),
     fair=Fairness.STRONG,
 )
 FAIL = Transition(
-    "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(CallFate.FAILS), fair=Fairness.STRONG
+    "fail", (*ending(Phase.REFUSED), handles("source", end_by_itself)), _ends(CallStep.FAILS), fair=Fairness.STRONG
 )
 """There is no connection; the sender receives a failure."""
 
 TIME_OUT = Transition(
     "time out",
     (*ending(Phase.LOST), handles("source", end_by_itself), watches(alarms.requeued)),
-    _ends(CallFate.TIMES_OUT),
+    _ends(CallStep.TIMES_OUT),
     fair=Fairness.STRONG,
     due=deadline,
 )
@@ -272,29 +272,29 @@ ABANDON = Transition(
         writes(abandon),
         handles("source", ended_with(TIMEOUT)),
     ),
-    _ends(CallFate.ABANDONED),
+    _ends(CallStep.ABANDONED),
     cost="delays",
 )
 """The sender stops waiting; the request is still in transit."""
 
 ARRIVE = Transition(
-    "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(CallFate.ARRIVES_LATE), fair=Fairness.STRONG
+    "arrive", (*ending(Phase.ABANDONED), handles("target", arrival)), _says(CallStep.ARRIVES_LATE), fair=Fairness.STRONG
 )
 GARBLE = Transition(
     "garble",
     (*taking(is_sync), handles("target", arrival), handles("source", ended_with(Answer(CallResult.UNHEARD)))),
-    _ends(CallFate.GARBLED),
+    _ends(CallStep.GARBLED),
     cost="garbles",
 )
 """The request takes effect, and the answer is of an unknown type (B42)."""
 
-REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(CallFate.FAILS))
+REFUSE = Transition("refuse", (*taking(is_any), handles("source", ended_with(FAILED))), _ends(CallStep.FAILS))
 """Of clocks only. The target answers with a failure and does nothing, for as long as the scenario requests it."""
 
 RAISE = Transition(
     "raise",
     (*taking(is_sync), handles("target", raised), handles("source", end, "it is still being handled")),
-    _ends(CallFate.RAISES),
+    _ends(CallStep.RAISES),
     cost="raises",
 )
 """The request arrives, and an exception leaves its handler."""
@@ -303,6 +303,6 @@ MISTYPE = replace(
     RAISE,
     kind="mistype",
     steps=(*taking(is_sync), handles("target", mistyped), *RAISE.steps[-1:]),
-    says=_ends(CallFate.MISTYPED),
+    says=_ends(CallStep.MISTYPED),
 )
 """The request arrives as data of a type that the receiver does not know (D6)."""

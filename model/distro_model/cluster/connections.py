@@ -105,9 +105,9 @@ def is_under_way(node: NodeState | None) -> bool:
     return node is not None and bool(node.detections)
 
 
-def no_more_to_wait_for(node: NodeState | None, guest: Life) -> bool:
-    asked = None if node is None else node.detection(guest.client)
-    return asked is None or asked.counted or not guest.acts
+def no_more_to_wait_for(node: NodeState | None, home_client: Life) -> bool:
+    asked = None if node is None else node.detection(home_client.client)
+    return asked is None or asked.counted or not home_client.acts
 
 
 def ejected(before: NodeState | None, node: NodeState) -> Ejected:
@@ -115,14 +115,14 @@ def ejected(before: NodeState | None, node: NodeState) -> Ejected:
     return Ejected(tuple(client.name for client in held if node.client(client.name) is None))
 
 
-def wrongly_ejected(ejected: Names, guest: Life, node_name: str) -> Finding | None:
-    if guest.client not in ejected or not guest.acts:
+def wrongly_ejected(ejected: Names, home_client: Life, node_name: str) -> Finding | None:
+    if home_client.client not in ejected or not home_client.acts:
         return None
-    return Finding("INV-LIVE", f"{node_name} closed the connection of {guest.client}, which had answered")
+    return Finding("INV-LIVE", f"{node_name} closed the connection of {home_client.client}, which had answered")
 
 
-def close(guest: Life, ejected: Names, period: int) -> Life:
-    return guest.ended(period) if guest.client in ejected else guest
+def close(home_client: Life, ejected: Names, period: int) -> Life:
+    return home_client.ended(period) if home_client.client in ejected else home_client
 
 
 END_CHECK = Transition(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from distro_model.cluster.alarms import forgotten
 from distro_model.cluster.registers import Before
 from distro_model.cluster.statement import Transition, chooses, handles, of, watches, writes
-from distro_model.cluster.values import STRAY_CONTENT, Connection, Life
+from distro_model.cluster.values import COLLIDING_CONTENT, Connection, Life
 from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.node import Client, MemberState, NodeState, Task
 from distro_model.profiles import Profile
@@ -114,7 +114,7 @@ VERIFY_ROUND = Transition(
 def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
     """INV-LIVE: a lease check removed a copy whose client has an open connection and was not claimed falsely."""
     held = None if before is None else before.client(life.client)
-    if held is None or held.content == STRAY_CONTENT or node.client(life.client) is not None:
+    if held is None or held.content == COLLIDING_CONTENT or node.client(life.client) is not None:
         return None
     if life.connection is not Connection.OPEN or node.name in life.unlisted:
         return None

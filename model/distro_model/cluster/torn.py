@@ -15,7 +15,7 @@ from distro_model.events import ApplyDue, ReadDue
 from distro_model.messages import Answer, Change, Operation
 from distro_model.node import NodeState
 from distro_model.search.system import Fairness
-from distro_model.transitions import CallFate, Happens, OnLink
+from distro_model.transitions import CallStep, Happens, OnLink
 from distro_model.work import Apply
 
 is_change = one_of((Operation.CHANGE,))
@@ -37,7 +37,7 @@ BEGIN = Transition(
         handles("target", arrival),
         writes(is_unanswered, "it is answered at once"),
     ),
-    lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, CallFate.BEGINS_TO_APPLY),
+    lambda source_name, target_name, call: OnLink(source_name, target_name, call.request, CallStep.BEGINS_TO_APPLY),
     fair=Fairness.STRONG,
 )
 """A CHANGE arrives and is not answered yet. (One that is answered at once is delivered as usual.)"""
@@ -89,7 +89,7 @@ APPLY_LAST = Transition(
         handles("source", end, "it is not the last step"),
     ),
     lambda source_name, target_name, event: OnLink(
-        source_name, target_name, event.request, CallFate.APPLIES_LAST_PART, event.answer.result
+        source_name, target_name, event.request, CallStep.APPLIES_LAST_PART, event.answer.result
     ),
     fair=Fairness.STRONG,
 )

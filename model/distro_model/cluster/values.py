@@ -12,9 +12,10 @@ from enum import StrEnum
 from distro_model.messages import Answer, Content, Operation, Request
 from distro_model.value import value
 
-STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of another client"),)
-STRAY_REVISION = 99
-"""The content of a stray CHANGE (`accidents.py`); no owner ever reaches this revision."""
+COLLIDING_CONTENT: Content = (("web", "10.9.9.9:80 of another client"),)
+COLLIDING_REVISION = 99
+"""Content and revision of a CHANGE about another client with the same id (`accidents.py`). No owner reaches this
+revision."""
 
 
 class Phase(StrEnum):

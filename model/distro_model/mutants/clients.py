@@ -37,6 +37,6 @@ MUTANTS = (
         "native-connect-onto-synced",
         rules=(clients.leaves_copy, clients.copy_may_ask),
         breaks=("INV-OWNER", "INV-CONV"),
-        bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
+        bounds=Bounds(changes=1, drops=0, swallows=0, id_collisions=1),
     ),
 )

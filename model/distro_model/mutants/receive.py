@@ -115,7 +115,7 @@ MUTANTS = (
         "B41",
         rules=(receive.natives_are_unprotected,),
         breaks=("INV-NATIVE", "INV-OWNER"),
-        bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
+        bounds=Bounds(changes=1, drops=0, swallows=0, id_collisions=1),
     ),
     Mutant(
         "D4",

@@ -200,7 +200,7 @@ MUTANTS = (
         "revision-zero-wildcard",
         rules=(verify.zero_always_matches,),
         breaks=("INV-VERIFY", "INV-CONV"),
-        bounds=Bounds(changes=0, drops=0, swallows=0, strays=1),
+        bounds=Bounds(changes=0, drops=0, swallows=0, id_collisions=1),
     ),
     Mutant(
         "v1-checksum-dual-owner-delete",

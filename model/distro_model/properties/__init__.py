@@ -125,7 +125,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-LIVE",
                 "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
                 " connections closes the connection of a client that answers. Nor does a client whose beats go on, by"
-                " any check or verify. Nodes that some list has lacked and stray claims are excluded.",
+                " any check or verify. Excluded are nodes that a member list has lacked, and clients that share an id.",
                 applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds) or bounds.ip_clients > 0,
             ),
             Property(

@@ -28,7 +28,7 @@ from itertools import permutations
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
 from distro_model.bounded.periods import has_tasks_to_run, has_work
-from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
+from distro_model.cluster.values import COLLIDING_CONTENT, Connection, Life, Link
 from distro_model.events import (
     AnnounceDue,
     CallEnded,
@@ -312,7 +312,7 @@ def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
     held = None if node is None else node.client(life.client)
     if node is None or held is None:
         return ()
-    if held.content == STRAY_CONTENT or any(apply.client == life.client for apply in node.applies):
+    if held.content == COLLIDING_CONTENT or any(apply.client == life.client for apply in node.applies):
         return ()
     if held.revision >= len(life.contents):
         what = f"{node.name} has {held.name} at revision {held.revision}, never reached"

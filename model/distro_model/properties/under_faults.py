@@ -51,7 +51,11 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             _between_nodes("flips", "a running node was believed DOWN"),
             Fault("leaves", "one of three nodes left the list of another", {"nodes": 3, "leaves": 1}),
             Fault("joins", "a node left the list of another and came back", {"nodes": 2, "leaves": 1, "joins": 1}),
-            Fault("strays", "a request named a client of another node", {"nodes": 2, "strays": 1, "clients": 1}),
+            Fault(
+                "id_collisions",
+                "two clients of different nodes had the same id",
+                {"nodes": 2, "id_collisions": 1, "clients": 1},
+            ),
             Fault("pauses", "a node slept for longer than a lease", {"periods": 2, "lease_periods": 1, "pauses": 1}),
             Fault("lost_events", "a local event was lost", {"event_queue": 1, "index": 1, "lost_events": 1}),
             Fault("silences", "a client fell silent", {"silences": 1, "clients": 1}),

@@ -8,30 +8,30 @@ a new name, because a connection id is never used twice.
 from __future__ import annotations
 
 from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
-from distro_model.simulation.agenda import Agenda, Chance
 from distro_model.simulation.cluster import SimulatedCluster
 from distro_model.simulation.faults import SERVICES, batch_of, instance_of
+from distro_model.simulation.scheduler import Chance, Scheduler
 
 MEAN_PAUSE_MS = 5000
 
 
 class Clients:
-    """A number of clients of one cluster. They act during a season and are quiet between seasons."""
+    """A number of clients of one cluster. They act during an active phase and are quiet between two of them."""
 
-    def __init__(self, number: int, cluster: SimulatedCluster, agenda: Agenda, chance: Chance) -> None:
-        self._cluster, self._agenda, self._chance = cluster, agenda, chance
+    def __init__(self, number: int, cluster: SimulatedCluster, scheduler: Scheduler, chance: Chance) -> None:
+        self._cluster, self._scheduler, self._chance = cluster, scheduler, chance
         self._names: list[str | None] = [None] * number
         self._ever = 0
 
     def act_until(self, end_ms: int) -> None:
-        """Plan a season that begins now."""
+        """Plan an active phase that begins now."""
         for position in range(len(self._names)):
             self._plan(position, end_ms)
 
     def _plan(self, position: int, end_ms: int) -> None:
-        at_ms = self._agenda.now_ms + int(self._chance.expovariate(1 / MEAN_PAUSE_MS))
+        at_ms = self._scheduler.now_ms + int(self._chance.expovariate(1 / MEAN_PAUSE_MS))
         if at_ms < end_ms:
-            self._agenda.at(at_ms, self._act, position, end_ms)
+            self._scheduler.at(at_ms, self._act, position, end_ms)
 
     def _act(self, position: int, end_ms: int) -> None:
         name, perform, chance = self._names[position], self._cluster.perform, self._chance

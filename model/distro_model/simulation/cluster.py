@@ -1,8 +1,8 @@
 """One cluster in time, in one order of events that is drawn, as fast as Python allows.
 
-It is a board of the clock whose requests and replies take a few milliseconds, and whose timers stand on an agenda.
-Requests on one link do not overtake each other, also where they meet a fault; replies may. Where messages take no time,
-every run is one that `clock.apply` allows too; a test compares the two.
+It extends the mutable cluster of the clock: requests and replies take a few milliseconds, and a scheduler has the
+timers. Requests on one link never overtake each other, not even with a fault; replies may. Where messages take no
+time, `clock.apply` allows each run, too; a test compares the two.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from distro_model.actions import (
     Restart,
     Resume,
 )
-from distro_model.clock.board import ON_LINK, Board, Handled
 from distro_model.clock.compiled import compiled
 from distro_model.clock.environment import guard_of, perform
+from distro_model.clock.mutable_cluster import ON_LINK, Handled, MutableCluster
 from distro_model.clock.plan import Plan
 from distro_model.clock.timers import (
     BEATS,
@@ -49,7 +49,7 @@ from distro_model.cluster.values import Call, Connection, Link, Phase
 from distro_model.messages import Request
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.simulation.agenda import Agenda
+from distro_model.simulation.scheduler import Scheduler
 
 REPORT_KINDS = frozenset(each.kind for each in REPORTS)
 
@@ -80,13 +80,12 @@ class Watch(Protocol):
         """Running nodes are expected to agree from here on."""
 
 
-class SimulatedCluster(Board):
-    """Nodes (all down at first), links and clients of one run. The owner of the agenda lets time pass."""
+class SimulatedCluster(MutableCluster):
+    """Nodes (all down at first), links and clients of one run. The owner of the scheduler lets time pass."""
 
     TAKES_TIME = True
 
     __slots__ = (
-        "_agenda",
         "_arrivals",
         "_calls",
         "_checkpoints",
@@ -94,6 +93,7 @@ class SimulatedCluster(Board):
         "_latency_ms",
         "_missed",
         "_put_off",
+        "_scheduler",
         "_tick_at",
         "_ticked_at",
         "_unfinished",
@@ -103,13 +103,19 @@ class SimulatedCluster(Board):
     )
 
     def __init__(
-        self, names: Sequence[str], profile: Profile, agenda: Agenda, watch: Watch, *, latency_ms: int = LATENCY_MS
+        self,
+        names: Sequence[str],
+        profile: Profile,
+        scheduler: Scheduler,
+        watch: Watch,
+        *,
+        latency_ms: int = LATENCY_MS,
     ) -> None:
         """A message takes a whole number of milliseconds below `latency_ms`, or none if that is 0."""
         size = len(names)
         plan = Plan(tuple(sorted(names)), profile)
         super().__init__(plan, 0, (None,) * size, (Link(down=True),) * size**2, (Wire(),) * size**2)
-        self._agenda, self._watch, self._latency_ms = agenda, watch, latency_ms
+        self._scheduler, self._watch, self._latency_ms = scheduler, watch, latency_ms
         self._arrivals = [(-1, 0.0)] * size**2  # of the last request on each link: its time and its tie
         self._calls = 0
         self._waiting: set[int] = set()  # the numbers of calls that only an action or a time-out changes
@@ -143,11 +149,11 @@ class SimulatedCluster(Board):
         """Apply it now. An action that is illegal now (a restart of a node that is up, a request of a client that left)
         is ignored.
 
-        Time is not an action here: it passes on the agenda.
+        Time is not an action here: it passes on the scheduler.
         """
         if isinstance(action, Advance):
-            raise ValueError("time passes on the agenda")
-        self.now_ms = self._agenda.now_ms
+            raise ValueError("time passes on the scheduler")
+        self.now_ms = self._scheduler.now_ms
         if guard_of(self, action) is not None:
             return
         self._watch.acted(self.now_ms, action)
@@ -189,7 +195,7 @@ class SimulatedCluster(Board):
         self._checkpoints += 1
         for name, node in self.by_name().items():
             if node is not None:
-                self._watch.checkpoint(self._agenda.now_ms, name, self._checkpoints)
+                self._watch.checkpoint(self._scheduler.now_ms, name, self._checkpoints)
 
     # Transitions
 
@@ -200,7 +206,7 @@ class SimulatedCluster(Board):
         fork.lives, fork.sent, fork._put_off = dict(self.lives), [], []
         return fork
 
-    def become(self, other: Board) -> None:
+    def become(self, other: MutableCluster) -> None:
         super().become(other)
         assert isinstance(other, SimulatedCluster)
         for handled in other._put_off or ():
@@ -219,7 +225,7 @@ class SimulatedCluster(Board):
             self._at(after.load_at_ms, position, self._load, position)
         if after.applies or after.reads or (self.plan.has_events and more_to_do(after)):
             if self._latency_ms:
-                self._at(self.now_ms + round(self._agenda.draw()), position, self._go_on, position)
+                self._at(self.now_ms + round(self._scheduler.draw()), position, self._go_on, position)
             else:
                 self._unfinished.append(position)
 
@@ -246,7 +252,7 @@ class SimulatedCluster(Board):
         """It arrives after its latency, and not before what was sent earlier on this link."""
         at = source * self.size + target
         self.links[at] = self.links[at].with_call(call)
-        draw, now_ms = self._agenda.draw, self.now_ms
+        draw, now_ms = self._scheduler.draw, self.now_ms
         at_ms, tie = now_ms + int(draw() * self._latency_ms), draw()
         if at_ms <= self._arrivals[at][0]:
             at_ms, tie = self._arrivals[at]
@@ -254,18 +260,18 @@ class SimulatedCluster(Board):
             self.deliver(source, target, call)
             return
         self._arrivals[at] = at_ms, tie
-        self._agenda.in_turn(at_ms, tie, self._arrive, source, target, call.number)
+        self._scheduler.in_turn(at_ms, tie, self._arrive, source, target, call.number)
 
     def deliver(self, source: int, target: int, call: Call) -> None:
         """It arrives now, and its reply after a separate latency."""
-        fault = self.wires[source * self.size + target].fate_of(call)
+        fault = self.wires[source * self.size + target].fault_met_by(call)
         if fault is not None:
             self._at(call.deadline_ms, source, self._time_out, source, target, call.number)
             self.decide(fault, source, target, call)
             return
         if self.plan.applies_in_parts and self.begins(source, target, call):
             return
-        answer_ms = int(self._agenda.draw() * self._latency_ms)
+        answer_ms = int(self._scheduler.draw() * self._latency_ms)
         if not answer_ms:
             self._take_off(source, target, call)
             self.exchange(source, target, call)
@@ -298,7 +304,7 @@ class SimulatedCluster(Board):
         call = self._on_link(source, target, number)
         if call is None:
             return
-        self.now_ms = self._agenda.now_ms
+        self.now_ms = self._scheduler.now_ms
         if target in self.paused:
             self._take_off(source, target, call)
             self.wait(source, target, call)
@@ -322,11 +328,11 @@ class SimulatedCluster(Board):
 
     def _at(self, at_ms: int, position: int, do: Callable[..., None], *arguments: object) -> None:
         """The node does it then, unless it has crashed; a suspended node does it when it resumes."""
-        agenda = self._agenda
-        agenda.in_turn(at_ms, agenda.draw(), self._turn, position, self._crashes[position], do, arguments)
+        scheduler = self._scheduler
+        scheduler.in_turn(at_ms, scheduler.draw(), self._turn, position, self._crashes[position], do, arguments)
 
     def _turn(self, position: int, crashes: int, do: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        self.now_ms = self._agenda.now_ms
+        self.now_ms = self._scheduler.now_ms
         if crashes != self._crashes[position]:
             return
         if position in self.paused:
@@ -375,10 +381,10 @@ class SimulatedCluster(Board):
             return
         several = ways(self, (position, kind))
         if several:
-            run(self, (position, kind), several[int(self._agenda.draw() * len(several))])
+            run(self, (position, kind), several[int(self._scheduler.draw() * len(several))])
 
     def _plan_tick(self, position: int, node: NodeState) -> None:
-        """The next tick that finds a due task, one in an instant. An earlier tick plans it anew."""
+        """The next tick that finds a due task, one in an instant. An earlier tick replaces it."""
         at_ms = nodes.next_tick(node, max(self.now_ms - 1, self._ticked_at[position]), self.plan.profile)
         planned = self._tick_at[position]
         if at_ms is not None and (planned is None or at_ms < planned):
@@ -398,7 +404,7 @@ class SimulatedCluster(Board):
 
     def _go_on(self, position: int) -> None:
         """The next part of an operation in parts, or the next local event, drawn at random."""
-        node, pick = self.nodes[position], self._agenda.draw
+        node, pick = self.nodes[position], self._scheduler.draw
         assert node is not None  # it has begun an operation
         several = torn.all_parts(node, self.now_ms)
         if several:

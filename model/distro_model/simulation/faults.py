@@ -26,7 +26,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
-from distro_model.simulation.agenda import Chance
+from distro_model.simulation.scheduler import Chance
 
 SERVICES = ("api", "db", "web")
 """The service in which the clients of a simulation publish."""

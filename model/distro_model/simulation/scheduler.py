@@ -27,7 +27,7 @@ class Chance(Protocol):
     def expovariate(self, rate: float, /) -> float: ...
 
 
-class Agenda:
+class Scheduler:
     """A heap of events. `now_ms` counts from the start of the run."""
 
     def __init__(self, chance: Chance) -> None:

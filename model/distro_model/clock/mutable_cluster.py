@@ -1,9 +1,9 @@
-"""A board: the mutable copy of a cluster's columns on which an action and all its consequences are computed.
+"""The mutable copy of the columns of a cluster, on which an action and all its consequences are computed.
 
-Cluster states are immutable; a board lives for one action. Transitions are defined in `cluster/`; the board decides the
-immediate outcome of a request. In this order: there is no connection, a fault loses it or swallows it, the link is held
-or the target is paused; else it arrives in the same instant. Any other fault that it has met takes effect when it
-arrives.
+Cluster states are immutable; a mutable copy lives for one action. Transitions are defined in `cluster/`. Here the
+immediate outcome of a request is decided. These reasons are tested in this order: there is no connection, a fault loses
+or swallows the request, the link is held or the target is paused. Otherwise the request arrives in the same instant;
+any other fault takes effect when it arrives.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ OF_CLIENTS = frozenset({InstanceRegistered, BatchRegistered, InstanceDeregistere
 
 ON_LINK = ("source", "target")
 ARRIVE_AT_ONCE = compiled(calls.DELIVER, *ON_LINK, "call").run
-FATES: dict[type[Fault], Transition] = {Drop: calls.LOSE, LoseReply: calls.LOSE_REPLY, Duplicate: calls.DUPLICATE}
+TRANSITION_OF_FAULT: dict[type[Fault], Transition] = {
+    Drop: calls.LOSE,
+    LoseReply: calls.LOSE_REPLY,
+    Duplicate: calls.DUPLICATE,
+}
 """Outcomes of a call that stays on its link."""
 ENDS: dict[type[Fault], Transition] = {Garble: calls.GARBLE, Mistype: calls.MISTYPE, Swallow: calls.SWALLOW}
 """Outcomes that end a call."""
@@ -98,7 +102,7 @@ class Named:
         return self.wires[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
 
 
-class Board(Named):
+class MutableCluster(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
 
     TAKES_TIME: ClassVar = False
@@ -140,8 +144,8 @@ class Board(Named):
         self.sent: list[tuple[int, int, Request]] = []
         self.answer: Answer | None = None  # to the request that a client sent last
 
-    def fork(self) -> Board:
-        other = Board.__new__(Board)
+    def fork(self) -> MutableCluster:
+        other = MutableCluster.__new__(MutableCluster)
         other.plan, other.size, other.now_ms = self.plan, self.size, self.now_ms
         other.nodes, other.links, other.wires = self.nodes.copy(), self.links.copy(), self.wires.copy()
         other.lives, other.paused, other.quiet = self.lives.copy(), self.paused.copy(), self.quiet.copy()
@@ -173,8 +177,8 @@ class Board(Named):
         """On whichever link."""
         return chain.from_iterable(link.calls for link in self.links[source * self.size : (source + 1) * self.size])
 
-    def is_same(self, other: Board) -> bool:
-        """Except for traffic. Compared one by one: boards are few and share most nodes, so hashing is avoided."""
+    def is_same(self, other: MutableCluster) -> bool:
+        """Except for traffic. Compared one by one: clusters are few and share most nodes, so hashing is avoided."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
         its = (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
         return mine == its and self.lists == other.lists and self.answer == other.answer
@@ -185,15 +189,15 @@ class Board(Named):
         """Do it, with all that follows at once; else return the guard that was false. `given`: the place, and the
         choices."""
         done = compiled(transition, *given)
-        board = self.fork() if done.is_tentative else self
-        guard = done.run(board, **given)
+        cluster = self.fork() if done.is_tentative else self
+        guard = done.run(cluster, **given)
         if guard is None:
-            if board is not self:
-                self.become(board)
+            if cluster is not self:
+                self.become(cluster)
             self.settle()
         return guard
 
-    def become(self, other: Board) -> None:
+    def become(self, other: MutableCluster) -> None:
         self.nodes, self.links, self.wires = other.nodes, other.links, other.wires
         self.lives, self.traffic, self.counted = other.lives, other.traffic, other.counted
         self.sent += other.sent
@@ -254,7 +258,7 @@ class Board(Named):
                 self.wait(source, target, call)
                 self.decide(fault, source, target, call)
                 return
-            self.wires[at] = self.wires[at].with_fate(call, fault, link.calls)
+            self.wires[at] = self.wires[at].with_fault_met(call, fault, link.calls)
         if waits:
             self.wait(source, target, call)
         else:
@@ -301,7 +305,7 @@ class Board(Named):
     def decide(self, fault: Fault, source: int, target: int, call: Call) -> None:
         """The effect of the fault on a call that is on its link; on a refused call, most faults have no other
         effect."""
-        self._forget_fate(source, target, call)
+        self._forget_fault(source, target, call)
         if self.refuses(source, target, call) and not isinstance(fault, Drop | Swallow):
             if isinstance(fault, LoseReply):
                 self.take(calls.LOSE, source=source, target=target, call=call)
@@ -311,13 +315,13 @@ class Board(Named):
         if type(fault) in ENDS:
             self.end(ENDS[type(fault)], source, target, call)
             return
-        self.take(FATES[type(fault)], source=source, target=target, call=call)
+        self.take(TRANSITION_OF_FAULT[type(fault)], source=source, target=target, call=call)
         if isinstance(fault, Duplicate) and not fault.held:
             self.deliver(source, target, call)
 
     def deliver(self, source: int, target: int, call: Call) -> None:
         """A call that is on its link arrives."""
-        fault = self.wires[source * self.size + target].fate_of(call)
+        fault = self.wires[source * self.size + target].fault_met_by(call)
         if fault is not None:
             self.decide(fault, source, target, call)
             return
@@ -329,10 +333,10 @@ class Board(Named):
         self._take_off(source, target, call)
         self.take(transition, source=source, target=target, call=call)
 
-    def _forget_fate(self, source: int, target: int, call: Call) -> None:
+    def _forget_fault(self, source: int, target: int, call: Call) -> None:
         at = source * self.size + target
-        if self.wires[at].fates:
-            self.wires[at] = self.wires[at].without_fate(call)
+        if self.wires[at].faults_met:
+            self.wires[at] = self.wires[at].without_fault_met(call)
 
     def _take_off(self, source: int, target: int, call: Call) -> None:
         at = source * self.size + target

@@ -25,9 +25,9 @@ from distro_conformance.language.text import build
 from distro_conformance.verdict import KitError
 from distro_conformance.walks import NODES
 from distro_conformance.walks.driver import Check, Lockstep, RealTime, WalkDriver, expected_after
-from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import Machine
-from distro_conformance.walks.result import FoundFailure, Hunt, HuntOptions, beside_nodes
+from distro_conformance.walks.result import FoundFailure, WalkOptions, WalkResult, beside_nodes
+from distro_conformance.walks.saved_failures import save_scenario, still_failing
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.walk import draw
@@ -53,12 +53,12 @@ ACTIONS = tuple(
 """The actions of walks of three nodes: all that the model has too, without those of played members."""
 
 
-def hunt(
-    options: HuntOptions,
+def random_walks(
+    options: WalkOptions,
     on_progress: Callable[[str], None] = lambda _: None,
     is_over: Callable[[], bool] = lambda: False,
     check: Check | None = None,
-) -> Hunt:
+) -> WalkResult:
     """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
 
     `is_over`: another process has found a failure. `check` is for runs in real time whose nodes differ. Errors other
@@ -67,17 +67,21 @@ def hunt(
     if options.among_played and options.in_real_time:
         return SideBySide(options, on_progress).run()
     began_s = time.monotonic()
-    kept = None if options.in_real_time else _kept(options, began_s)
-    result = Hunt(options, kept.steps, 1, failure=kept) if kept else _Search(options, on_progress, is_over, check).run()
+    saved = None if options.in_real_time else _saved_failure(options, began_s)
+    result = (
+        WalkResult(options, saved.steps, 1, failure=saved)
+        if saved
+        else _Search(options, on_progress, is_over, check).run()
+    )
     result.seconds = time.monotonic() - began_s
     return result
 
 
-def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
+def _saved_failure(options: WalkOptions, began_s: float) -> FoundFailure | None:
     """The first of the kept failures that fails again."""
     if options.database is None:
         return None
-    for scenario, message in broken_again(options.database, options.profile, options.mutant):
+    for scenario, message in still_failing(options.database, options.profile, options.mutant):
         steps = len(scenario.lines)
         return FoundFailure(scenario, message, steps, steps, time.monotonic() - began_s)
     return None
@@ -89,12 +93,12 @@ class _Search:
 
     def __init__(
         self,
-        options: HuntOptions,
+        options: WalkOptions,
         on_progress: Callable[[str], None],
         is_over: Callable[[], bool],
         check: Check | None,
     ) -> None:
-        self.hunt = Hunt(options)
+        self.result = WalkResult(options)
         self.began_s = time.monotonic()
         self.on_progress, self.is_over, self.check = on_progress, is_over, check
         self.wire, self.http = OVER_GRPC, False
@@ -109,26 +113,26 @@ class _Search:
         self.real_time = self._started() if options.in_real_time else None
 
     @property
-    def options(self) -> HuntOptions:
+    def options(self) -> WalkOptions:
         """Those of the result: a cluster in real time has its own profile."""
-        return self.hunt.options
+        return self.result.options
 
-    def run(self) -> Hunt:
+    def run(self) -> WalkResult:
         try:
             with _only_new_garbage():
                 self._rounds()
         finally:
             self._end()
-        options, result = self.options, self.hunt
+        options, result = self.options, self.result
         result.failure = failure = self._failure()
         if failure and options.database:
-            keep(options.database, failure.scenario, options.failure_name)
+            save_scenario(options.database, failure.scenario, options.failure_name)
         actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | self.actions}
         result.coverage = {**actions, **({} if options.in_real_time else beside_nodes(self.taken))}
         return result
 
     def _started(self) -> RealTime:
-        return RealTime(self.hunt, self._report, self.check)
+        return RealTime(self.result, self._report, self.check)
 
     def _end(self) -> None:
         """Stop what runs, and remove the recordings that no finding refers to."""
@@ -136,7 +140,7 @@ class _Search:
             return
         self.real_time.stop()
         recording = self.real_time.recording
-        if recording is not None and not (self.failing or self.broken or self.hunt.checked):
+        if recording is not None and not (self.failing or self.broken or self.result.checked):
             shutil.rmtree(recording.parent)
 
     def _rounds(self) -> None:
@@ -146,7 +150,7 @@ class _Search:
             seed = options.seed * 1_000 + number
             self.wire = wire_of(options.transport, number, seed)  # a failing run keeps its wire
             self.http = options.has_http(number)
-            left = RUNS_PER_ROUND if options.runs_max is None else options.runs_max - self.hunt.runs
+            left = RUNS_PER_ROUND if options.runs_max is None else options.runs_max - self.result.runs
             members = {
                 "start": staticmethod(self._start),
                 "on_end": staticmethod(self._ended),
@@ -167,7 +171,7 @@ class _Search:
         """Whether to stop: Hypothesis itself ends only after more runs than requested."""
         options = self.options
         is_late = options.in_real_time and time.monotonic() - self.began_s > options.seconds
-        is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
+        is_whole = options.runs_max is not None and self.result.runs >= options.runs_max
         return self.failing is not None or is_late or is_whole or self.is_over()
 
     def _beginnings(self) -> Sequence[Sequence[Action]]:
@@ -208,11 +212,11 @@ class _Search:
         options = self.options
         if options.record_into is None:
             return None
-        name = f"lockstep-{options.seed}-{self.hunt.runs + 1:04d}"
+        name = f"lockstep-{options.seed}-{self.result.runs + 1:04d}"
         place = options.record_into
         if options.in_real_time:
             place /= f"walks-{options.seed}"
-            if not self.hunt.runs:  # recordings of an earlier search with the same seed are removed
+            if not self.result.runs:  # recordings of an earlier search with the same seed are removed
                 shutil.rmtree(place, ignore_errors=True)
         return Recorder(
             place,
@@ -226,27 +230,27 @@ class _Search:
 
     def _ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self._count(actions)
-        self.hunt.runs_with_http += self.http
-        self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
+        self.result.runs_with_http += self.http
+        self.result.runs_idle += all(isinstance(action, Advance) for action in actions)
         self.actions.update(kind_of(type(action)) for action in actions)
         if isinstance(failure, DivergedError):
-            self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
+            self.first_failure = self.first_failure or (self.result.steps, time.monotonic() - self.began_s)
             if self.failing is None and self.real_time is not None:
                 self.logs = self.real_time.cluster.save_logs(self.options.failure_logs)
             self.failing = self.failing or (actions, failure)
         elif isinstance(failure, LostError):
-            self.hunt.not_judged["runs_lost"] += 1
+            self.result.not_judged["runs_lost"] += 1
         elif failure is not None:
             self.broken = failure
         self._report("they diverge" if self.failing else "nodes and model agree")
 
     def _count(self, actions: Sequence[Action]) -> None:
-        self.hunt.runs += 1
-        self.hunt.steps += len(actions)
-        self.hunt.steps_over[self.wire.kind.value] += len(actions)
+        self.result.runs += 1
+        self.result.steps += len(actions)
+        self.result.steps_over[self.wire.kind.value] += len(actions)
 
     def _report(self, what: str) -> None:
-        self.on_progress(f"{self.options.name}: {self.hunt.runs} runs, {self.hunt.steps} steps, {what}")
+        self.on_progress(f"{self.options.name}: {self.result.runs} runs, {self.result.steps} steps, {what}")
 
     # A failure
 

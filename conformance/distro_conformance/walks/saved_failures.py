@@ -22,7 +22,7 @@ SUFFIX = ".scenario"
 DEFAULT_PROFILE = "strict"
 
 
-def broken_again(directory: Path, profile: str, mutant: str | None) -> Iterator[tuple[Scenario, str]]:
+def still_failing(directory: Path, profile: str, mutant: str | None) -> Iterator[tuple[Scenario, str]]:
     """The kept failures that still fail, with the reason. Raises ScenarioError for a file that is no scenario."""
     for file in sorted(directory.glob(f"*{SUFFIX}")):
         scenario = read(file)
@@ -37,7 +37,7 @@ def broken_again(directory: Path, profile: str, mutant: str | None) -> Iterator[
             )
 
 
-def keep(directory: Path, scenario: Scenario, name: str) -> Path:
+def save_scenario(directory: Path, scenario: Scenario, name: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}{SUFFIX}"
     path.write_text(scenario.render(), encoding="utf-8")
@@ -46,7 +46,7 @@ def keep(directory: Path, scenario: Scenario, name: str) -> Path:
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:
     """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
-    scenario = keep(directory, failure.scenario, name)
+    scenario = save_scenario(directory, failure.scenario, name)
     test = directory / f"test_{name.replace('-', '_')}.py"
     test.write_text(pytest_file(failure.scenario, name, failure.target), encoding="utf-8")
     return scenario, test
