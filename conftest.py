@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use the Spark session share it, and those that start Spark in a process of their own need not wait for
     them; the blocks of a page go on where the one before ended. The quick tests of the model share the search, which
     its first user compiles for some seconds, and the tests that use a fixture of their module share it: each process
-    would make it anew."""
+    would make it again."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))

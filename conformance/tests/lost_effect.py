@@ -51,7 +51,7 @@ def effects(events: Sequence[Event]) -> Iterator[Effect]:
 
 
 def without(effect: Effect, events: Sequence[Event]) -> Iterator[Event]:
-    """The same run as if that CHANGE had been swallowed; `seq` is counted anew."""
+    """The same run as if that CHANGE had been swallowed; `seq` is numbered without a gap."""
     applied = effect.applied
     before = _held(events[: events.index(applied)], applied)
     seq: Counter[str] = Counter()

@@ -294,7 +294,7 @@ async def test_members_of_two_releases_are_a_note_and_no_violation() -> None:
 async def test_a_list_that_differs_is_named_although_every_member_holds_the_same(
     over_http: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Metadata is part of a list, as health is. Here one node no longer builds its lists anew."""
+    """Metadata is part of a list, as health is. Here one node no longer updates its lists."""
     if over_http:
 
         async def refused(*_: object, **__: object) -> None:

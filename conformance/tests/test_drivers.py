@@ -115,7 +115,7 @@ def test_a_node_that_refuses_to_list_a_service_does_not_show_it_as_empty(monkeyp
             lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
 
 
-async def test_a_reader_of_a_node_connects_anew_when_the_node_has_ended_the_connection(
+async def test_a_reader_of_a_node_connects_again_when_the_node_has_ended_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = EmbeddedCluster()

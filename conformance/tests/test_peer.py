@@ -113,7 +113,7 @@ async def test_two_members_at_one_port_are_refused() -> None:
             await PlayedPeer(peer.port, lambda: 0).start()
 
 
-async def test_a_start_that_was_broken_off_is_made_anew() -> None:
+async def test_a_start_that_was_broken_off_is_made_again() -> None:
     """The first start left the member listening, and no caller can stop it."""
     peer = PlayedPeer(*free_base_ports(), lambda: 0)
     await peer.start()

@@ -122,7 +122,7 @@ def test_a_failed_build_is_reported_in_one_line_and_leaves_nothing(
     assert list((tmp_path / "sdks").iterdir()) == []
 
 
-def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_changed_program_is_built_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(registry, "SOURCES", tmp_path)
     program = tmp_path / "python" / "client.py"

@@ -322,7 +322,7 @@ class TestPage:
 
     def test_a_mistake_in_the_form_is_shown_where_it_was_made(self, page: Page) -> None:
         page.get_by_label("nodes").evaluate("field => { field.type = 'text'; field.value = 'many' }")
-        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("button", name="Start over").click()
         expect(page.get_by_role("alert")).to_have_text("nodes takes a number from 0 to 9, not 'many'")
 
     @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -339,6 +339,6 @@ class TestPage:
         explorer, address = served
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(f"{address}/?token={explorer.token}")
-        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("button", name="Start over").click()
         page.get_by_role("button", name="connect c1 a").click()
         expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()

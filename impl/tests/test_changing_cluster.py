@@ -85,7 +85,7 @@ async def test_a_member_that_joins_is_verified_and_reported_to_at_once(lab: Lab)
     assert await ports_at(lab, run.cluster.nodes[2]) == [8000]
 
 
-async def test_a_cluster_client_ends_with_the_membership_and_begins_anew_with_it(lab: Lab) -> None:
+async def test_a_cluster_client_ends_with_the_membership_and_begins_again_with_it(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     own, peer = run.cluster.addresses
     assert run.links.set_ups.count((own, peer)) == 1

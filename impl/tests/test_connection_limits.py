@@ -125,7 +125,7 @@ async def test_a_lowered_limit_expels_the_latest(lab: Lab) -> None:
     assert oldest.arrived() == []
 
 
-async def test_a_member_that_is_asked_to_reset_says_yes_and_connects_anew(lab: Lab) -> None:
+async def test_a_member_that_is_asked_to_reset_says_yes_and_connects_again(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     node, member = run.cluster.nodes
     await run.clock.advance(6_000)  # it has reported by then

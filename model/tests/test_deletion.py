@@ -84,7 +84,7 @@ def test_it_is_remembered_for_one_lease():
     assert step(node, LeaseCheckDue(180_001), STRICT).node.gone == ()
 
 
-def test_a_second_delete_counts_from_anew():
+def test_a_second_delete_starts_the_time_again():
     node, _ = after(fresh_node("b", ["a"], 0), Delete("c1"))
     node, _ = after(node, Delete("c1"), at_ms=100_000)
     assert node.gone == (("c1", 100_000),)

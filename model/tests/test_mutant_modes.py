@@ -145,8 +145,8 @@ RUNS = {
     ),
     "a short cut": (*PUBLISHED, Cut("a", "b"), Advance(60_000)),
     "a long cut": (*PUBLISHED, Cut("a", "b"), Advance(200_000), Heal("a", "b"), Advance(20_000)),
-    "a copy that starts anew": (*PUBLISHED, Crash("b"), Advance(2000), Restart("b"), Advance(40_000)),
-    "an owner that starts anew": (*PUBLISHED, Crash("a"), Advance(2000), Restart("a"), Advance(220_000)),
+    "a copy that starts again": (*PUBLISHED, Crash("b"), Advance(2000), Restart("b"), Advance(40_000)),
+    "an owner that starts again": (*PUBLISHED, Crash("a"), Advance(2000), Restart("a"), Advance(220_000)),
     "a snapshot of what has changed since": (
         *PUBLISHED,
         Crash("b"),

@@ -156,7 +156,7 @@ class TestWhatIsNotClaimed:
         assert explore(bounds, STRICT, live).holds
         assert explore(bounds, with_mutant(STRICT, "B31"), live, until_found("INV-LIVE")).holds is False
 
-    def test_a_load_begins_a_lease_anew(self):
+    def test_a_load_begins_a_new_lease(self):
         gone = Life("c1", "a", ((),), 0, "10.0.0.1:80", Connection.ENDED, ended_period=1)
         b = node("b").with_client(Client("c1", False, 1, WEB, 4 * STRICT.verify_interval_ms))
         late = Clock(period=5)

@@ -57,8 +57,8 @@ def test_no_parallel_edge_or_self_loop_is_forgotten():
     assert (len(walks), steps_of(walks)) == (2, 4), "the second walk only takes the other door"
 
 
-def test_to_begin_anew_is_cheaper_than_a_long_way_back():
-    """Three ways from 0 to 4, and from there back in two steps; or one begins anew."""
+def test_to_begin_again_is_cheaper_than_a_long_way_back():
+    """Three ways from 0 to 4, and from there back in two steps; or one begins again."""
     doors = {0: (1, 2, 3), 1: (4,), 2: (4,), 3: (4,)}
     walks = transition_tours(state_graph(maze(fair={"go": doors, "back": {4: (5,), 5: (0,)}})))
     assert (len(walks), steps_of(walks)) == (2, 8)

@@ -92,7 +92,7 @@ def check(
     if responsibility:
         claims = _with_verdict(responsibility_of(_measured(engine, good, intervals, INTERVALS)), results)
     listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
-    quarantined = sum(misfit.rows for misfit in aside.misfits)
+    quarantined = sum(each.rows for each in aside.invalid)
     missing = max(0, good.missing - quarantined)
     reasons = tuple(_of_invalid(invalid)) if cluster.names else ("there is no event",)
     reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
@@ -112,7 +112,7 @@ def check(
         runs_with_checkpoint=len(cluster.of_run) - len(_without_checkpoint(cluster)),
         events=int(cluster.nodes["rows"].sum()),
         quarantined=quarantined,
-        quarantine=aside.misfits,
+        quarantine=aside.invalid,
         cuts=aside.cuts,
         missing=max(0, cluster.missing - quarantined),
         doubled=cluster.doubled,

@@ -1,14 +1,15 @@
-"""Rows on their way from the task that reads them to the one that judges them: many in one value, a *pack*.
+"""Chunks: many rows in one binary value, between the task that reads rows and the task that judges them.
 
-Spark needs time for each value of each row that it reads, moves, sorts or gives to Python. So files of Parquet are
-given to Python as they are, and other rows once. There they are surveyed, and become packs. A file with all of a small
-run is a pack as it is. Of all other rows those of the clients of one *bucket* are one, the bytes of an Arrow stream.
-Only packs are kept, and pass the exchange; the rows in them are sorted where they are judged (`timeline.sorted_parts`).
+Spark needs time for each value of each row that it reads, moves, sorts or gives to Python. So Python gets the bytes of
+Parquet files, and each row of other sources once. It surveys the rows and makes chunks of them. A Parquet file that
+holds only rows of a small run is a chunk without change. All other rows are divided by client into *buckets*; the rows
+of one bucket are one chunk, the bytes of an Arrow stream. Spark stores and exchanges only chunks. The task that judges
+a chunk sorts its rows (`timeline.sorted_parts`).
 
     task that reads        files or rows ─→ frames ─→ survey.spans            ─→ driver
-                                                   └→ a pack for each bucket  ─→ disk ─→ exchange ─→ task that judges
+                                                   └→ a chunk for each bucket  ─→ disk ─→ exchange ─→ task that judges
 
-A client is in the bucket of its checksum, in each task the same; a small run has a single bucket.
+The checksum of a client's id decides its bucket, so every task chooses the same one. A small run has a single bucket.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ from distro_spark.load import Loaded
 from distro_spark.survey import SPANS, spans
 from distro_traces.event import COLUMNS
 
-PACKED = {**SPANS, "bucket": pl.Int64(), "pack": pl.Binary()}
-"""What `survey.spans` gives, or a pack; the other columns are null."""
+CHUNKS = {**SPANS, "bucket": pl.Int64(), "chunk": pl.Binary()}
+"""A row has either the columns of `survey.spans`, or a bucket and its chunk; the other columns are null."""
 
-PACKED_ROWS = 500_000
-"""So many rows are in memory at once in a task that reads."""
+CHUNK_ROWS = 500_000
+"""The number of rows that a reading task has in memory at once."""
 
 OF_PARQUET = b"PAR1"
-"""With which a pack begins that is a file."""
+"""The first bytes of a chunk that is a Parquet file; a chunk without them is an Arrow stream."""
 
 
 class Part(NamedTuple):
-    """Events, and how many rows beside them are none. `file`: its bytes, where it has nothing but events of a small
-    run."""
+    """The events among some rows, and the number of rows that are no events.
+
+    `file`: the bytes of the file, if it has only events of a small run.
+    """
 
     events: pl.DataFrame
     aside: int
@@ -63,38 +66,38 @@ class Buckets(NamedTuple):
 Read = Callable[[Iterator[pa.RecordBatch]], Iterator[Part]]
 
 
-def packed(loaded: Loaded, number: int) -> DataFrame:
-    """`PACKED`, of all rows, in so many buckets; one pass."""
+def chunked(loaded: Loaded, number: int) -> DataFrame:
+    """All rows as `CHUNKS`, in that number of buckets. Spark reads the source once."""
     found, buckets = [], Buckets(number, loaded.small_runs)
     if loaded.files is not None:
         read: Read = partial(_in_files, loaded.runs, loaded.small_runs)
-        found.append(loaded.files.mapInArrow(partial(_packs, read, buckets), ddl(PACKED)))
+        found.append(loaded.files.mapInArrow(partial(_chunks, read, buckets), ddl(CHUNKS)))
     if loaded.others is not None:
         rows = loaded.others.select(*COLUMNS, F.col("reason").isNull().alias("is_event"))
-        found.append(rows.mapInArrow(partial(_packs, _in_rows, buckets), ddl(PACKED)))
+        found.append(rows.mapInArrow(partial(_chunks, _in_rows, buckets), ddl(CHUNKS)))
     return reduce(DataFrame.union, found)
 
 
-def _packs(read: Read, buckets: Buckets, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for parts in gathered(read(batches), lambda part: part.events.height, PACKED_ROWS):
+def _chunks(read: Read, buckets: Buckets, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for parts in gathered(read(batches), lambda part: part.events.height, CHUNK_ROWS):
         yield from _of(parts, buckets)
 
 
 def _of(read: Sequence[Part], buckets: Buckets) -> Iterator[pa.RecordBatch]:
     aside = pl.DataFrame({"rows": [sum(each.aside for each in read)]})
-    packs = [
+    chunks = [
         (buckets.of(each.events["run"][0], None), each.file.to_pybytes()) for each in read if each.file is not None
     ]
     others = [each.events for each in read if each.file is None]
     if others:
-        packs += _in_buckets(pl.concat(others, rechunk=True), buckets)
+        chunks += _in_buckets(pl.concat(others, rechunk=True), buckets)
     parts = [
-        pl.DataFrame(schema=PACKED),
+        pl.DataFrame(schema=CHUNKS),
         aside,
         spans([each.events for each in read]),
-        pl.DataFrame(packs, {name: PACKED[name] for name in ("bucket", "pack")}, orient="row"),
+        pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk")}, orient="row"),
     ]
-    yield from table_of(pl.concat(parts, how="diagonal_relaxed"), PACKED).to_batches()
+    yield from table_of(pl.concat(parts, how="diagonal_relaxed"), CHUNKS).to_batches()
 
 
 def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, bytes]]:
@@ -103,9 +106,9 @@ def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, b
     clients = clients.with_columns(bucket=pl.Series(places, dtype=pl.Int64))
     placed = events.join(clients, ["run", "client"], nulls_equal=True, maintain_order="left")
     for (bucket,), rows in placed.partition_by("bucket", as_dict=True, include_key=False).items():
-        pack = io.BytesIO()
-        rows.write_ipc_stream(pack, compression="lz4")
-        yield bucket, pack.getvalue()
+        chunk = io.BytesIO()
+        rows.write_ipc_stream(chunk, compression="lz4")
+        yield bucket, chunk.getvalue()
 
 
 def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
@@ -114,30 +117,30 @@ def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.
             rows = parquet_rows(io.BytesIO(content.as_buffer()), name_of(path))
             here = runs.intersection(rows["run"].unique())
             events = rows.filter(fits(here))
-            is_pack = events.height == rows.height and len(here) == 1 and here <= small
-            yield Part(events, rows.height - events.height, content.as_buffer() if is_pack else None)
+            is_chunk = events.height == rows.height and len(here) == 1 and here <= small
+            yield Part(events, rows.height - events.height, content.as_buffer() if is_chunk else None)
 
 
 def _in_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
-    for rows in frames_of(batches, PACKED_ROWS):
+    for rows in frames_of(batches, CHUNK_ROWS):
         events = rows.filter("is_event").drop("is_event")
         yield Part(events, rows.height - events.height)
 
 
-def rows_in(pack: pa.Buffer) -> pl.DataFrame:
-    file = io.BytesIO(pack)
-    return parquet_rows(file, "a file") if pack.slice(0, 4).to_pybytes() == OF_PARQUET else pl.read_ipc_stream(file)
+def rows_in(chunk: pa.Buffer) -> pl.DataFrame:
+    file = io.BytesIO(chunk)
+    return parquet_rows(file, "a file") if chunk.slice(0, 4).to_pybytes() == OF_PARQUET else pl.read_ipc_stream(file)
 
 
 def of_no_client(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From packs the rows about no client."""
+    """The rows of the chunks that are about no client."""
     for batch in batches:
-        for pack in batch.column("pack"):
-            yield from table_of(rows_in(pack.as_buffer()).filter(c("client").is_null()), EVENT_TYPES).to_batches()
+        for chunk in batch.column("chunk"):
+            yield from table_of(rows_in(chunk.as_buffer()).filter(c("client").is_null()), EVENT_TYPES).to_batches()
 
 
 def whole_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
-    """From packs that are sorted by bucket."""
-    each = (pair for batch in batches for pair in zip(batch.column("bucket"), batch.column("pack"), strict=True))
+    """The rows of each bucket, from chunks that are sorted by bucket."""
+    each = (pair for batch in batches for pair in zip(batch.column("bucket"), batch.column("chunk"), strict=True))
     for _, pairs in groupby(each, lambda pair: pair[0].as_py()):
-        yield pl.concat(rows_in(pack.as_buffer()) for _, pack in pairs)
+        yield pl.concat(rows_in(chunk.as_buffer()) for _, chunk in pairs)

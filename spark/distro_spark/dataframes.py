@@ -57,5 +57,5 @@ def violations_of(engine: OnSpark, invariants: Sequence[str] | None = None) -> D
         return reported(violations_in(part, good, names, dict.fromkeys(names, 0.0)))
 
     of_nodes = table_of(reported(violations_of_nodes(good, names)), COLUMNS)
-    of_clients = client_by_client(engine.packs, good, judge, COLUMNS, PART_ROWS)
-    return engine.packs.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)
+    of_clients = client_by_client(engine.chunks, good, judge, COLUMNS, PART_ROWS)
+    return engine.chunks.sparkSession.createDataFrame(of_nodes).unionByName(of_clients)

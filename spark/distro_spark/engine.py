@@ -14,7 +14,7 @@ from functools import cached_property
 import polars as pl
 
 from distro_spark.cluster import Cluster
-from distro_spark.result import CutFile, Misfit
+from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import Survey
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
@@ -36,7 +36,7 @@ Columns = Mapping[str, pl.DataType]
 class Set:
     """The rows set aside by the reader: reasons for quarantine with their counts, and cut recordings."""
 
-    misfits: tuple[Misfit, ...]
+    invalid: tuple[InvalidRows, ...]
     cuts: tuple[CutFile, ...]
 
 

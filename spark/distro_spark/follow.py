@@ -95,7 +95,7 @@ def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
     """The violations that no later row can revoke, of the runs in these files, in times that their logs cover."""
     engine = Local(files)
     cluster, invalid = surveyed(engine)
-    quarantined = sum(misfit.rows for misfit in engine.set_aside().misfits)
+    quarantined = sum(each.rows for each in engine.set_aside().invalid)
     waiting = list(cluster.of_run) if cluster.missing > quarantined else []
     good = settled(cluster.without([*waiting, *invalid]))
     return covered(pl.concat(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0))), good)[0]

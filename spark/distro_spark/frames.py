@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.json as pj
 
-from distro_spark.result import CutFile, Misfit
+from distro_spark.result import CutFile, InvalidRows
 from distro_traces import ndjson, parquet
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
@@ -57,7 +57,7 @@ class Recorded:
 
     headers: Mapping[str, Header]
     events: pl.DataFrame
-    set_aside: Sequence[Misfit]
+    set_aside: Sequence[InvalidRows]
     cuts: Sequence[CutFile]
 
 
@@ -66,7 +66,7 @@ class _File:
     """The content of one file."""
 
     events: pl.DataFrame
-    set_aside: list[Misfit]
+    set_aside: list[InvalidRows]
     cut: CutFile | None = None
 
 
@@ -158,7 +158,7 @@ def _add_last(file: _File, path: Path, number: int, line: bytes, run: str) -> No
         if str(reason) == NOT_JSON:
             file.cut = CutFile(str(path), number)
         else:
-            file.set_aside.append(Misfit(str(reason), 1, str(path), number))
+            file.set_aside.append(InvalidRows(str(reason), 1, str(path), number))
 
 
 def _line_by_line(path: Path) -> _File:
@@ -169,7 +169,7 @@ def _line_by_line(path: Path) -> _File:
             case Event():
                 events.append(row)
             case Rejected(line, reason, _):
-                file.set_aside.append(Misfit(reason, 1, str(path), line))
+                file.set_aside.append(InvalidRows(reason, 1, str(path), line))
             case Cut(line, _):
                 file.cut = CutFile(str(path), line)
     file.events = frame_of(events)
@@ -193,7 +193,7 @@ def _parquet(source: Source) -> _File:
     file = _File(rows, [], None if cut is None else CutFile(str(path), cut.line))
     if not good.all():
         file.events = rows.filter(good)
-        file.set_aside = list(_misfits(rows.filter(~good), path, run))
+        file.set_aside = list(_invalid_rows(rows.filter(~good), path, run))
     return file
 
 
@@ -205,9 +205,9 @@ def parquet_rows(file: Path | BinaryIO, name: Path | str) -> pl.DataFrame:
         raise DamagedTraceError(name, error) from error
 
 
-def _misfits(rows: pl.DataFrame, path: Path, run: str) -> Iterator[Misfit]:
+def _invalid_rows(rows: pl.DataFrame, path: Path, run: str) -> Iterator[InvalidRows]:
     for row in rows.iter_rows(named=True):
         try:
             ndjson.event_in(row, run)
         except ValueError as reason:
-            yield Misfit(str(reason), 1, str(path), None)
+            yield InvalidRows(str(reason), 1, str(path), None)

@@ -3,7 +3,7 @@
 Spark reads the files, nothing passes through the driver. A line that is, byte for byte, what its event is written as
 was read without loss; so are all that a recorder writes. Any other is parsed again as a variant, at ten times the cost,
 because only that keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same
-line is no event of the first. Parquet files of some megabytes are also given whole, to be read in Python (`packs`).
+line is no event of the first. Parquet files of some megabytes are also given whole, to be read in Python (`chunks`).
 The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers. The last line
 of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed, and by itself it leaves
 the verdict alone, for everything before it is whole and a run that was cut before its checkpoint cannot be judged
@@ -163,7 +163,7 @@ def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
     table = pa.table({"run": pa.array(runs, pa.string()), "has_header": [True] * len(runs)})
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
     headless = F.when(F.col("has_header").isNull(), F.format_string("run %s has no header", "run"))
-    reason = F.coalesce("reason", _misfit(), headless)
+    reason = F.coalesce("reason", _invalid(), headless)
     text = F.when(F.col("reason").isNotNull(), F.col("text"))
     return rows.join(known, "run", "left").withColumn("reason", reason).withColumn("text", text).drop("has_header")
 
@@ -179,7 +179,7 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
     )
     types = {name: F.schema_of_variant(F.try_variant_get("json", f"$[0].{name}", "variant")) for name in COLUMNS}
     whole = F.col("json").isNotNull() & F.try_variant_get("json", "$[1]", "variant").isNull()
-    misfit = F.coalesce(
+    invalid = F.coalesce(
         F.when(~whole, F.lit(NOT_JSON)),
         F.when(~F.ltrim("text").startswith("{"), F.lit("not a JSON object")),
         *(
@@ -192,7 +192,7 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
         ),
     )
     too_long = F.when(F.octet_length("text") > LINE_BYTES_MAX, F.lit(TOO_LONG))
-    reason = F.coalesce(too_long, F.when(~F.col("is_exact"), misfit))
+    reason = F.coalesce(too_long, F.when(~F.col("is_exact"), invalid))
     values = [
         F.when(F.col("is_exact"), F.col("event")[name])
         .otherwise(F.try_variant_get("json", f"$[0].{name}", kind))
@@ -220,7 +220,7 @@ def _at_rest(rows: DataFrame) -> DataFrame:
     )
 
 
-def _misfit() -> Column:
+def _invalid() -> Column:
     """Why a row whose columns have the right types is still no event, or null."""
     return F.coalesce(
         *(F.when(F.col(name).isNull(), F.lit(f"missing field {name}")) for name in REQUIRED_COLUMNS),

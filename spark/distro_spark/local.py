@@ -33,8 +33,8 @@ class Local(Engine):
     def set_aside(self) -> Set:
         rows = Counter(each.reason for each in self._recorded.set_aside)
         first = {each.reason: each for each in reversed(self._recorded.set_aside)}
-        misfits = [replace(first[reason], rows=count) for reason, count in rows.items()]
-        ordered = sorted(misfits, key=lambda misfit: (-misfit.rows, misfit.reason))
+        invalid = [replace(first[reason], rows=count) for reason, count in rows.items()]
+        ordered = sorted(invalid, key=lambda each: (-each.rows, each.reason))
         return Set(tuple(ordered), tuple(self._recorded.cuts))
 
     @cached_property

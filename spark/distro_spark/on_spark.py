@@ -1,6 +1,6 @@
 """The engine on Spark: the same functions over the same rows, as many as there are, on as many machines.
 
-All rows of a client come to one task, in packs, by one exchange; there they are a Polars frame, and what `local` does
+All rows of a client come to one task, in chunks, by one exchange; there they are a Polars frame, and what `local` does
 in one process is done to it. Only DataFrames are used, so that a session of Spark Connect will do. What is known of the
 nodes goes along with the function; it is little for each node.
 """
@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.arrow import ddl, frame, table_of
+from distro_spark.chunks import chunked, of_no_client, whole_buckets
 from distro_spark.cluster import Cluster
 from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set
 from distro_spark.errors import spark_errors
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.packs import of_no_client, packed, whole_buckets
-from distro_spark.result import CutFile, Misfit
+from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import SPANS, Survey, surveyed
 from distro_spark.timeline import sorted_parts
 from distro_traces.errors import DamagedTraceError, TraceError
@@ -59,16 +59,16 @@ class OnSpark(Engine):
         return self._open.__exit__(*error)
 
     @cached_property
-    def packs(self) -> DataFrame:
-        """All rows (`packs.PACKED`)."""
-        packs = packed(self.loaded, -(-self.loaded.count() // PART_ROWS) or 1)
+    def chunks(self) -> DataFrame:
+        """All rows (`chunks.CHUNKS`)."""
+        chunks = chunked(self.loaded, -(-self.loaded.count() // PART_ROWS) or 1)
         if self._is_open:
-            self._open.callback(packs.persist(StorageLevel.DISK_ONLY).unpersist)
-        return packs
+            self._open.callback(chunks.persist(StorageLevel.DISK_ONLY).unpersist)
+        return chunks
 
     @cached_property
     def survey(self) -> Survey:
-        return surveyed(frame(self.packs.where("pack is null").select(*SPANS)))
+        return surveyed(frame(self.chunks.where("chunk is null").select(*SPANS)))
 
     def set_aside(self) -> Set:
         return _set_aside(self.loaded, self.survey.aside > self.loaded.headers)
@@ -98,7 +98,7 @@ class OnSpark(Engine):
 
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The executors keep the results on their disks, from where they come here in parts."""
-        rows = client_by_client(self.packs, cluster, judge, columns, part_rows)
+        rows = client_by_client(self.chunks, cluster, judge, columns, part_rows)
         rows = rows.persist(StorageLevel.DISK_ONLY)
         partition = F.spark_partition_id()
         try:
@@ -110,11 +110,11 @@ class OnSpark(Engine):
             rows.unpersist()
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
-        rows = self.packs.where("pack is not null").select("pack").mapInArrow(of_no_client, ddl(EVENT_TYPES))
+        rows = self.chunks.where("chunk is not null").select("chunk").mapInArrow(of_no_client, ddl(EVENT_TYPES))
         return _of_runs(frame(rows), cluster)
 
 
-def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
+def client_by_client(chunks: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
     """The results of `judge` over the rows of whole clients, lazy; one exchange."""
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -124,7 +124,7 @@ def client_by_client(packs: DataFrame, cluster: Cluster, judge: Judge, columns: 
 
     count = int(cluster.nodes["client_rows"].sum())
     partitions = -(-count // PART_ROWS) or 1
-    of_clients = packs.where("pack is not null").select("bucket", "pack")
+    of_clients = chunks.where("chunk is not null").select("bucket", "chunk")
     return of_clients.repartition(partitions, "bucket").sortWithinPartitions("bucket").mapInArrow(judged, ddl(columns))
 
 
@@ -154,13 +154,13 @@ def _set_aside(loaded: Loaded, is_any: bool) -> Set:
         F.count("*").alias("rows"), F.min(place).alias("first")
     )
     rows = found.orderBy(F.desc("rows"), "reason").collect()
-    misfits = tuple(
-        Misfit(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
+    invalid = tuple(
+        InvalidRows(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
         for row in rows
         if row["cut"] is None
     )
     cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
-    return Set(misfits, cuts + at_rest)
+    return Set(invalid, cuts + at_rest)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class InvariantResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class InvalidRows:
     """A reason for quarantine, the number of its rows, and the place of the first one (no line in Parquet)."""
 
     reason: str
@@ -169,7 +169,7 @@ class CheckResult:
     runs_with_checkpoint: int
     events: int
     quarantined: int
-    quarantine: tuple[Misfit, ...]
+    quarantine: tuple[InvalidRows, ...]
     cuts: tuple[CutFile, ...]
     missing: int  # rows missing by gaps in the sequence numbers, beyond the quarantined ones
     invariants: tuple[InvariantResult, ...]

@@ -34,7 +34,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     # Large data is partitioned by its size; the rest (a line for each node, for example) needs no more than this.
     "spark.sql.shuffle.partitions": "2",
-    # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.
+    # A recorded gate is hundreds of small files: list them here instead of in a job, and put them into few tasks.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.files.openCostInBytes": "16384",
 }

@@ -14,7 +14,7 @@ from distro_spark import on_spark as on_spark_engine
 from distro_spark.check import CHECKPOINT
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS
-from distro_spark.result import CutFile, Misfit
+from distro_spark.result import CutFile, InvalidRows
 from distro_traces.compact import compact
 from distro_traces.content import digest
 from distro_traces.event import Kind, Outcome
@@ -128,8 +128,8 @@ def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(tmp_path: Path
     assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 22)
     assert result.reasons == ("3 rows do not fit the schema",)
     assert result.quarantine == (
-        Misfit("missing field run", 2, str(path), 23),
-        Misfit("not JSON", 1, str(path), 25),
+        InvalidRows("missing field run", 2, str(path), 23),
+        InvalidRows("not JSON", 1, str(path), 25),
     )
     allowed = in_process(path, invariants=["INV-REV"], allow_quarantined=True)
     assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
@@ -222,11 +222,11 @@ def test_spark_finds_the_same_in_runs_like_these(spark: SparkSession, tmp_path: 
     record(traces, "healthy")
     record_changes(traces, "changes")
     record(traces, "open", diverged=True, checkpoint=False)
-    misfits = record(tmp_path / "misfits", "misfits")
-    append(misfits, '{"kind": 1}\nbroken\n{"run":"misfits","node":"d","seq":1,"at_ms":0}\n')
+    invalid = record(tmp_path / "invalid", "invalid")
+    append(invalid, '{"kind": 1}\nbroken\n{"run":"invalid","node":"d","seq":1,"at_ms":0}\n')
     append(record(traces, "cut", diverged=True), '{"run":"cut","node":"a","seq":9,"at_')
     replace_the_fifth_row_by_the_sixth(record(traces, "doubled"))
-    found = on_both(spark, [traces, misfits], convergence=True)
+    found = on_both(spark, [traces, invalid], convergence=True)
     assert (len(found.violations), found.quarantined, len(found.cuts), found.doubled) == (1, 3, 1, 1)
 
 

@@ -1017,7 +1017,7 @@ def a_node_that_never_asks_for_a_snapshot(run: RunRecorder) -> list[Expected]:
     return [Expected("INV-LOAD", "a", started, checks["a"], client="")]
 
 
-def loads_anew(run: RunRecorder) -> None:
+def loads_again(run: RunRecorder) -> None:
     """a starts again after a minute."""
     run.wait(60_000)
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -1034,7 +1034,7 @@ OF_LOAD = ("INV-LOAD",)
 
 @case(of=OF_LOAD)
 def a_load_that_begins_with_the_last_member(run: RunRecorder) -> list[Expected]:
-    loads_anew(run)
+    loads_again(run)
     wrong = asked(run, "c").sent
     run.checkpoint()
     return [Expected("INV-LOAD", "a", wrong, wrong, client="")]
@@ -1042,7 +1042,7 @@ def a_load_that_begins_with_the_last_member(run: RunRecorder) -> list[Expected]:
 
 @case(of=OF_LOAD)
 def a_load_that_begins_with_the_last_member_as_the_first_is_down(run: RunRecorder) -> list[Expected]:
-    loads_anew(run)
+    loads_again(run)
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     asked(run, "c")
     run.checkpoint("ac")
@@ -1051,7 +1051,7 @@ def a_load_that_begins_with_the_last_member_as_the_first_is_down(run: RunRecorde
 
 @case(of=OF_LOAD)
 def a_load_that_goes_on_after_a_snapshot(run: RunRecorder) -> list[Expected]:
-    loads_anew(run)
+    loads_again(run)
     end = asked(run, "b").ended
     wrong = asked(run, "c").sent
     run.checkpoint()
@@ -1061,7 +1061,7 @@ def a_load_that_goes_on_after_a_snapshot(run: RunRecorder) -> list[Expected]:
 @case("strict", "nacos-2.1.2", of=OF_LOAD)
 def loads_that_are_repeated_too_early_and_too_late(run: RunRecorder) -> list[Expected]:
     """After 3 s and 60 s, and in between after 30 s; up to 2.1.2 another type of data is asked for, too."""
-    loads_anew(run)
+    loads_again(run)
     ends, begins = [], []
     for delay_ms in (3_000, 30_000, 60_000):
         asked(run, "b", Outcome.ERROR)
@@ -1078,7 +1078,7 @@ def loads_that_are_repeated_too_early_and_too_late(run: RunRecorder) -> list[Exp
 
 @case(of=OF_LOAD)
 def a_load_that_leaves_out_the_next_member(run: RunRecorder) -> list[Expected]:
-    loads_anew(run)
+    loads_again(run)
     end = asked(run, "b", Outcome.ERROR).ended
     run.due(30_000)
     again = asked(run, "b").sent

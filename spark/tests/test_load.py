@@ -109,8 +109,8 @@ def test_rows_are_read_once_for_several_jobs(spark: SparkSession, tmp_path: Path
         engine.measured()
         path.unlink()
         assert check(engine, convergence=True).without_times() == expected
-        assert engine.packs.storageLevel.useDisk
-    assert not engine.packs.storageLevel.useDisk
+        assert engine.chunks.storageLevel.useDisk
+    assert not engine.chunks.storageLevel.useDisk
 
 
 @pytest.mark.spark

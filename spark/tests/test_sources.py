@@ -45,7 +45,7 @@ def test_a_file_system_that_only_spark_can_reach(spark: SparkSession, tmp_path: 
     ]
     result = on_spark(spark, elsewhere)
     assert (result.runs, result.events, result.quarantined) == (2, 4, 2)
-    assert {misfit.file for misfit in result.quarantine} == {found[0].path}
+    assert {each.file for each in result.quarantine} == {found[0].path}
 
 
 def test_errors_of_that_file_system_are_one_line_too(spark: SparkSession, tmp_path: Path, elsewhere: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from distro_traces import ndjson
-from distro_traces.errors import MisfitError, NotATraceError, UnwritableTraceError
+from distro_traces.errors import InvalidLinesError, NotATraceError, UnwritableTraceError
 from distro_traces.event import Event
 from distro_traces.header import Header
 from distro_traces.ndjson import Cut, Rejected, read_header, stream_ndjson
@@ -30,8 +30,8 @@ def compact(
 ) -> tuple[Path, ...]:
     """Write NDJSON recordings as Parquet below `directory` and return the files made; the recordings stay.
 
-    Raises MisfitError when a recording has lines that do not fit: at rest there is no place for them, and they must
-    not get lost. Raises RunExistsError when the run is there already, and the TraceError family of `stream_ndjson`.
+    Raises InvalidLinesError if a recording has lines that are no events: Parquet has no place for them, and they must
+    not get lost. Raises RunExistsError if the run is there already, and the TraceError family of `stream_ndjson`.
     """
     directory = Path(directory)
     made: list[Path] = []
@@ -72,21 +72,21 @@ def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
 
 def _compact_run(segments: tuple[Path, ...], directory: Path, part_bytes: int) -> tuple[Path, ...]:
     writer = RunWriter(directory, read_header(segments[0]), part_bytes=part_bytes)
-    misfits, first, cut = 0, "", None
+    invalid, first, cut = 0, "", None
     try:
         for path in segments:
             for row in stream_ndjson(path):
                 if isinstance(row, Event):
-                    if not misfits:
+                    if not invalid:
                         writer.add(row.node, _values(row), row.seq)
                 elif isinstance(row, Cut):
                     cut = row
                 else:
                     first = first or _where(path, row)
-                    misfits += 1
-        if misfits:
-            raise MisfitError(
-                f"{segments[0]}: lines that do not fit: {misfits} (the first: {first}); `distrocheck check` lists "
+                    invalid += 1
+        if invalid:
+            raise InvalidLinesError(
+                f"{segments[0]}: lines that do not fit: {invalid} (the first: {first}); `distrocheck check` lists "
                 "them, remove them before compacting"
             )
         return writer.close(cut)

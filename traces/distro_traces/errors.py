@@ -57,7 +57,7 @@ class RunExistsError(TraceError):
     """A recording never overwrites another one."""
 
 
-class MisfitError(TraceError):
+class InvalidLinesError(TraceError):
     """A recording has lines that are no events of the schema, where only whole recordings can be taken."""
 
 

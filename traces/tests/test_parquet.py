@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from distro_traces.compact import compact
-from distro_traces.errors import EmptyTraceError, MisfitError, NewerTraceError, NotATraceError, RunExistsError
+from distro_traces.errors import EmptyTraceError, InvalidLinesError, NewerTraceError, NotATraceError, RunExistsError
 from distro_traces.event import COLUMNS, Kind, Outcome
 from distro_traces.ndjson import Recorder, read_ndjson
 from distro_traces.parquet import SCHEMA, read_parquet
@@ -58,7 +58,9 @@ def test_a_cut_recording_stays_known_as_cut(recording: Path, tmp_path: Path) -> 
 def test_lines_that_do_not_fit_are_not_lost_in_compaction(recording: Path, tmp_path: Path) -> None:
     lines = recording.read_text().splitlines()
     recording.write_text("\n".join([*lines[:5], "{}", *lines[5:], ""]))
-    with pytest.raises(MisfitError, match=r"lines that do not fit: 1 \(the first: line 6 of .*, missing field run\)"):
+    with pytest.raises(
+        InvalidLinesError, match=r"lines that do not fit: 1 \(the first: line 6 of .*, missing field run\)"
+    ):
         compact([recording], tmp_path / "rest")
     assert list(tmp_path.rglob("*.parquet")) == []
 

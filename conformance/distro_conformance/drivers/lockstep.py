@@ -160,7 +160,7 @@ class LockstepCluster(EmbeddedCluster):
 
     async def _on_nodes(self, action: Action) -> Mapping[str, object] | None:
         """If the action leaves time for a push: the number of changes of each node with subscribers before that time.
-        Its content then is not enough: an instance that is removed and registered again is pushed anew."""
+        Its content then is not enough: an instance that is removed and registered again is pushed again."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
             await self._asked(action)
             return None

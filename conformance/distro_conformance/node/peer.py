@@ -173,7 +173,7 @@ class PlayedPeer:
         )
 
     async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - it loads nothing
-        """Listen, anew where a start that was broken off has left it listening. Raises TargetError when the port is
+        """Listen; listen again if an earlier start was broken off while listening. Raises TargetError when the port is
         taken."""
         async with self._turn:
             if self._server is not None:

@@ -154,7 +154,7 @@ def _keeps_lease(old: Any) -> Any:
 add(
     Mutant(
         "m-pause-ends-copies-of-http-clients",
-        "After a suspension the leases of copies begin anew, but for those of clients of the HTTP API.",
+        "After a suspension the leases of copies begin again, but for those of clients of the HTTP API.",
         changes=tuple(Change(ClientManager, name, _keeps_lease) for name in ("_restart_leases", "renew_after_pause")),
     )
 )

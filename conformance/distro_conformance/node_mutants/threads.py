@@ -100,7 +100,7 @@ def _inserts_late(old: Any, self: Any, connection: Connection) -> bool:
 
 @mutant("B44", PushService, "_push_to", queries_read_pushed_view=True)
 def _tells_first(old: Any, self: Any, service: Any, targets: Any) -> None:
-    """Subscribers get a push before the list is made anew, with what it showed before."""
+    """Subscribers get a push with the old list, before the new one is made."""
     storage, self._storage = self._storage, _Unrefreshed(self._storage)
     try:
         old(self, service, targets)

@@ -71,7 +71,7 @@ class Explorer:
                 web.post("/forth", self._walking(lambda walk, _: walk.move(1))),
                 web.post("/start", self._walking(lambda walk, _: walk.move(-len(walk.path)))),
                 web.post("/find/{property}", self._walking(lambda walk, given: walk.find(given["property"]))),
-                web.post("/anew", self._changing(self._anew)),
+                web.post("/restart", self._changing(self._restart)),
                 web.post("/scenario", self._changing(self._write)),
                 web.post("/story/{story}", self._changing(self._begin_story)),
                 web.post("/model", self._changing(self._back_to_the_model)),
@@ -149,7 +149,7 @@ class Explorer:
 
         return self._changing(change)
 
-    def _anew(self, given: Given) -> None:
+    def _restart(self, given: Given) -> None:
         self.walk, self.story, self.recorded = Walk.begin(setting_of(given, self.walk.setting)), "", None
 
     def _begin_story(self, given: Given) -> None:

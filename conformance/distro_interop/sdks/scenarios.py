@@ -42,7 +42,7 @@ DELETED_WITHIN_S = 22.0 + 5.0 + REPLICATED_WITHIN_S
 BEATEN_S = 45.0
 """Longer than the life of an instance without beats: 30 s, a round of the checker, a member that goes DOWN."""
 REDONE_WITHIN_S = 60.0
-"""The delay depends on the SDK: the slowest notices within 10 s, and registers anew by a timer of 30 s."""
+"""The delay depends on the SDK: the slowest notices within 10 s, and registers again by a timer of 30 s."""
 
 IP, PORT = "10.0.0.1", 80
 INSTANCE = f"{IP}:{PORT}"
@@ -179,7 +179,7 @@ async def _kill_node(env: Environment) -> None:
     await env.nodes.kill(killed)
     if env.sdk.transport is Transport.GRPC:
         # Another client id, held by all: copies of the old one that wait for their lease do not count.
-        await _published(env.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
+        await _published(env.nodes, service, REDONE_WITHIN_S, "registered again after its node was killed", before)
     else:
         await _survives(env, service)
     within_s = PUSHED_WITHIN_S if env.sdk.transport is Transport.GRPC else POLLED_WITHIN_S

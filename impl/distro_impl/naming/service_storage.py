@@ -1,6 +1,6 @@
 """The instances of a service as queries and pushes show them: `ServiceStorage`, with its view of each service.
 
-A view is made when it is first asked for. In real releases only a push makes it anew, half a second after a change, so
+A view is made when it is first asked for. In real releases only a push makes it again, half a second after a change, so
 a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says otherwise,
 each change drops it. The list of all enabled instances, which nearly every client requests, is encoded once for each
 view and used in each answer over gRPC; the cache holds the lists that are requested repeatedly. Nothing in Distro
@@ -105,7 +105,7 @@ class ServiceStorage:
         return self._written.write(service, view) if service in self._views else None
 
     def _last_ref_time(self, service: Service) -> int:
-        """The time, and what was seen anew is newer than what was seen before, also within a millisecond: SDKs drop a
+        """The current time, but later than that of the list before, also within a millisecond: SDKs drop a
         list that is not newer than their own, which may be from another member."""
         return max(self._clock.now_ms(), self._stamps_ms.get(service, 0))
 

@@ -139,7 +139,7 @@ class RequestAcceptor:
     async def stream(self, stream: ServerStream) -> None:
         """Lives as long as the transport; a client that only completes its half keeps its registration.
 
-        A defect of this node ends the stream, so that the client connects anew: its messages would be read no more.
+        A defect of this node ends the stream, so that the client connects again: its messages would be read no more.
         """
         peer = (self._port, stream.peer)
         connection_id = self._connections.stream_opened(peer, stream)

@@ -44,7 +44,7 @@ class HttpClient:
     ) -> HttpAnswer:
         """Raises aiohttp.ClientError when there is no answer."""
         session = self._session = self._session or _new_session(self._connector(self._tls))
-        target = URL(url, encoded=True)  # as it came: nothing in it is quoted anew
+        target = URL(url, encoded=True)  # unchanged: nothing in it is quoted a second time
         async with session.request(method, target, headers=headers, data=body or None, allow_redirects=False) as reply:
             return HttpAnswer(reply.status, await reply.read(), reply.headers.get("Content-Type", "text/plain"))
 

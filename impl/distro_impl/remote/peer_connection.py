@@ -145,7 +145,7 @@ class PeerConnection:
             self.retire()
 
     async def _answer(self, stream: ClientStream, payload: Payload) -> None:
-        """A member that is asked to reset agrees and connects anew; it has no other server to go to."""
+        """A member that is asked to reset agrees and connects again; it has no other server to go to."""
         request = payload.metadata.type
         if request in ("ClientDetectionRequest", "ConnectResetRequest"):
             answer = {"resultCode": 200, "errorCode": 0, "requestId": decode(payload).body.get("requestId")}

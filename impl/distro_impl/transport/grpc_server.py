@@ -26,7 +26,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 class Methods(grpc.GenericRpcHandler):
     """All methods of a server, found by their names.
 
-    For methods that are registered one by one, gRPC waits for the next call of each apart, anew after every call.
+    For methods that are registered one by one, gRPC waits for the next call of each one, again after every call.
     """
 
     def __init__(self) -> None:

@@ -140,7 +140,7 @@ class MutableCluster(Named):
         self.quiet = dict(quiet)  # a client that is silent -> since when, in ms
         self.lists = dict(lists)
         self.traffic: list[Traffic] = []
-        self.counted: dict[Traffic, int] = {}  # its observable part; computing it anew each time is expensive
+        self.counted: dict[Traffic, int] = {}  # its observable part; computing it again each time is expensive
         self.sent: list[tuple[int, int, Request]] = []
         self.answer: Answer | None = None  # to the request that a client sent last
 

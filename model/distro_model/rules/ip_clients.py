@@ -115,8 +115,8 @@ def creates_twice(node: NodeState, request: HttpReceived, at_ms: int, profile: P
     lost = node.client(request.client)
     if lost is None:
         return node
-    anew = replace(_created(node, request.client, at_ms, profile), watched=False)
-    return reindexed(node.with_client(anew), anew, lost.content, at_ms, profile)
+    created = replace(_created(node, request.client, at_ms, profile), watched=False)
+    return reindexed(node.with_client(created), created, lost.content, at_ms, profile)
 
 
 def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
@@ -197,7 +197,7 @@ def revision_of_health(client: Client, profile: Profile) -> int:
 
 @instead_of(revision_of_health)
 def revision_of_registration(client: Client, _: Profile) -> int:
-    """Only a registration computes the revision anew: other changes of the content keep it (B06)."""
+    """Only a registration computes a new revision: other changes of the content keep it (B06)."""
     return client.revision
 
 

@@ -135,7 +135,7 @@ def repaired_members(_node: NodeState, failed: str, _: Profile) -> tuple[str, ..
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
     """Remove copies whose lease is over, and tombstones that are a lease old."""
     if not checks_in_time(event, profile):
-        return Step(_leases_anew(node, event.at_ms))
+        return Step(_with_new_leases(node, event.at_ms))
     for client in node.clients:
         if is_expired(client, event.at_ms, profile) or ends_silent(client, event.at_ms, profile):
             node = removed(node, client, event.at_ms, profile)
@@ -156,7 +156,7 @@ def checks_always(_event: LeaseCheckDue, _: Profile) -> bool:
     return True
 
 
-def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
+def _with_new_leases(node: NodeState, at_ms: int) -> NodeState:
     """This holds for tombstones too: the requests that they refuse have been waiting as well."""
     return node.changed(
         clients=tuple(each if each.native else replace(each, renewed_ms=at_ms) for each in node.clients),

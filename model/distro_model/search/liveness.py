@@ -14,7 +14,7 @@ component too, without edges; the same test then says whether the run may end th
 Weak fairness allows a chain to be impossible now and then. Where a bound makes it so (a queue that may send only
 while its link is not full), runs are found that no real cluster has; such a chain is strongly fair: if it is possible
 again and again, it is taken again and again. A component that cannot take such a chain inside loses the
-rows where the chain is possible, and what is left of it is judged anew (Emerson and Lei, 1987).
+rows where the chain is possible, and what is left of it is judged again (Emerson and Lei, 1987).
 """
 
 from __future__ import annotations

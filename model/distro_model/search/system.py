@@ -54,7 +54,7 @@ class Lookup:
     """`function` gets the values of `reads` and returns the alternatives; each is a tuple of values for `writes`.
 
     Look-ups with the same `function` object share one table, so use the same object wherever the meaning is the same
-    (a closure made anew for each chain has a table of its own). The function must be pure.
+    (a closure made for each chain has a table of its own). The function must be pure.
     """
 
     guard: str

@@ -1,7 +1,7 @@
 """The numbers of all values, and every look-up that was ever computed, laid out for the compiled loops.
 
 `values` and `numbers` belong to a domain (see `program`). `entries` is the list of all computed look-ups; the dense
-and hashed tables are only ways to find an entry, and are laid out anew when a domain outgrows its space. Look-ups with
+and hashed tables are only ways to find an entry, and are made again when a domain outgrows its space. Look-ups with
 few possible combinations of inputs get a dense table, the others share one hashed table.
 """
 
@@ -34,7 +34,7 @@ DENSE_BITS = 18
 """A look-up with at most 2**18 combinations of inputs gets a table of 1 MiB. With four times as much, clearing tables
 that stay almost empty takes a fifth of a search of 200,000 states; one of millions is no faster for it."""
 LEAST_BITS = 4
-"""Fewer, and the tables are laid out anew for each of the first few values."""
+"""With less, the tables are made again for each of the first few values."""
 MOST_PROPERTIES = 64
 """A bit each, of the findings of one value."""
 

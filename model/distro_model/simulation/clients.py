@@ -1,7 +1,7 @@
 """The clients of a simulation: they connect to a node, publish, change, deregister, disconnect, and return as a new
 client.
 
-There is a fixed number of them. Each acts every few seconds; one that left, or whose node crashed, connects anew under
+There is a fixed number of them. Each acts every few seconds; one that left, or whose node crashed, connects again under
 a new name, because a connection id is never used twice.
 """
 

@@ -1,7 +1,7 @@
-"""Due times: the clock of a simulation, and its only source of chance.
+"""The scheduler of a simulation: its clock, the queue of due events, and its only source of chance.
 
-Events of one instant happen in an order that is drawn, as a real server's threads order them anew each time. A `tie`
-keeps the order of events that must not overtake each other: equal ties run first come, first served.
+Events of one instant happen in a random order, as the threads of a real server order them differently each time. Events
+that must not overtake each other share a `tie`: those with equal ties happen in the order in which they were added.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 By the next checkpoint, if others are up, it must have received an answer (B11, B32), or must still repeat its requests
 if all of them were lost. A refusal is an answer too: a node that receives only refusals is loaded.
 
-It asks the members in ascending order, the next one at once after a failure, none after a success, and all anew when
+It asks the members in ascending order, the next one at once after a failure, none after a success, and all again when
 the retry delay is over (docs/protocol #load-asks). A member that is not UP counts as a failure without a request, so
 one whose connection may have failed lately may be left out; in the seconds after its start a node believes that all are
 UP. Judged in virtual time, where the names of nodes are in the order of their addresses, and not up to 2.1, which

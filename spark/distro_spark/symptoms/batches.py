@@ -142,7 +142,7 @@ LEFT_OUT = Symptom(
 LEFT_OUT_UNTIL_LEASE = Symptom(
     bug="B19",
     about=("INV-LIVE", "INV-CONV"),
-    sentence="A batch over a single instance raises each time that a failed verify sends it anew; the lease ends.",
+    sentence="A batch over a single instance raises each time that a failed verify has it sent again; the lease ends.",
     clauses=(ended_with_its_lease, batches_came, only_batches_came),
     releases=Span("2.1.2", "2.3.0"),
 )

@@ -214,7 +214,7 @@ class Life(NamedTuple):
 
 @cached_per_history
 def _lives(history: ClientHistory, node: str) -> Sequence[Life]:
-    """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
+    """The rows about what a node holds, divided into lives: one begins with each row that ends what it held before."""
     rows = sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ)
     begins = [place for place, row in enumerate(rows) if row.kind in (*RESET_KINDS, *GONE_KINDS) or row.digest is None]
     return [_life(rows[begin:end]) for begin, end in pairwise((0, *begins, len(rows)))]

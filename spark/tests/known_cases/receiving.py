@@ -216,7 +216,7 @@ def a_copy_that_came_late_and_stays_when_its_lease_is_over(run: Run) -> None:
 
 
 @case("nacos-2.2.4", INV_CONV=[None])
-def a_copy_that_stays_at_one_node_and_its_owner_is_started_anew_later(run: Run) -> None:
+def a_copy_that_stays_at_one_node_and_its_owner_is_started_again_later(run: Run) -> None:
     """What the owner holds at the checkpoint is nothing, whatever becomes of it afterwards."""
     run.registered()
     run.leave()

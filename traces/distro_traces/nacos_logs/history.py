@@ -220,7 +220,7 @@ class History:
         by_beats = fact.what is What.HEALTH or detail is not None
         if held.owned is None and by_beats:  # only the owner checks beats
             held = replace(held, owned=True)
-        if held.owned is False and not by_beats:  # by a request to this node, which numbers the content anew
+        if held.owned is False and not by_beats:  # by a request to this node, which gives the content a new number
             held = replace(held, revision=None)
         node.held[client] = held
         if held.services is None and self._shows_content[node.name]:
