@@ -5,10 +5,12 @@
 One node in a process of its own, in real time. Against it: connections opened and dropped, half-open sockets, readers
 that do not read, a subscriber that never acknowledges, random and spoiled payloads (those of impl/tests/payloads.py),
 bodies nested beyond all bounds, and other protocols on the HTTP port.
-Resident memory and live asyncio tasks of the node are read before and after, with the node's caches warmed by a tenth
-of the same load first, and after garbage and free pages were released: the rest is kept by the node.
-Fails when memory has not returned to within TOLERANCE of the base, a task is left, an error was logged, or anything
-else was written to stderr: the node logs nothing there, so such output comes from an unhandled error.
+
+A tenth of the same load first fills the caches
+of the node. Then its resident memory and its live asyncio tasks are read before and after the full load; both times
+garbage and free pages are released first, so the growth is what the node keeps. The benchmark fails if memory has grown
+by more than TOLERANCE, if a task is left, if an error was logged, or if anything was written to stderr: the node logs
+nothing there, so such output comes from an unhandled error.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ TOLERANCE = 1.15
 
 AT_ONCE = 50
 CALM_S = 8.0
-"""Until the node has noticed that all clients are gone: time-outs of pushes included."""
+"""The time that the node needs to notice that all clients are gone, time-outs of pushes included."""
 
 
 @dataclass(frozen=True)
-class Dose:
+class Load:
     connections: int
     half_open: int
     slow_readers: int
@@ -59,8 +61,8 @@ class Dose:
     nested: int
     not_http: int
 
-    def divided(self, by: int) -> Dose:
-        return Dose(
+    def divided(self, by: int) -> Load:
+        return Load(
             self.connections // by,
             self.half_open // by,
             max(1, self.slow_readers // by),
@@ -71,7 +73,7 @@ class Dose:
         )
 
 
-FULL = Dose(
+FULL = Load(
     connections=10_000,
     half_open=1_000,
     slow_readers=50,
@@ -80,7 +82,7 @@ FULL = Dose(
     nested=50_000,
     not_http=20_000,
 )
-QUICK = Dose(
+QUICK = Load(
     connections=1_000,
     half_open=200,
     slow_readers=10,
@@ -95,14 +97,14 @@ QUICK = Dose(
 
 
 async def serve(port: int) -> None:
-    """A line on stdin asks for a line of figures; the end of stdin ends the node.
+    """Run the node: each line on stdin is answered with a line of figures, and the end of stdin ends the node.
 
-    The collector starts less often than it would: so it can start at any depth of a decoder's recursion.
+    The garbage collector runs less often than by default. So it may also run deep inside the recursion of a decoder.
     """
     gc.set_threshold(sys.getrecursionlimit())
     errors: list[str] = []
     handler = logging.Handler(logging.ERROR)
-    handler.addFilter(lambda record: record.name not in LOG_FILES)  # what a real server calls an error too
+    handler.addFilter(lambda record: record.name not in LOG_FILES)  # a real server logs these as errors, too
     handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger().addHandler(handler)
     loop = asyncio.get_running_loop()
@@ -124,7 +126,7 @@ def rss_mib() -> float:
 
 
 class NodeProcess:
-    """`stderr` is all that it has written there once it has ended."""
+    """The process of the node. `stderr`: everything that it wrote there; set when it has ended."""
 
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
         self._process, self.port, self.stderr = process, port, ""
@@ -163,7 +165,7 @@ async def node_process() -> AsyncIterator[NodeProcess]:
 
 
 async def open_and_drop(node: NodeProcess, count: int) -> None:
-    """Set up, register and subscribe, and be gone without a word."""
+    """Connections that are set up, register and subscribe, and are then closed without deregistering."""
 
     async def one(number: int) -> None:
         client = RawClient(node.sdk, {"source": "sdk", "module": "naming"})
@@ -178,7 +180,7 @@ async def open_and_drop(node: NodeProcess, count: int) -> None:
 
 @asynccontextmanager
 async def half_open_sockets(node: NodeProcess, count: int) -> AsyncIterator[None]:
-    """Held open while everything else goes on; some of them have begun to speak HTTP/2."""
+    """Sockets that are open during all other loads; some of them have sent the beginning of HTTP/2."""
     sockets = []
     for number in range(count):
         half_open = socket.create_connection(("127.0.0.1", node.port + 1000 + number % 2))
@@ -189,8 +191,8 @@ async def half_open_sockets(node: NodeProcess, count: int) -> AsyncIterator[None
         half_open.close()
 
 
-async def push_to_those_who_do_not_read(node: NodeProcess, count: int, seconds: float) -> None:
-    """And to one that reads and never acknowledges."""
+async def push_to_slow_readers(node: NodeProcess, count: int, seconds: float) -> None:
+    """Pushes to clients that do not read, and to one that reads and never acknowledges."""
     async with AsyncExitStack() as stack:
 
         async def client() -> Any:
@@ -223,7 +225,7 @@ async def send_payloads(node: NodeProcess, count: int, seed: int) -> None:
                 if error.code() is not grpc.StatusCode.INTERNAL:
                     raise
             if number % 1_000 == 0 and not (await client.ask("HealthCheckRequest", {})).succeeded:
-                sys.exit("a payload has cost its sender the connection")
+                sys.exit("the node closed the connection of a client that sent an invalid payload")
         await client.close()
 
     await asyncio.gather(
@@ -236,8 +238,10 @@ SENDERS = 4
 
 
 async def send_nested(node: NodeProcess, count: int) -> None:
-    """Bodies that end a decoder's recursion. Before each a call that is aborted, which leaves garbage with finalizers:
-    they run at whatever depth the collector starts, and must not be stopped there by the same limit."""
+    """Bodies that are nested deeper than a decoder's recursion may go.
+
+    Before each of them a call is aborted, which leaves garbage with finalizers. The collector runs these at the depth
+    that the decoder has reached, and the recursion limit must not stop them."""
 
     async def many(seed: int) -> None:
         client = RawClient(node.sdk, {"source": "sdk", "module": "naming"})
@@ -247,7 +251,7 @@ async def send_nested(node: NodeProcess, count: int) -> None:
             with suppress(grpc.aio.AioRpcError):
                 await client.ask_bytes(NO_PAYLOAD)
             if (await client.ask_bytes(make())).succeeded:
-                sys.exit("a body nested too deep was taken")
+                sys.exit("the node accepted a body that is nested too deep")
         await client.close()
 
     await asyncio.gather(*(many(number) for number in range(SENDERS)))
@@ -257,7 +261,7 @@ NO_PAYLOAD = b"\xff\xff"
 
 
 async def speak_no_http(node: NodeProcess, count: int) -> None:
-    """Each on a connection of its own, which the node closes."""
+    """Other protocols on the HTTP port, each on a connection of its own, which the node must close."""
 
     async def one(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
@@ -271,16 +275,16 @@ async def speak_no_http(node: NodeProcess, count: int) -> None:
         await asyncio.gather(*(one(number) for number in range(first, min(count, first + AT_ONCE))))
 
 
-async def abuse(node: NodeProcess, dose: Dose, seed: int) -> dict[str, float]:
-    """Seconds that each kind took."""
+async def abuse(node: NodeProcess, load: Load, seed: int) -> dict[str, float]:
+    """Apply all kinds of load; returns the seconds that each took."""
     seconds = {}
-    async with half_open_sockets(node, dose.half_open):
+    async with half_open_sockets(node, load.half_open):
         for name, work in (
-            ("connections", open_and_drop(node, dose.connections)),
-            ("slow_readers", push_to_those_who_do_not_read(node, dose.slow_readers, dose.slow_s)),
-            ("payloads", send_payloads(node, dose.payloads, seed)),
-            ("nested", send_nested(node, dose.nested)),
-            ("not_http", speak_no_http(node, dose.not_http)),
+            ("connections", open_and_drop(node, load.connections)),
+            ("slow_readers", push_to_slow_readers(node, load.slow_readers, load.slow_s)),
+            ("payloads", send_payloads(node, load.payloads, seed)),
+            ("nested", send_nested(node, load.nested)),
+            ("not_http", speak_no_http(node, load.not_http)),
         ):
             began = time.monotonic()
             await work
@@ -289,25 +293,25 @@ async def abuse(node: NodeProcess, dose: Dose, seed: int) -> dict[str, float]:
     return seconds
 
 
-async def measure(dose: Dose) -> dict[str, Any]:
+async def measure(load: Load) -> dict[str, Any]:
     async with node_process() as node:
-        await abuse(node, replace(dose.divided(10), connections=max(100, dose.connections // 10)), seed=1)
+        await abuse(node, replace(load.divided(10), connections=max(100, load.connections // 10)), seed=1)
         before = await node.figures()
-        seconds = await abuse(node, dose, seed=1_000)
+        seconds = await abuse(node, load, seed=1_000)
         after = await node.figures()
     figures = {
-        "connections": dose.connections,
-        "half_open_sockets": dose.half_open,
-        "payloads": dose.payloads,
-        "nested_bodies": dose.nested,
-        "not_http": dose.not_http,
+        "connections": load.connections,
+        "half_open_sockets": load.half_open,
+        "payloads": load.payloads,
+        "nested_bodies": load.nested,
+        "not_http": load.not_http,
         "rss_before_mib": before["rss_mib"],
         "rss_after_mib": after["rss_mib"],
         "tasks_before": before["tasks"],
         "tasks_after": after["tasks"],
         "errors_logged": len(after["errors"]),
         "lines_on_stderr": len(node.stderr.splitlines()),
-        "payloads_per_s": round(dose.payloads / seconds["payloads"]),
+        "payloads_per_s": round(load.payloads / seconds["payloads"]),
         **{f"{name}_s": value for name, value in seconds.items()},
     }
     for error in after["errors"][:5]:
@@ -331,7 +335,7 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     figures = result["figures"]
     if result["ratios"]["rss_after_to_before"] > TOLERANCE:
-        sys.exit("memory did not return to its base")
+        sys.exit("the memory of the node has grown by more than the tolerance")
     if figures["tasks_after"] > figures["tasks_before"]:
         sys.exit("tasks were left behind")
     if figures["errors_logged"]:

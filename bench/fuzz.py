@@ -142,7 +142,7 @@ class Target:
         """It serves, nothing was logged, and its tables fit each other."""
         await self.clock.advance(100)
         reply = decode(Payload.FromString(await self._channels[SDK_PORT_OFFSET].call(_HEALTH)))
-        if not reply.succeeded:  # an unanswered detection, or a reset: connect anew
+        if not reply.succeeded:  # an unanswered detection, or a reset: connect again
             assert reply.body.get("errorCode") == 301, reply
             self._channels[SDK_PORT_OFFSET], _ = await self.connected(SDK_PORT_OFFSET, "sdk")
             self._channels[CLUSTER_PORT_OFFSET], _ = await self.connected(CLUSTER_PORT_OFFSET, "cluster")

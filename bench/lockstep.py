@@ -1,10 +1,10 @@
-"""The speed of the lockstep, beside the cost of bare gRPC on the same machine in the same run.
+"""The speed of lockstep, and for comparison the speed of plain gRPC calls, measured in the same run.
 
     python bench/lockstep.py --json [--quick]
 
 A step is one action of the Hypothesis machine: done on three nodes under virtual time, in memory or over real gRPC,
 read back with a SNAPSHOT from each node that can have changed, and compared with the model. Starting the nodes of each
-run and the calm end are included. `steps_per_cpu_s` is per second of processor time of this process.
+run and the quiet period at its end are included. `steps_per_cpu_s` is per second of processor time of this process.
 `steps_per_s_all` has a process on each core; the start of a process, a second or more, is included.
 """
 
@@ -34,7 +34,7 @@ ROUNDS = 3
 
 
 async def echo_calls_per_s(seconds: float) -> float:
-    """Unary calls one after the other, as a step makes them, with a payload of the usual size."""
+    """The speed of unary calls, one after the other as in a step, with a payload of the usual size."""
     handler = grpc.unary_unary_rpc_method_handler(
         _echo, request_deserializer=Payload.FromString, response_serializer=Payload.SerializeToString
     )
@@ -63,11 +63,11 @@ async def _echo(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload])
 
 
 def lockstep_steps_per_s(options: WalkOptions, processes: int = 1) -> tuple[float, float]:
-    """Of time, and of time of this process on a core."""
+    """Steps per second, and steps per second of processor time of this process."""
     began_s = time.process_time()
     result = random_walks_on(processes, options)
     if result.failure:
-        sys.exit(f"the nodes left the model, nothing was measured: {result.failure.message}")
+        sys.exit(f"the nodes differ from the model, so nothing was measured: {result.failure.message}")
     return result.steps / result.seconds, result.steps / (time.process_time() - began_s)
 
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
     parser.add_argument("--quick", action="store_true", help="end within a minute")
-    parser.add_argument("--runs", type=int, help="end each measurement after so many runs")
+    parser.add_argument("--runs", type=int, help="end each measurement after this number of runs")
     arguments = parser.parse_args()
     seconds = 3.0 if arguments.quick else 12.0
     memory, recorded, over_grpc, echo = [], [], [], []
@@ -115,5 +115,5 @@ def main() -> None:
     print(json.dumps({"bench": "lockstep", "figures": figures, "ratios": ratios}, indent=2))
 
 
-if __name__ == "__main__":  # each process of a search reads this file, too
+if __name__ == "__main__":  # each process of the walks imports this file, too
     main()

@@ -1,17 +1,17 @@
-"""The servers that `bench/node.py` measures, in a process of their own: reference nodes, or a bare echo.
+"""The servers that `bench/node.py` measures, in a process of their own: reference nodes, or a plain echo server.
 
     python bench/node_server.py echo
     python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--profile NAME] [--watch] [--hold CLIENTS]
 
-Prints one JSON line when it is ready, with the seconds of the imports and of the start. It ends when its input ends;
-with `--watch` it then prints the changes of its nodes' clients, [kind, client, revision, ms] each, from the node's own
-observer. With `--hold` the first node owns that many clients from the start, as if they had just connected. Ports are
-main ports on loopback. Imports are kept small, since the memory of this process is measured.
+When it is ready it prints one JSON line with the seconds that the imports and the start took. It ends when its input
+ends. With `--watch` it then prints the changes of clients that the observers of its nodes reported, each as [kind,
+client, revision, ms]. With `--hold` the first node owns that many clients from the start, as if they had just
+connected. Ports are main ports on loopback. Imports are kept small, since the memory of this process is measured.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: E402 - the clock starts before the imports that it is to time
+# ruff: noqa: E402 - the clock starts before the imports, whose time it measures
 import time
 
 BEGAN_S = time.perf_counter()
@@ -28,13 +28,13 @@ import uvloop
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload
 
 SERVICES = 500
-"""In which the clients of `--hold` publish one instance each."""
+"""The number of services in which the clients of `--hold` publish; each publishes one instance."""
 
 Watched = list[tuple[str, str, int | None, int]]
 
 
 async def echo(ready: Callable[..., None]) -> Watched:
-    """Nothing but grpc.aio: every request is its own reply."""
+    """An echo server of plain grpc.aio: it returns each request as the reply."""
 
     async def reply(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload]) -> Payload:
         return request
@@ -53,8 +53,8 @@ async def echo(ready: Callable[..., None]) -> Watched:
 async def nodes(
     ready: Callable[..., None], ports: list[int], others: list[int], *, profile: str, is_watched: bool, held: int
 ) -> Watched:
-    """A cluster, or some members of one whose others run in other processes."""
-    from distro_impl import Cluster, NodeEvent, profile_named  # noqa: PLC0415 - not part of what the echo costs
+    """A whole cluster, or some of its members while the others run in other processes."""
+    from distro_impl import Cluster, NodeEvent, profile_named  # noqa: PLC0415 - the echo server does not need it
     from distro_impl.naming.client import PublishedInstance, Service  # noqa: PLC0415
 
     watched: Watched = []

@@ -1,4 +1,4 @@
-"""Whether one seed is one run: recorded lockstep in memory, each seed twice, at once, in two processes.
+"""Whether a seed reproduces a run: each seed is run in two processes at the same time, as recorded lockstep in memory.
 
     python bench/repeat.py --json [--quick | --seeds N] [--first SEED]
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 SEEDS, QUICK_SEEDS = 1_000, 40
 RUNS, STEPS = 2, 20
-"""For each seed. The first run of a search is the plainest that there is, so a second one is needed."""
+"""The runs of each seed, and the steps of each run. The first run is always the simplest one, so there are two."""
 
 RECORD = """
 import sys
@@ -57,8 +57,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
     parser.add_argument("--quick", action="store_true", help="end within a minute")
-    parser.add_argument("--seeds", type=int, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--seeds", type=int, help="the number of seeds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     arguments = parser.parse_args()
     seeds = arguments.seeds or (QUICK_SEEDS if arguments.quick else SEEDS)
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,13 +1,15 @@
-"""The cost of verifies for a node that owns many clients: three members, each in a process of its own; one owns all.
+"""The cost of VERIFYs for a node that owns many clients, in a cluster of three members; one member owns all clients.
 
     python bench/strain.py --json [--quick | --clients N …] [--nacos VERSION]
 
-The clients have no connections of their own (`bench/node.py` measures those); everything between the members is real.
-The owner is a reference node. So are the other two, or they are real servers, and then the owner is of their release.
-A window begins when the other two hold every client and the owner has sent it to both: a member that starts loads the
-clients with its snapshot, while their owner still lists it as DOWN and counts each client that it may not send as a
-failure. In the window no call may fail: where there are more clients than can be verified in a period, rounds are late
-instead, and are counted as such.
+Each member has a process of its own. The clients have no connections (`bench/node.py` measures those); all calls
+between the members are real. The owner is a reference node. The other two are reference nodes, or real servers; then
+the owner has the profile of their release.
+
+The measurement begins when the other two hold every client and the owner has sent each client to both. A member that
+starts gets the clients with a snapshot. Meanwhile the owner lists it as DOWN and counts a failure for each client that
+it cannot send. During the measurement no call may fail. If there are more clients than can be verified in a period,
+rounds begin late, and the late rounds are counted.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ class Members:
     peers: tuple[int, ...]
     """Main ports."""
     pids: tuple[int, ...]
-    """The owner's first."""
+    """Process ids, the owner's first."""
 
 
 @asynccontextmanager
 async def members(clients: int, nacos: str | None) -> AsyncIterator[Members]:
-    """All of them run; `nacos` is the release of the peers, None when they are reference nodes."""
+    """Three running members. `nacos`: the release of the peers; None: they are reference nodes."""
     ports = sorted(free_base_ports(1 + PEERS))
     owner, *peers = ports
 
@@ -67,7 +69,7 @@ async def members(clients: int, nacos: str | None) -> AsyncIterator[Members]:
         nodes = await asyncio.gather(*(node(port) for port in peers if not nacos))
         for each in nodes:
             stack.push_async_callback(each.end)
-        # A real server is loaded only once the owner has answered, and the owner is ready before any other.
+        # A real server needs the answer of the owner to be loaded; the owner is ready before the real servers are.
         started, *_ = await asyncio.gather(node(owner, "--hold", str(clients)), *(server.start() for server in real))
         stack.push_async_callback(started.end)
         pids = [started.pid, *(each.pid for each in nodes), *(each.pid for each in real)]
@@ -75,7 +77,7 @@ async def members(clients: int, nacos: str | None) -> AsyncIterator[Members]:
 
 
 async def real_servers(release: str, ports: Sequence[int], own: Sequence[int]) -> list[NacosServer]:
-    """Members of all these ports, at their own ones; not started."""
+    """The servers of the ports `own`, not started; their member list has all `ports`."""
     found = nacos_release(release)
     jars = await jars_of(found, lambda text: print(text, file=sys.stderr))
     addresses = [f"{HOST}:{port}" for port in ports]
@@ -86,7 +88,7 @@ async def real_servers(release: str, ports: Sequence[int], own: Sequence[int]) -
 
 
 async def scraped(port: int) -> Samples:
-    """Totals, whatever their labels."""
+    """The metrics of the node by name, with the values of their labels appended."""
     url = f"http://127.0.0.1:{port}/nacos/actuator/prometheus"
     async with aiohttp.ClientSession() as session, session.get(url) as reply:
         families = text_string_to_metric_families(await reply.text())
@@ -126,7 +128,7 @@ async def measure(clients: int, window_s: float, nacos: str | None) -> dict[str,
 
 
 async def until_held(port: int, clients: int) -> None:
-    """However they came there: as a CHANGE, or with a snapshot."""
+    """Wait until the member holds all clients, by a CHANGE or with a snapshot."""
     url = f"http://127.0.0.1:{port}/nacos/v1/ns/operator/metrics?onlyStatus=false"
     async with aiohttp.ClientSession() as session:
         held = 0
@@ -137,7 +139,8 @@ async def until_held(port: int, clients: int) -> None:
 
 
 async def until_synced(owner: int, changes: int) -> None:
-    """Nothing waits to be tried again: what a failed sync leaves behind ends with a success, and only so."""
+    """Wait until that number of syncs has succeeded. A failed sync is repeated until it succeeds, so then none is
+    left."""
     synced = 0.0
     while synced < changes:
         synced = (await scraped(owner)).get("distrocheck_distro_syncs_total success", 0.0)
@@ -156,7 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
     parser.add_argument("--quick", action="store_true", help="end within a minute")
-    parser.add_argument("--clients", type=int, nargs="+", help="how many; several are measured one after the other")
+    parser.add_argument(
+        "--clients", type=int, nargs="+", help="the numbers of clients; they are measured one after the other"
+    )
     parser.add_argument("--nacos", metavar="VERSION", help="the other two members are real servers of this release")
     arguments = parser.parse_args()
     numbers = arguments.clients or list(QUICK_CLIENTS if arguments.quick else CLIENTS)

@@ -2,9 +2,10 @@
 
     python bench/validate.py --json [--quick]
 
-Traces come from the simulator, with all faults. Each alteration changes one row and renumbers the rows, so that no gap
-shows it: a value altered, a row dropped, moved within its node, doubled. An accepted alteration must be of a kind that
-a trace cannot show (`UNOBSERVABLE`); others are counted as unexplained.
+The traces are made by the simulator, with all faults. Each alteration changes one row: a value is altered, or the row
+is dropped, doubled, or moved within its node. Then the rows are renumbered, so that no gap shows the alteration. An
+altered trace may be accepted only if no trace can show that kind of alteration (`UNOBSERVABLE`); others count as
+unexplained.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _made(out: Path, *, duration_s: float, clients: int, seed: int) -> TraceFile
 
 
 def _chained(trace: TraceFile, rows: int) -> tuple[Event, ...]:
-    """The run over and over, with other clients and after a restart of all nodes, as one run of so many rows."""
+    """One run of that number of rows: the trace repeated, with other clients and a restart of all nodes each time."""
     lasts_ms = max(event.at_ms for event in trace.events) + 1
     steps = [event for event in trace.events if event.kind is not Kind.RUN_STARTED]
     steps += [replace(steps[0], node=node, at_ms=lasts_ms - 1, kind=Kind.NODE_STOPPED) for node in trace.header.nodes]
@@ -189,29 +190,29 @@ def _another(choose: random.Random, value: Any) -> Any:
 
 ALTERATIONS: dict[str, Alter] = {"altered": _altered, "dropped": _dropped, "moved": _moved, "doubled": _doubled}
 
-_FAULT = "a fault excuses what comes of it and demands nothing"
+_FAULT = "the row of a fault allows consequences, and requires none"
 _UNSEEN = "a content that is replaced before it is sent reaches no other node"
-_NEAR = "between its two places nothing happens to the client"
-_RESTART = "that a node was away follows from its next start too"
+_NEAR = "nothing happens to the client between the old and the new place of the row"
+_RESTART = "the next start of the node also shows that it was down"
 UNOBSERVABLE: dict[tuple[str, Kind], str] = {
     **{(name, Kind.LINK_FAULT): _FAULT for name in ALTERATIONS},
     ("altered", Kind.REPLY_RECEIVED): "an answer may be lost on a link that has faults",
     ("altered", Kind.CLIENT_CHANGED): _UNSEEN,
     ("altered", Kind.REPLICA_APPLIED): "a snapshot may be of any revision that its source has held",
-    ("dropped", Kind.REPLICA_APPLIED): "a copy that is applied again as it is changes nothing",
-    ("dropped", Kind.REPLICA_REMOVED): "that a lease has ended is due by the clock, which is INV-EXPIRE's",
+    ("dropped", Kind.REPLICA_APPLIED): "applying a copy again without a change has no effect",
+    ("dropped", Kind.REPLICA_REMOVED): "the end of a lease depends on time, which INV-EXPIRE checks",
     ("dropped", Kind.REPLY_RECEIVED): "a call may be open when the run or its caller ends",
     ("dropped", Kind.CLIENT_CHANGED): _UNSEEN,
-    ("dropped", Kind.NODE_STARTED): "a node that is not known to have stopped is up",
+    ("dropped", Kind.NODE_STARTED): "a node without a recorded stop is assumed to run",
     ("dropped", Kind.NODE_STOPPED): _RESTART,
     **{("moved", kind): _NEAR for kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED, Kind.REPLY_SENT)},
-    ("doubled", Kind.CLIENT_CONNECTED): "what the node held before is not known",
-    ("doubled", Kind.CLIENT_CHANGED): "a batch of the same content does not move the revision on in this release",
-    ("doubled", Kind.REPLICA_APPLIED): "a copy that comes by a snapshot may come again",
+    ("doubled", Kind.CLIENT_CONNECTED): "the trace does not show what the node held before",
+    ("doubled", Kind.CLIENT_CHANGED): "in this release a batch with the same content does not raise the revision",
+    ("doubled", Kind.REPLICA_APPLIED): "a snapshot may bring a copy again",
     ("doubled", Kind.NODE_STARTED): _RESTART,
     ("doubled", Kind.NODE_STOPPED): _RESTART,
 }
-"""Alterations that a trace cannot show; by alteration and kind of row."""
+"""By alteration and kind of row, the reason why a trace cannot show it."""
 
 if __name__ == "__main__":
     main()

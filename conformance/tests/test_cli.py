@@ -74,7 +74,7 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
         (("mutants", "run", "--max-seconds", "-1"), "Invalid value for '--max-seconds'"),
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),
-        (("replay", "/dev/null"), "/dev/null has no step: there is nothing to play"),
+        (("replay", "/dev/null"), "/dev/null has no step, so there is nothing to replay"),
         (("replay", "missing.scenario"), "cannot read the scenario missing.scenario: No such file or directory\n"),
         (("replay", str(B02), "--target", "moon"), "no cluster 'moon'; known: model, embedded"),
         (("simulate", "--faults", "rain"), "there is no fault 'rain'; faults are drop, swallow"),
@@ -346,7 +346,7 @@ def test_a_search_that_was_cut_short_is_inconclusive_and_names_the_limit(call: C
     assert (code, found["complete"]) == (3, False)
     for option in ("--max-states", "--max-seconds"):
         summary = " ".join(call("explore", option, "0" if option == "--max-seconds" else "50").stdout.split())
-        assert f"stopped before everything was seen: {option} (" in summary
+        assert f"stopped before every state was reached: {option} (" in summary
 
 
 @pytest.mark.wire

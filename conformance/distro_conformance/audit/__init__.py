@@ -1,4 +1,5 @@
-"""Comparison of live members: which client diverged, where, and since when that is observed.
+"""Comparison of running members: which clients diverged, on which members, and since which reading.
 
-`member` reads one member, read-only and paced; `compare` distinguishes a divergence from a message under way.
+`member` reads one member, slowly and without changing anything. `compare` distinguishes a divergence from a message
+that is on its way.
 """

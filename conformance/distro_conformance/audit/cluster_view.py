@@ -1,8 +1,8 @@
-"""The member list of each member, with states and releases. A difference there is often the cause of the others.
+"""The member list of each member, with states and releases. Other differences are often caused by a difference here.
 
-A member that is missing on a list is sent no requests, and neither is a member that is marked DOWN, whose clients of
-the HTTP API get another owner. Members know each other by the addresses in their lists, so lists are compared with each
-other and not with the names on the command line.
+A member sends no requests to a member that its list lacks or marks as DOWN; the clients of the HTTP API of a DOWN
+member get another owner. Members know each other by the addresses in their lists, so the lists are compared with each
+other, and not with the names on the command line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LISTED, MISSING = "lists it", "does not list it"
 
 class About(NamedTuple):
     matter: Matter
-    member: str  # the member that they differ about; empty for RELEASE, which each member reports of itself
+    member: str  # the member about which views differ; empty for RELEASE, which each member reports of itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Disagreement:
         return self.matter is not Matter.RELEASE
 
     def sentence(self) -> str:
-        """For people."""
+        """The disagreement as a sentence."""
         members: dict[str, list[str]] = {}
         for member, view in self.views.items():
             members.setdefault(view, []).append(member)

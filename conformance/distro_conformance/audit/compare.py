@@ -1,8 +1,8 @@
 """Comparison of readings of all members, some seconds apart: member lists, lists of services, clients.
 
-This is the order of causes: a member that is missing on a list is sent no requests. `difference_tracker.py` says
-when a difference counts as diverged and not as a message under way. Revisions are shown and not compared: up to 2.2.x a
-copy does not take the revision of a CHANGE (B10).
+They are listed from cause to effect: a member that is missing in a member list gets no requests, so its clients differ.
+`difference_tracker.py` decides whether a difference is a divergence or a message on its way. Revisions are printed but
+not compared, since up to 2.2.x a copy does not take the revision of a CHANGE (B10).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import Clock
 
 Now = Callable[[], datetime]
-LISTS_PER_LOOK = 200
-"""The number of services whose lists are read in one round, in turn; lists that differed are read in each round."""
+LISTS_PER_ROUND = 200
+"""The number of services whose lists are read in one round, in turn. Lists that differed are read in every round."""
 
 
 def _now() -> datetime:
@@ -34,12 +34,12 @@ class Held:
 
     member: str
     holding: Holding | None
-    is_stuck: bool  # the same in both readings, while another member already held something else in the first
+    is_stuck: bool  # unchanged since the reading before, in which another member already held something else
 
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
-    """A client about which members differ. `since`: first observed then; the difference may be older."""
+    """A client about which members differ. `since`: the first reading with the difference, which may be older."""
 
     client: str
     since: datetime
@@ -47,14 +47,14 @@ class Diverged:
     members: tuple[Held, ...]
 
     def sentence(self) -> str:
-        """For people."""
+        """The difference as a sentence."""
         sides = _sides((held.member, _text(held.holding)) for held in self.members)
         return f"{self.client} {_since(self.since, self.seen_for_s)}: {sides}"
 
 
 @dataclass(frozen=True, slots=True)
 class DivergedList:
-    """A service with different lists on the members. `members`: for each member the instances that not all show."""
+    """A service with different lists on the members. `members`: for each, its instances that not all members return."""
 
     service: str
     since: datetime
@@ -62,15 +62,15 @@ class DivergedList:
     members: Mapping[str, tuple[str, ...]]
 
     def sentence(self) -> str:
-        """For people."""
+        """The difference as a sentence."""
         sides = _sides((member, ", ".join(shown) or "none of these") for member, shown in self.members.items())
         return f"list of {self.service} {_since(self.since, self.seen_for_s)}: {sides}"
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The result of a reading. `lists`: the number of services whose lists were compared, of `services` in which
-    clients publish instances."""
+    """The result of a reading. `services`: the number of services with instances; `lists`: the number of those whose
+    lists were compared."""
 
     readings: tuple[Reading, ...]
     clients: int
@@ -92,7 +92,7 @@ class Audited:
         if self.violations:
             return Verdict.VIOLATES
         if self.rounds < 2 or not self.clients or any(reading.error for reading in self.readings):
-            return Verdict.INCONCLUSIVE  # nothing was compared, since no member holds a client
+            return Verdict.INCONCLUSIVE  # too little could be compared
         return Verdict.CONFORMS
 
 
@@ -134,11 +134,11 @@ class Audit:
 
     def _chosen(self, services: Sequence[ServiceName]) -> list[ServiceName]:
         """The services that differed last time, and the next ones in turn."""
-        turn, self._turn = self._turn, self._turn + LISTS_PER_LOOK
-        if len(services) <= LISTS_PER_LOOK:
+        turn, self._turn = self._turn, self._turn + LISTS_PER_ROUND
+        if len(services) <= LISTS_PER_ROUND:
             return sorted({*services, *self._lists.open})
         start = turn // 2 % len(services)  # each is read in two consecutive rounds
-        return sorted({*self._lists.open, *(*services[start:], *services[:start])[:LISTS_PER_LOOK]})
+        return sorted({*self._lists.open, *(*services[start:], *services[:start])[:LISTS_PER_ROUND]})
 
     async def _with_lists(self, readings: Sequence[Reading], services: Sequence[ServiceName]) -> list[Reading]:
         members = dict(zip((reading.member for reading in readings), self._members, strict=True))
@@ -171,7 +171,7 @@ class Audit:
 
 
 def _views_of_clients(readings: Sequence[Reading]) -> dict[str, Views]:
-    """A subscriber's view of each client, in the detail that all answering members show."""
+    """By client the view of each member, in the detail that all answering members report."""
     is_whole = all(reading.source == "snapshot" for reading in readings)
 
     def view(holding: Holding) -> str:

@@ -1,7 +1,7 @@
-"""A continuous audit: one line for each change between two readings, and the present state for Prometheus.
+"""A continuous audit: one line for each change between two readings, and the current state for Prometheus.
 
-Both have the content of a single audit. The lines are for a log. The text file is for an alert: it is replaced after
-each reading and has the time of that reading.
+The lines are for a log. The text file for Prometheus is for alerts: it is replaced after each reading and has the time
+of that reading. Both report what a single audit reports.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Finding = Disagreement | DivergedList | Diverged
 BEGAN, CHANGED, ENDED = "began", "changed", "ended"
 METRICS: Mapping[str, str] = {
     "distrocheck_diverged_clients": "Clients about which members differ.",
-    "distrocheck_diverged_clients_since_seconds": "For how long the longest of them has been seen.",
-    "distrocheck_diverged_lists": "Services whose lists members show differently.",
-    "distrocheck_diverged_lists_since_seconds": "For how long the longest of them has been seen.",
-    "distrocheck_member_disagreements": "Members about which members differ: in a list, or in a state.",
-    "distrocheck_member_disagreements_since_seconds": "For how long the longest of them has been seen.",
-    "distrocheck_member_up": "Whether the member could be read last.",
+    "distrocheck_diverged_clients_since_seconds": "The time since the oldest of them was first observed.",
+    "distrocheck_diverged_lists": "Services whose lists differ between members.",
+    "distrocheck_diverged_lists_since_seconds": "The time since the oldest of them was first observed.",
+    "distrocheck_member_disagreements": "Members about whose presence or state member lists differ.",
+    "distrocheck_member_disagreements_since_seconds": "The time since the oldest of them was first observed.",
+    "distrocheck_member_up": "Whether the last reading of the member succeeded.",
     "distrocheck_member_clients": "Clients that the member holds.",
     "distrocheck_audit_exit_code": "0 conforms, 1 violates, 3 inconclusive, 4 fewer than two members can be read.",
-    "distrocheck_audit_last_look_timestamp_seconds": "When the members were asked last; an alert on its age notices a "
-    "dead audit.",
+    "distrocheck_audit_last_look_timestamp_seconds": "The time of the last reading; an alert on its age reports that "
+    "the audit has ended.",
 }
 
 

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 RUNS_DRAWN = 3
 UNREACHED_PRINTED = 5
 VIOLATIONS_PRINTED = 3
-"""Printed violations of one invariant."""
+"""The number of violations that are printed of one invariant."""
 JDBC = "DISTROCHECK_JDBC"
 """Environment variable with the URL, which may hold a password."""
 ENGINES = ("local", "spark")
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable of a program that spark-submit has started."""
 LOCAL_BYTES_MAX = 4 << 30
-"""The most NDJSON, some 15 million events, that is checked in this process by default; 8 GB of memory suffice."""
+"""The largest size of NDJSON that is checked in this process by default: some 15 million events, in 8 GB of memory."""
 SMALL_BYTES = 8 * 1024 * 1024
-"""Size of NDJSON, some 50,000 events, below which starting and planning cost more than the work; Spark is set up for
-that."""
+"""Below this size of NDJSON, some 50,000 events, Spark takes longer to start and to plan than to work. The session is
+configured for that."""
 BYTES_PER_PARQUET_BYTE = 20
 
 
@@ -60,7 +60,9 @@ BYTES_PER_PARQUET_BYTE = 20
 def check(
     path: Annotated[
         str,
-        typer.Argument(help="A trace, a directory of traces (NDJSON, Parquet), on what Spark can read, or table:NAME."),
+        typer.Argument(
+            help="A trace or a directory of traces (NDJSON, Parquet), wherever Spark can read; or table:NAME."
+        ),
     ],
     master: Annotated[
         str | None, typer.Option(help="The Spark master; default: that of spark-submit, else this machine.")
@@ -84,7 +86,7 @@ def check(
     ] = False,
     responsibility: Annotated[
         bool,
-        typer.Option("--responsibility", help="Measure for how long none, one or several members claimed each client."),
+        typer.Option("--responsibility", help="Measure how long no, one or several members claimed each client."),
     ] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="Also compare every row with the model, as 'validate' does with one run.")
@@ -101,11 +103,11 @@ def check(
         bool, typer.Option("--follow", help="Watch a directory in which recordings are still being written.")
     ] = False,
     idle_s: Annotated[
-        int | None, typer.Option(min=1, help="With --follow: end when nothing new was written for so many seconds.")
+        int | None, typer.Option(min=1, help="With --follow: end when nothing was written for this number of seconds.")
     ] = None,
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, as spark-submit has it; several times."),
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, as in spark-submit; may be given several times."),
     ] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -126,7 +128,7 @@ def check(
     needs_spark += [] if is_here else [path]
     on_spark = _is_on_spark(engine, needs_spark, Path(path))
     require_extras("spark" if on_spark else "traces")
-    # Both are extras: Polars takes a moment to load, Spark takes some seconds.
+    # Both are extras, loaded only here: Polars takes a moment to load, Spark some seconds.
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
     from distro_spark.check import chosen_invariants
@@ -182,7 +184,8 @@ def _write_page(
 
 
 def _drawn(path: Path, result: CheckResult, open_ends: Sequence[Unreached]) -> list[Drawn]:
-    """The first runs as lanes, runs with violations first; only for small recordings, which are read again."""
+    """The first runs as lanes, those with violations first. Only for small recordings, since they are read a second
+    time."""
     from distro_conformance.report.recorded import Bad, drawn
     from distro_traces.reading import headers_at, read_run
 
@@ -200,8 +203,8 @@ def _drawn(path: Path, result: CheckResult, open_ends: Sequence[Unreached]) -> l
 
 
 def _unreached(path: Path) -> list[Unreached]:
-    """Changes that had not reached a member when a run without a checkpoint ended; only for small recordings, which are
-    read again."""
+    """The changes that had not reached a member at the end of a run without a checkpoint. Only for small recordings,
+    since they are read a second time."""
     from distro_traces.reading import headers_at, read_run
     from distro_traces.unreached import unreached
 
@@ -239,7 +242,7 @@ def _engine(session: SparkSession | None, path: str, opened: ExitStack) -> Engin
 def _follow(
     path: Path, invariants: list[str] | None, sinks: Sequence[Sink], idle_s: int | None, *, prints: bool
 ) -> None:
-    """Follows the recordings until nothing new arrives; with `prints` each violation is printed when it is found."""
+    """Follow the recordings until nothing new arrives; with `prints`, print each violation when it is found."""
     from distro_spark.follow import follow
 
     def on_violations(found: DataFrame) -> None:
@@ -259,7 +262,7 @@ def _sinks(session: SparkSession | None, jdbc: str | None, out: Path | None) -> 
 
 
 def _lines(result: CheckResult) -> Iterator[ResultLine]:
-    """A line for each invariant, and one for all that are not judged, with what each needs."""
+    """A line for each invariant, and one for all that could not be judged, with the rows that each needs."""
     from distro_spark.invariants import NEEDS
 
     open_ones = [each.name for each in result.invariants if each.verdict == "not-judged" and not each.violations]
@@ -318,9 +321,9 @@ def _print(result: CheckResult, open_ends: Sequence[Unreached]) -> None:
         )
     for judged in result.invariants:
         if more := judged.known - sum(each.invariant == judged.name for each in known):
-            echo(f"  {judged.name}: {more} more are known, and counted only")
-    for misfit in result.quarantine:
-        echo(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
+            echo(f"  {judged.name}: {more} more are known and only counted")
+    for each in result.quarantine:
+        echo(f"  quarantined: {each.rows} rows, {each.reason} (first: {each.place})")
     for cut in result.cuts:
         echo(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
     for line in _lags(result):
@@ -354,7 +357,7 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
     if found.undecided:
         who = f"{found.undecided} {'further ' if found.clients else ''}clients"
         needs = "the state of every node and, of clients by ip:port, each CHANGE and VERIFY that is sent"
-        yield f"not measured: who claimed {who}, since that needs {needs}"
+        yield f"not measured: which members claimed {who}, since that needs {needs}"
     for each in found.intervals[:VIOLATIONS_PRINTED]:
         by = " and ".join(each.nodes) + (" and others" if each.claimers > len(each.nodes) else "") or "no member"
         took_s = (each.until_ms - each.from_ms) / 1000
@@ -370,6 +373,6 @@ def _known_text(invariant: str, bug: str) -> str:
 
 
 def _size_bytes(path: Path) -> int:
-    """Of the recordings as NDJSON."""
+    """The size of the recordings as NDJSON."""
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path] if path.exists() else []
     return sum(file.stat().st_size * (BYTES_PER_PARQUET_BYTE if file.suffix == ".parquet" else 1) for file in files)

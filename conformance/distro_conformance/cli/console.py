@@ -1,5 +1,5 @@
-"""Rich's consoles for stdout and stderr, in a module of their own: `output` loads them only when something is
-printed."""
+"""Rich's consoles for stdout and stderr. They have a module of their own, so that `output` loads Rich only if something
+is printed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from rich.console import Console
 
 
 class PipedConsole(Console):
-    """Raises BrokenPipeError when the reader closes the pipe: Rich would exit with 1, which means that a node violates
-    something."""
+    """Raises BrokenPipeError when the reader closes the pipe. Rich would exit with 1, which here means a violation."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""`distrocheck doctor`: what this machine has and lacks."""
+"""`distrocheck doctor`: which requirements of distrocheck this machine meets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distro_conformance.plain import plain
 
 @app.command()
 def doctor(json: JsonOption = False) -> None:
-    """Check what this machine has and what it lacks: Python, extras, Java, Maven, ports, disk, cores."""
+    """Check whether this machine has what distrocheck needs: Python, extras, Java, Maven, ports, disk, cores."""
     checks = []
     for check in examine():
         checks.append(plain(check))

@@ -41,16 +41,16 @@ def explore(
     ] = None,
     property_: Annotated[list[str] | None, only("--property")] = None,
     engine: Annotated[str, typer.Option(help=f"One of {', '.join(ENGINES)}.")] = next(iter(ENGINES)),
-    max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
-    max_seconds: Annotated[float | None, measure("Stop after so many seconds.", least=0)] = None,
-    max_memory_gib: Annotated[float, measure("Stop before the tables take more.", least=0.1)] = 6.0,
+    max_states: Annotated[int, typer.Option(min=1, help="Stop after this number of states.")] = Bounds().max_states,
+    max_seconds: Annotated[float | None, measure("Stop after this number of seconds.", least=0)] = None,
+    max_memory_gib: Annotated[float, measure("Stop before the tables need more memory.", least=0.1)] = 6.0,
     scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here, for `replay`.")] = None,
     itf: Annotated[Path | None, typer.Option(help="Write the first counterexample here, as ITF.")] = None,
     graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Search every reachable state; print the shortest run that breaks a property, as a scenario."""
-    # Loads NumPy and networkx, after the options are checked.
+    # Loads NumPy and networkx, so it comes after the check of the options.
     from distro_conformance.exploration.export import GRAPH_FORMS, graph_text, itf_text
 
     if graph and graph.suffix not in GRAPH_FORMS:
@@ -87,7 +87,7 @@ def explore(
 
 
 def _limit(stopped: Stopped) -> str:
-    """The option that ended the search. The time limit is the only one that is not the search's own."""
+    """The option that ended the search; all but the time limit are limits of the search itself."""
     return {Stopped.MAX_STATES: "--max-states", Stopped.MEMORY: "--max-memory-gib", Stopped.ASKED: "--max-seconds"}[
         stopped
     ]
@@ -115,7 +115,7 @@ def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
 
 
 def _progress_line(profile: str, so_far: Progress, seconds: float, states_max: int, seconds_max: float | None) -> str:
-    """The number of states is unknown, so the line shows the time until the search stops at the latest."""
+    """The total number of states is unknown, so the line has the time until the search stops at the latest."""
     rate = so_far.distinct_states / seconds if seconds else 0.0
     left = (states_max - so_far.distinct_states) / rate if rate else float("inf")
     left = max(0.0, min(left, float("inf") if seconds_max is None else seconds_max - seconds))
@@ -175,7 +175,7 @@ def _print(found: Explored) -> None:
     echo()
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
     how = (
-        f"stopped before everything was seen: {_limit(search.stopped)}"
+        f"stopped before every state was reached: {_limit(search.stopped)}"
         if search.stopped
         else "complete within the bounds"
     )
@@ -192,20 +192,20 @@ def _line(found: Explored, finding: Finding) -> ResultLine:
 
 
 def _never_taken(found: Explored) -> list[str]:
-    """Kinds of transitions that the bounds allow and that no state took; a guard that is always false is a mistake."""
+    """The kinds of transitions that the bounds allow but no state took. One cause is a guard that is always false."""
     return [kind for kind, count in found.taken.items() if not count]
 
 
 def _known(found: Explored, finding: Finding) -> str | None:
-    """The bugs that are listed as breaking the property in the release; none with a mutant, which may be the cause
-    itself."""
+    """The listed bugs of the release that break the property. None with a mutant, since then the mutant may be the
+    cause."""
     if found.mutant or not finding.violates:
         return None
     return ", ".join(defect.id for defect in breaking(finding.about, found.profile, found.bounds)) or None
 
 
 def _run(counterexample: Counterexample | None) -> dict[str, object] | None:
-    """Each transition with the lines of the state that it removes and adds; `loop_from`: the step where a loop
+    """Each transition, with the lines of the state that it removes and adds. `loop_from`: the step at which a loop
     begins."""
     if counterexample is None:
         return None
@@ -222,8 +222,8 @@ def _first_scenario(found: Explored) -> str | None:
 
 
 def _write(text: str | None, path: Path) -> None:
-    """Writes the text, or notes that a search without a counterexample has none to write."""
+    """Write the text; without a counterexample there is none, and a note on stderr reports it."""
     if text is None:
-        echo_stderr(f"{path} is not written: there is no counterexample to write")
+        echo_stderr(f"{path} is not written, since there is no counterexample")
     else:
         path.write_text(text, encoding="utf-8")

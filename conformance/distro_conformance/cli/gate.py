@@ -50,7 +50,8 @@ def gate(
     requirement: RequirementOption = None,
     skip: SkipOption = None,
     stages: Annotated[
-        str | None, typer.Option(help="Only these, with commas: explore, node, lockstep, cluster, check.")
+        str | None,
+        typer.Option(help="Only these stages, with commas: explore, node, lockstep, cluster, check."),
     ] = None,
     mutant: MutantOption = None,
     expect_failures: ExpectFailuresOption = None,
@@ -65,13 +66,13 @@ def gate(
     password: PasswordOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Test a target in every way: search of the model, requirements, lockstep, invariants over what was recorded."""
+    """Test a target in every way: search of the model, requirements, lockstep, invariants over the recordings."""
     require_extras("explore", "report", "traces")
     chosen_budget = named("budget", BUDGETS, budget)
     writable_places(out, database, None)
     expectations = Expectations.of(target, expect_failures, write_expected, {each.id for each in all_requirements()})
     writable_file(write_expected, "--write-expected")
-    # Loads Polars, an extra.
+    # Imported here, since it loads Polars, an extra.
     from distro_conformance.gate.run import Gate
 
     options = GateOptions(

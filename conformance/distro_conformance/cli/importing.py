@@ -35,12 +35,16 @@ def nacos_logs(
     run: Annotated[str, typer.Option(help="Name of the run in the trace.")] = "nacos-logs",
     zone: Annotated[
         list[str] | None,
-        typer.Option(help="Time zone of stamps without one: Asia/Shanghai, or DIRECTORY=ZONE for one node; else UTC."),
+        typer.Option(
+            help="Zone of time stamps without one: Asia/Shanghai, or DIRECTORY=ZONE for one node; default: UTC."
+        ),
     ] = None,
     node: Annotated[
-        list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not name their node.")
+        list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, if the logs do not name their node.")
     ] = None,
-    profile: Annotated[str | None, profile_option("nacos-2.2.4, say; else the release that the logs name.")] = None,
+    profile: Annotated[
+        str | None, profile_option("Such as nacos-2.2.4; default: the release that the logs name.")
+    ] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -80,7 +84,7 @@ def nacos_logs(
 
 
 def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:
-    """Reports once a second how much of the pass is read and how long the rest will take."""
+    """Report once a second how much of the pass is done and how long the rest will take."""
     began_s = printed_s = time.monotonic()
     passed: Path | None = Path()
 
@@ -102,7 +106,8 @@ def reading(on_progress: Progress) -> Callable[[Path | None, int, int], None]:
 
 
 def _pairs(texts: Sequence[str], option: str, alone: str | None = None) -> list[tuple[str, str]]:
-    """`KEY=VALUE` texts; one without a key has the key `alone`, where that is allowed."""
+    """Texts of the form `KEY=VALUE`. A text without a key gets the key `alone`; if that is None, the key is
+    required."""
     pairs = []
     for text in texts:
         key, equals, value = text.partition("=")

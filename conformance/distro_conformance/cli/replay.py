@@ -54,7 +54,7 @@ def replay(
     writable_file(pytest, "--pytest")
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     if not scenario.lines:
-        raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
+        raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step, so there is nothing to replay")
     credentials = credentials_of(identity, username, password)
     with progress() as on_progress:
         options = ClusterOptions(
@@ -68,7 +68,9 @@ def replay(
         require_time_for(target)
         if profile is None:
             echo_profile(resolved.profile)
-        result = run_replay(scenario, target=target, options=options, on_step=lambda step: None if json else _say(step))
+        result = run_replay(
+            scenario, target=target, options=options, on_step=lambda step: None if json else _print_step(step)
+        )
     if pytest is not None and result.reproduced:
         kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
@@ -87,7 +89,7 @@ def replay(
     raise typer.Exit(result.verdict.exit_code)
 
 
-def _say(step: StepResult) -> None:
+def _print_step(step: StepResult) -> None:
     echo(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
     if step.detail:
         echo(f"{'':13}{step.detail}")

@@ -1,6 +1,7 @@
 """`distrocheck test cluster`, and the search of `test node --machine`: random walks, and tours.
 
-In real time the recordings of runs whose nodes differ are checked for the reason, if the extra for that is installed.
+If the nodes of a run in real time differ at its end, the invariants look for the reason in its recording; this needs an
+extra.
 """
 
 from __future__ import annotations
@@ -63,15 +64,15 @@ def cluster(
     profile: TargetProfileOption = None,
     mutant: MutantOption = None,
     seconds: Annotated[float, measure("How long to search.", least=0.1)] = 20.0,
-    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
+    examples: Annotated[int | None, typer.Option(min=1, help="At most this number of runs, or walks.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="At most this number of steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = None,
     database: DatabaseOption = None,
     transport: TransportOption = None,
     identity: IdentityOption = None,
     username: UsernameOption = None,
     password: PasswordOption = "",
-    tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
+    tours: Annotated[bool, typer.Option("--tours", help="Take every transition of small clusters instead.")] = False,
     played: Annotated[
         bool, typer.Option("--played", help="One node, and the kit plays the other members, as test node --machine.")
     ] = False,
@@ -123,8 +124,8 @@ def search(
     json: bool,
     processes: int = 1,
 ) -> NoReturn:
-    """Search, print the result, exit. `profile`: as the user named it. Raises UsageError and the look-up errors before
-    anything is started."""
+    """Search, print the result and exit. `profile`: the name that the user gave. Raises UsageError and the look-up
+    errors before anything is started."""
     target, in_real_time, played = options.target, options.in_real_time, options.among_played
     if in_real_time and (profile or options.mutant or options.tours or options.transport or options.http is not None):
         raise UsageError(f"{target}: --profile, --mutant, --transport, --tours and --http require --target embedded")
@@ -162,7 +163,7 @@ def _require_usable(options: WalkOptions) -> None:
 
 
 def _print(result: WalkResult, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
-    """Prints the result of a search."""
+    """Print the result of a search."""
     from distro_conformance.report.walks import failure_of, report_of_walks
 
     options = result.options
@@ -208,7 +209,7 @@ def _print(result: WalkResult, verb: str, out: Path, html: Path | None, *, json:
 
 
 def _covered(result: WalkResult) -> str:
-    """The coverage, below the summary; --json and --html list what was not covered."""
+    """The coverage, which is printed below the summary; --json and --html also list what was not covered."""
     met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in result.coverage.items()]
     return result.unjudged + (f"\n    met: {', '.join(met)}" if met else "")
 
@@ -222,17 +223,17 @@ def _tours_text(tours: TourCoverage) -> str:
     lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in tours.graphs]
     if tours.cut_short:
         kinds = ", ".join(f"{kind} {count}" for kind, count in tours.cut_short.items())
-        lines.append(f"walks that a clock does not follow to their end, by what it does not do next: {kinds}")
+        lines.append(f"walks that a clock cannot follow to their end, by the step that it cannot take: {kinds}")
     return "".join(f"\n    {line}" for line in lines)
 
 
 def checker() -> Check | None:
-    """The invariants, for recordings of runs whose nodes differ; None, after a note with the reason, if an extra is
-    missing."""
+    """The check by invariants of the recordings of runs whose nodes differ. If an extra is missing: None, and a note on
+    stderr."""
     missing = missing_extras("traces")
     if missing is None:
         return _checked
-    echo_stderr(f"the reason why nodes differ is not looked up: {missing}")
+    echo_stderr(f"the recording of a run whose nodes differ is not checked for the reason: {missing}")
     return None
 
 
