@@ -106,7 +106,7 @@ def test_check_names_the_copy_of_logs_its_node_its_time_and_what_was_not_measure
     place = r"127\.0\.0\.1:12848 at 47536 ms \(seq \d+\), 2026-11-21 02:52:07\.555\+00:00, after message m\d+\n"
     assert "INV-REV: 2 known, B10" in found.stdout
     assert re.search(rf"the earliest: run nacos-logs, 10\.0\.1\.1:80#true: replica_applied of {place}", found.stdout)
-    assert "not measured: who claimed 1 further clients" in found.stdout
+    assert "not measured: which members claimed 1 further clients" in found.stdout
     assert "10.0.1.1:80#true was claimed" not in found.stdout
 
 
