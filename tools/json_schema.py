@@ -1,4 +1,4 @@
-"""JSON Schema in the words of this project: what a field holds, and what a type of the project is written as."""
+"""JSON Schema: short functions for schemas, and the schema of a Python type as `plain` writes its values."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def fields(optional: Mapping[str, Schema] | None = None, /, **required: Schema) 
 
 
 def both(one: Schema, other: Schema) -> Schema:
-    """All that two objects have, as one."""
+    """The schema of an object with the fields of both."""
     return fields(**{**one["properties"], **other["properties"]})
 
 
 def of_type(hint: Any) -> Schema:
-    """Of the values of this type, as `plain` writes them."""
+    """The schema of the values of this type, as `plain` writes them."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if is_dataclass(hint):
@@ -59,7 +59,7 @@ def of_type(hint: Any) -> Schema:
 
 
 def of_fields(kind: Any, *without: str, **otherwise: Schema) -> Schema:
-    """What `plain.fields_of` writes of a dataclass for the same arguments."""
+    """The schema of what `plain.fields_of` writes of a dataclass for the same arguments."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in without and name not in otherwise}
     return fields(**{name: of_type(hint) for name, hint in hints.items()}, **otherwise)
 

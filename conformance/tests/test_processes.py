@@ -1,4 +1,4 @@
-"""Walks on several processes: their common result, the seed that is reported, and that no process is left behind."""
+"""Random walks in several processes: the merged result, the reported seed, and the end of all processes."""
 
 from __future__ import annotations
 

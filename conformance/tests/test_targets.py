@@ -47,7 +47,7 @@ def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: 
     ("version", "needs_as"),
     [("2.0.3", "2.0.4"), ("2.1.0", "2.1.1"), ("2.2.0.1", "2.2.3"), ("2.2.5", "2.2.4"), ("2.4.3", "2.3.2")],
 )
-def test_jars_of_a_release_that_is_not_listed_are_started_as_those_most_like_it_and_judged_as_what_they_are(
+def test_jars_of_an_unlisted_release_start_like_the_nearest_one_and_are_judged_as_their_own_release(
     tmp_path: Path, version: str, needs_as: str
 ) -> None:
     (tmp_path / f"nacos-naming-{version}.jar").touch()
@@ -164,7 +164,7 @@ def test_the_callers_properties_win(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
     assert "-Dnacos.core.auth.enabled=true" in command
     assert "-Dnacos.core.auth.enabled=false" not in command
-    assert f"-Djava.io.tmpdir={tmp_path}" in command, "a server that is killed leaves what it put there"
+    assert f"-Djava.io.tmpdir={tmp_path}" in command, "a server that is killed leaves its temporary files there"
 
 
 def test_the_callers_options_win(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def _a_java(directory: Path) -> Path:
 
 
 def test_a_node_is_broken_last_so_that_nothing_repairs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The change for nodes that know their members from the start must not undo the mutant, also in a fresh target."""
+    """The option that nodes know their members from the start must not undo the mutant, also in a fresh target."""
     monkeypatch.setitem(MUTANTS, "m-shy", Mutant("m-shy", "", {"connects_to_reported_only": True}))
     started: list[Profile] = []
     monkeypatch.setattr(embedded, "Node", lambda config, **_: started.append(config.profile))
@@ -210,7 +210,7 @@ RELEASED = {"2.0": 5, "2.1": 3, "2.2": 5, "2.3": 3, "2.4": 4, "2.5": 3, "3.0": 4
 
 
 def test_a_release_behaves_as_the_same_profile_in_the_model_and_the_node() -> None:
-    """In between two listed releases: one reading must not take it for the earlier and the other for the later."""
+    """For a release between two listed ones, node and model must choose the same one of the two."""
     names = [f"nacos-{generation}.{number}" for generation, last in RELEASED.items() for number in range(last + 1)]
     taken = {name: (rules_named(name), replace(rules_named(listed_profile(name)), name=name)) for name in names}
     assert [name for name, (model, node) in taken.items() if model != node] == []
@@ -221,11 +221,11 @@ SPANS = [each.span for each in OF_MODEL]
 
 
 def test_the_lists_of_releases_of_node_and_model_agree() -> None:
-    """A release that one of them does not know is judged by both as the same listed one, or not at all."""
+    """If node or model does not list a release, both judge it as the same listed one, or neither judges it."""
     assert disagreements(VERSIONS, SPANS) == []
 
 
-def test_a_list_that_goes_on_without_the_other_is_found() -> None:
+def test_a_release_that_only_one_list_has_is_reported() -> None:
     newer = [*VERSIONS, "3.2.0"]
     assert disagreements(newer, SPANS) == [
         "the model was not read at 3.2.0",
@@ -249,7 +249,7 @@ def test_a_list_that_goes_on_without_the_other_is_found() -> None:
         ("nacos-4.0.0", None),
     ],
 )
-def test_a_release_that_is_not_listed_says_as_which_it_is_judged(
+def test_a_note_names_the_release_as_which_an_unlisted_one_is_judged(
     profile: str, note: str | None, tmp_path: Path
 ) -> None:
     assert judged_as(profile) == note

@@ -1,9 +1,10 @@
-"""Judges the runs whose segments have arrived since the last call, and keeps their violations in a table.
+"""Check the runs of which new segments have arrived since the last call, and store their violations in a table.
 
     spark-submit … judge_segments.py s3a://traces lake.ops.violations s3a://judged
 
-The table is of a format that has MERGE (Delta, Iceberg), whose jar and catalog the session needs (--packages, --conf).
-Run it as often as violations are wanted, one job at a time; after a kill it continues where it was.
+The table has a format with MERGE (Delta, Iceberg), and the session needs the jar and the catalog of that format
+(--packages, --conf). Run this script regularly, but never two at a time. After a kill the next call continues where it
+ended.
 """
 
 import sys

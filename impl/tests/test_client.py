@@ -1,5 +1,5 @@
-"""How a client is written and read, and what subscribers see of it (docs/protocol #naming-requests and
-#distro-content)."""
+"""A client as Distro content, encoded and decoded, and as hosts in the lists of subscribers (docs/protocol
+#naming-requests and #distro-content)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hosts_seen(*published: PublishedInstance, clusters: str = "", healthy_only: 
     return hosts
 
 
-def test_a_client_survives_the_wire() -> None:
+def test_a_client_is_the_same_after_encoding_and_decoding() -> None:
     client = Client("c1", native=True, renewed_ms=0, revision=7)
     client.publishers[WEB] = PublishedInstance("10.0.0.1", 80, extend_datum={"zone": "a"})
     client.publishers[API] = PublishedBatch((ONE, OTHER))
@@ -44,8 +44,8 @@ def test_a_client_survives_the_wire() -> None:
     assert client.sync_data(with_revision=False)["attributes"] == {"clientAttributes": {}}
 
 
-def test_a_batch_travels_as_a_shell_beside_the_plain_lists() -> None:
-    """docs/protocol #distro-content; a release that knows no batches has no field for them."""
+def test_a_batch_is_encoded_in_a_field_beside_the_single_instances() -> None:
+    """The encoding is that of docs/protocol #distro-content. A release without batches has no field for them."""
     client = Client("c1", native=True, renewed_ms=0)
     client.publishers[WEB] = PublishedBatch((ONE,))
     data = client.sync_data(with_revision=True)
@@ -70,7 +70,7 @@ def test_batches_are_compared_as_multisets(instances: tuple[PublishedInstance, .
     assert PublishedBatch((ONE, OTHER)).equals(PublishedBatch(instances), sees_cluster=True) is equal
 
 
-def test_a_batch_of_one_is_not_that_one() -> None:
+def test_a_batch_of_one_instance_differs_from_that_instance() -> None:
     assert not PublishedBatch((ONE,)).equals(ONE, sees_cluster=False)
     assert not ONE.equals(PublishedBatch((ONE,)), sees_cluster=False)
 
@@ -90,8 +90,8 @@ def test_malformed_sync_data_is_refused_whole(change: dict[str, Any], names: str
         read_sync_data({**sync_data("c1", 1, web=80), **change})
 
 
-def test_the_servers_equality_forgets_the_cluster() -> None:
-    """D4; `strict` looks at it."""
+def test_real_servers_do_not_compare_the_cluster_of_instances() -> None:
+    """Defect D4; `strict` compares the cluster."""
     one, other = PublishedInstance("10.0.0.1", 80, cluster="A"), PublishedInstance("10.0.0.1", 80, cluster="B")
     assert one.equals(other, sees_cluster=False)
     assert not one.equals(other, sees_cluster=True)
@@ -106,7 +106,9 @@ def test_weight_enabled_and_id_travel_under_reserved_keys() -> None:
         "publishInstanceWeight": 2.0,
         "publishInstanceEnable": False,
     }
-    assert isinstance(datum["publishInstanceWeight"], float)  # an integer poisons the service on a real server
+    assert isinstance(
+        datum["publishInstanceWeight"], float
+    )  # with an integer a real server can no longer list the service
     assert published_instance(Instance(ip="10.0.0.1", port=80), None).extend_datum == {}
 
 
@@ -139,18 +141,21 @@ def test_equal_instances_of_two_clients_are_one_host_and_different_ones_are_two(
         ({"preserved.heart.beat.timeout": "7000"}, (5000, 7000, 30000)),
         ({"preserved.heart.beat.timeout": "soon", "preserved.ip.delete.timeout": "-1"}, (5000, 15000, 30000)),
         ({"preserved.heart.beat.interval": "9" * 30}, (5000, 15000, 30000)),
-        ({"preserved.heart.beat.interval": 1000}, (1000, 15000, 30000)),  # a number of a peer is read as a text
+        (
+            {"preserved.heart.beat.interval": 1000},
+            (1000, 15000, 30000),
+        ),  # a number from a peer is read like a text
     ],
 )
-def test_heart_beat_numbers_come_from_the_metadata_as_far_as_they_are_numbers(
+def test_heart_beat_times_come_from_metadata_that_are_numbers(
     metadata: dict[str, Any], beat: tuple[int, int, int]
 ) -> None:
     (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum=metadata))
     assert (host["instanceHeartBeatInterval"], host["instanceHeartBeatTimeOut"], host["ipDeleteTimeout"]) == beat
 
 
-def test_content_of_a_peer_under_a_reserved_key_poisons_nothing() -> None:
-    """D9: a real server cannot show the service any more."""
+def test_invalid_values_of_a_peer_under_reserved_keys_do_no_harm() -> None:
+    """Defect D9: a real server can no longer list the service."""
     datum = {"publishInstanceWeight": "heavy", "publishInstanceEnable": "yes", "customInstanceId": 7, "zone": True}
     (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum=datum))
     assert (host["weight"], host["enabled"], host["instanceId"], host["metadata"]) == (1.0, True, "7", {"zone": "true"})
@@ -164,7 +169,7 @@ WHERE_CLIENTS_CHANGE = {"client_manager.py", "client.py", "ip_port_client.py"}
 
 
 def changes_of_clients(source: str) -> list[int]:
-    """Lines that assign to what a client holds, delete of it, or call what changes it."""
+    """The lines that change a client: that assign to a part of it, delete a part, or call a method that changes one."""
     found = []
     for part in ast.walk(ast.parse(source)):
         if isinstance(part, ast.Attribute | ast.Subscript) and not isinstance(part.ctx, ast.Load):
@@ -180,12 +185,13 @@ def changes_of_clients(source: str) -> list[int]:
 
 
 def is_own(held: ast.Attribute) -> bool:
-    """Of the object itself, which may be no client here."""
+    """Whether it is an attribute of `self`, which may be no client."""
     return isinstance(held.value, ast.Name) and held.value.id == "self"
 
 
 def test_one_place_changes_a_client() -> None:
-    """So no code forgets revision, index, events or observer; mutants do so on purpose."""
+    """Only that place updates revision, index, events and observer, so no other code may change a client. Mutants are
+    exempt."""
     source = Path(distro_impl.__file__).parent
     files = [path for path in source.rglob("*.py") if path.parent.name != "mutants"]
     changing = {path.name for path in files if changes_of_clients(path.read_text())}

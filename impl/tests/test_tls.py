@@ -184,7 +184,7 @@ async def test_an_encrypted_key_is_read_with_its_password(lab: Lab, authority: A
 
 
 @pytest.mark.parametrize(
-    ("password", "problem"), [(None, "no password is set for it"), ("wrong", "the password is not that of the key")]
+    ("password", "problem"), [(None, "no password is set for it"), ("wrong", "the password does not decrypt the key")]
 )
 @pytest.mark.parametrize("where", ["gRPC", "HTTP"])
 async def test_without_its_password_it_is_named(

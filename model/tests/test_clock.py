@@ -1,4 +1,5 @@
-"""Every kind of event of a cluster happens on a clock: HTTP clients, batches, silence, held requests, pauses, lists."""
+"""Each kind of event of a cluster also happens with a clock: clients of the HTTP API, batches, silence, held requests,
+pauses, member lists."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ CLIENT = f"{ONE}#true"
 
 
 class Cluster:
-    """All possible states, and everything that they said."""
+    """All possible states, and the calls that ended in them."""
 
     def __init__(self, profile=STRICT, nodes="ab", spare=""):
         self.possible = PossibleStates.of(start(nodes, profile, spare=spare))
@@ -112,7 +113,7 @@ def test_a_batch_is_one_entry_of_its_client_and_travels_like_any_other():
     assert cluster.shown("c1", "b") == {f"batch of {ONE} and {OTHER}"}
 
 
-def test_a_node_starts_with_the_list_that_it_was_given_last():
+def test_a_node_starts_with_the_last_member_list_that_it_got():
     cluster = Cluster(nodes="abc").do(ListMembers("a", ("a", "b")), Crash("a"), Restart("a"), Advance(2_000))
     cluster.do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(6_000))
     assert (cluster.shown("c1", "b"), cluster.shown("c1", "c")) == ({ONE}, {None})
@@ -180,7 +181,7 @@ class TestOneRequest:
         )
         assert (cluster.shown("c2", "b"), cluster.shown("c1", "b")) == ({OTHER}, {None})
 
-    def test_or_is_lost_or_acknowledged_unheard(self):
+    def test_or_is_lost_or_acknowledged_without_being_delivered(self):
         assert self.held().do(Drop("a", "b", held=True), Release("a", "b"), Advance(3000)).ended[0].endswith("timeout")
         swallowed = self.held().do(Swallow("a", "b", "CHANGE", held=True))
         assert swallowed.ended == ["CHANGE a->b c1 revision 1: success"]
@@ -281,8 +282,8 @@ OF_SEARCHES = {
     *("SetupStarted", "SetupFinished", "RequestStarted", "RequestFinished", "HttpEntered", "HttpFinished"),
     *("HandlingRaised", "LoadInterrupted", "OperatorSet", "MetadataDeleted"),
 }
-"""Events that no action and no timer causes: a set-up and a request are handled whole, no driver makes a node's own
-code raise, and metadata travels through raft, which no node here implements."""
+"""Events that no action and no timer causes. Set-ups and requests are handled in one step. No driver makes the code of
+a node raise. Metadata is replicated by raft, which no node here implements."""
 
 
 def test_every_other_event_happens_on_a_clock(monkeypatch):
@@ -312,14 +313,14 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
 
 
 def test_a_round_that_asks_one_member_asks_one():
-    """m-verify-to-one was inert on a clock."""
+    """With a clock, the mutant m-verify-to-one once had no effect."""
     cluster = Cluster(with_mutant(STRICT, "m-verify-to-one"), "abc").do(Connect("c1", "a"), Register("c1", "web", ONE))
     cluster.do(Advance(2000), Advance(5000))
     assert [call for call in cluster.ended if "VERIFY" in call] == ["VERIFY a->b c1 revision 1: success"]
 
 
 def test_a_lease_check_that_takes_natives_for_copies_runs_when_they_are_old_enough():
-    """m-cleaner-drops-native was inert on a clock."""
+    """With a clock, the mutant m-cleaner-drops-native once had no effect."""
     acts = (Connect("c1", "a"), Register("c1", "web", ONE), Advance(190_000))
     assert Cluster(with_mutant(STRICT, "m-cleaner-drops-native")).do(*acts).shown("c1", "a") == {None}
     assert Cluster().do(*acts).shown("c1", "a") == {ONE}

@@ -1,15 +1,17 @@
-"""Violations kept up to date while segments of recordings arrive: each batch of a stream judges the runs it touches.
+"""Violations kept up to date while segments of recordings arrive: each batch of a stream judges the runs of its
+segments.
 
     judged(session, "s3a://traces", partial(merge, into="violations"))
         .option("checkpointLocation", "s3a://judged").trigger(availableNow=True).start().awaitTermination()
 
-Later rows can add a violation, extend one or excuse one. So a run is judged from its beginning whenever a segment of it
-arrives, and its violations in the table are replaced by those that are found then. To replace them twice is the same as
-once: a stream that is killed repeats its last batch and loses or doubles nothing. A batch reads the segments of its
-runs; of all others it lists the names.
+Later rows can add a violation, extend it or excuse it. So whenever a segment of a run arrives, the run is judged from
+its beginning, and its violations in the table are replaced by the new ones. Replacing them twice has the effect of
+once, so a stream that is killed and repeats its last batch neither loses nor doubles a violation. A batch reads the
+segments of its runs; of other runs it only lists the file names.
 
-A segment is a file that is complete when it appears (moved or uploaded). Those of a run lie in one directory, named as
-the recorder names them (`RUN.ndjson`, `RUN.2.ndjson`, …), or as Parquet in a directory of their own (`compact`).
+A segment is a file that is complete when it appears (moved or uploaded). The segments of a run are in one directory,
+with the names that the recorder gives them (`RUN.ndjson`, `RUN.2.ndjson`, …), or as Parquet in a directory of the run
+alone (`compact`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from distro_traces.ndjson import SUFFIX
 from distro_traces.places import SUFFIXES
 
 Write = Callable[[DataFrame, Sequence[str]], None]
-"""Replaces the violations of these runs by those in the DataFrame (`sinks.COLUMNS`)."""
+"""A function that replaces the violations of these runs by those in the DataFrame (`sinks.COLUMNS`)."""
 
 _FILES = "path string, modificationTime timestamp, length long, content binary"
 
@@ -38,8 +40,10 @@ _FILES = "path string, modificationTime timestamp, length long, content binary"
 def judged(
     session: SparkSession, place: str, write: Write, invariants: Sequence[str] | None = None
 ) -> DataStreamWriter:
-    """The stream of the segments below a directory, ready to be started; the caller adds checkpoint and trigger. The
-    query fails with what `load` and `violations` raise, and repeats the batch when it is started again."""
+    """The stream of the segments below a directory; the caller adds a checkpoint and a trigger and starts it.
+
+    If `load` or `violations` raises, the query fails with that error. When it is started again it repeats the batch.
+    """
     place = named(place)
     files = session.readStream.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
     new = files.option("pathGlobFilter", f"*{{{','.join(SUFFIXES)}}}").load(literal(place)).select("path")
@@ -55,13 +59,13 @@ def judged(
 
 
 def recording(segment: str) -> str:
-    """What the names of all segments of a run have in common."""
+    """The common part of the names of all segments of a run."""
     path = PurePosixPath(segment)
     return re.sub(r"\.\d+$", "", segment.removesuffix(SUFFIX)) if path.suffix == SUFFIX else str(path.parent)
 
 
 def merge(found: DataFrame, runs: Sequence[str], *, into: str) -> None:
-    """A `Write` into a table of a format that has MERGE (Delta, Iceberg); it is created if it does not exist."""
+    """A `Write` into a table of a format with MERGE (Delta, Iceberg). The table is created if it does not exist."""
     found.limit(0).write.saveAsTable(into, mode="ignore")
     (
         found.alias("found")

@@ -1,13 +1,14 @@
-"""From paths to rows: every line becomes an event or is set aside with the reason why not; none disappears.
+"""From paths to rows: each line becomes an event, or is put into quarantine with the reason. No line is lost.
 
-Spark reads the files, nothing passes through the driver. A line that is, byte for byte, what its event is written as
-was read without loss; so are all that a recorder writes. Any other is parsed again as a variant, at ten times the cost,
-because only that keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same
-line is no event of the first. Parquet files of some megabytes are also given whole, to be read in Python (`chunks`).
-The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers. The last line
-of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed, and by itself it leaves
-the verdict alone, for everything before it is whole and a run that was cut before its checkpoint cannot be judged
-conforming anyway.
+Spark reads the files; no rows pass through the driver. To check that a line was read without loss, its event is written
+again and compared with the line. The lines of a recorder always pass this check. Other lines are parsed again as a
+variant, at ten times the cost, since Spark's JSON reader is too lenient: it accepts `"seq": "1"` as a number and
+ignores a second object on the line. Parquet files of some megabytes are also listed, to be read in Python (`chunks`).
+The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers.
+
+If the last line of a recording is incomplete JSON, the recording was cut by a crash, which is no defect. The cut is
+reported and does not change the verdict: all lines before it are complete, and a run without its last checkpoint is
+never judged as conforming.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFF
 
 CUT = "cut in mid-line"
 WHOLE_FILE_BYTES = 32 << 20
-"""A larger file is read by Spark, in pieces: the content of one passes through the memory of a JVM as a whole."""
+"""Larger files are read by Spark in pieces, since the content of a smaller one is in the memory of a JVM as a whole."""
 
 ROW_BYTES, LINE_BYTES = 8, 150
-"""About the least size of a row, in Parquet and in NDJSON."""
+"""The approximate minimum size of a row in Parquet, and in NDJSON."""
 
 _AT_ONCE = 16
 _WITHOUT_NULLS = {"ignoreNullFields": "true"}
@@ -54,12 +55,12 @@ class Loaded:
 
     sources: tuple[Source, ...]
     rows: DataFrame
-    others: DataFrame | None  # those of `rows` that are not in `files`
-    files: DataFrame | None  # path and content of the Parquet files that Python may read as a whole
-    lines: DataFrame  # of NDJSON, as `_lines` gives them
+    others: DataFrame | None  # the part of `rows` that is not in `files`
+    files: DataFrame | None  # path and content of the Parquet files that Python reads as a whole
+    lines: DataFrame  # of NDJSON files, as `_lines` returns them
     tables: tuple[DataFrame, ...]
-    file_rows: int  # about so many rows are not in tables
-    small_runs: frozenset[str]  # of which all rows are in one of `files`, about no more than are judged at a time
+    file_rows: int  # the approximate number of rows that are not in tables
+    small_runs: frozenset[str]  # runs in a single one of `files`, small enough to be judged at once
 
     @property
     def events(self) -> DataFrame:
@@ -78,13 +79,13 @@ class Loaded:
         return frozenset(source.header.run for source in self.sources)
 
     def count(self) -> int:
-        """About so many rows; of tables a job counts them."""
+        """The approximate number of rows. The rows of tables are counted by a job."""
         return self.file_rows + sum(table.count() for table in self.tables)
 
 
 def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source, ...]:
     """The traces at `paths`: files, directories with NDJSON or Parquet anywhere below, or `table:NAME`. Raises the
-    TraceError family, since each header is read: of this machine's files several at once, of others on the executors.
+    TraceError family, since each header is read: headers of local files in threads, of others on the executors.
 
     A path is whatever Spark can read. Hidden files are skipped.
     """
@@ -93,7 +94,7 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
     found = (name for path in paths if not is_table(path) for name in traces_below(session, named(path)))
     names = list(dict.fromkeys(found))
     elsewhere = beginnings(session, [name for name in names if not is_local(name)])
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each thread waits for the file system
         sources = list(pool.map(lambda name: headed(name, elsewhere.get(name)), names))
     sources += [Source(table, header) for table in tables for header in headers_of(session, table)]
     return distinct(sources)
@@ -141,7 +142,8 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:
-    """text, file, and where in the file: `position` counts up within a `block`, from anywhere."""
+    """The columns text, file, block and position. `position` increases within a `block` of the file, from any
+    number."""
     if not files:
         return session.createDataFrame([], "text string, file string, block long, position long")
     return (
@@ -157,9 +159,9 @@ def _lines(session: SparkSession, files: list[str]) -> DataFrame:
 
 
 def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
-    """With the reason why a row is no event of any run; without one, without its text."""
+    """The rows with the reason why one is no event of any run. Rows without a reason lose their text."""
     runs = sorted({source.header.run for source in sources})
-    # As an Arrow table: no Python worker is started for it.
+    # An Arrow table, since it needs no Python worker.
     table = pa.table({"run": pa.array(runs, pa.string()), "has_header": [True] * len(runs)})
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
     headless = F.when(F.col("has_header").isNull(), F.format_string("run %s has no header", "run"))
@@ -169,12 +171,12 @@ def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
 
 
 def from_ndjson(lines: DataFrame) -> DataFrame:
-    """Lines with text, file, block, position: the columns of an event each, and the reason why it is none."""
+    """From lines (text, file, block, position) the columns of their events, and the reason if a line is no event."""
     lines = (
         lines.where(F.col("text").rlike("[^ \\t\\r]"))
         .withColumn("event", F.from_json("text", ddl(EVENT_TYPES)))
         .withColumn("is_exact", F.coalesce(F.to_json("event", _WITHOUT_NULLS) == F.col("text"), F.lit(False)))
-        # Within brackets, so that a second value on the line is seen and not dropped.
+        # Within brackets, so that a second value on the line is found and not dropped.
         .withColumn("json", F.try_parse_json(F.when(~F.col("is_exact"), F.concat(F.lit("["), "text", F.lit("]")))))
     )
     types = {name: F.schema_of_variant(F.try_variant_get("json", f"$[0].{name}", "variant")) for name in COLUMNS}
@@ -203,13 +205,13 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
-    # `run` is a column of the file, not to be taken from its path
+    # `run` is a column of the file, and must not be inferred from its path
     rows = session.read.schema(ddl(EVENT_TYPES)).option("recursiveFileLookup", "true").parquet(*map(literal, files))
     return _at_rest(rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file")))
 
 
 def _at_rest(rows: DataFrame) -> DataFrame:
-    """Rows that have the columns of an event, and `file`."""
+    """Rows of Parquet or tables: the columns of an event, and `file`."""
     return rows.select(
         *COLUMNS,
         F.lit(None).cast("string").alias("reason"),
@@ -221,7 +223,7 @@ def _at_rest(rows: DataFrame) -> DataFrame:
 
 
 def _invalid() -> Column:
-    """Why a row whose columns have the right types is still no event, or null."""
+    """The reason why a row with columns of the right types is no event; null if it is one."""
     return F.coalesce(
         *(F.when(F.col(name).isNull(), F.lit(f"missing field {name}")) for name in REQUIRED_COLUMNS),
         F.when(~F.col("kind").isin(*KINDS), F.format_string("unknown kind %s", "kind")),
@@ -233,8 +235,9 @@ def _invalid() -> Column:
 def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
     """Rows of `Loaded.rows` with their line numbers, without the headers.
 
-    Spark does not number lines. A position counts within one block of a file, so the lines of the blocks before it
-    are to be added; that table has a row for each block, and is only computed for rows in quarantine.
+    Spark does not number lines. A position counts within one block of a file, so the number of lines in the blocks
+    before is added. The table of these numbers has a row for each block, and is only computed if rows are in
+    quarantine.
     """
     blocks = (
         lines.groupBy("file", "block")

@@ -1,14 +1,15 @@
-"""What queues a CHANGE or a DELETE, and with which delay: the reasons of each call.
+"""The reasons for a CHANGE or a DELETE: the events that queue it, each with its delay.
 
-A change or the end of a client queues a call to every member, after the sync delay; a call that has failed is queued
-again, after the retry delay; and a VERIFY that failed brings the content at once. There is one task for each client and
-member: a newer one takes its place with its own delay, and the clock runs on from the older one (docs/protocol
-#sync-merge). So a call is due when the delay of the latest reason since the call before has passed since the first one:
+A change or the end of a client queues a call to every member, with the sync delay. A call that failed is queued again,
+with the retry delay. A VERIFY that failed queues the content without delay. For each client and member there is one
+task: a newer task replaces it and brings its own delay, but the time counts from the older one (docs/protocol
+#sync-merge). So after the previous call, a call is due when the delay of the latest reason has passed since the first:
 
     change ──── 400 ms ──── change ──── 600 ms ──── call          the sync delay, 1 s, from the first change on
     failure ─────── 2,500 ms ─────── change ─ tick ─ call         the same, from the failure on: at once
 
-Known of clients of connections only: a registration over HTTP that changes nothing is announced too, and has no row.
+This holds only for clients with a connection: a registration over HTTP that changes nothing queues a CHANGE, too, but
+has no row.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from distro_spark.expressions import c, ended, is_delete, is_sync, is_verify, su
 from distro_spark.timeline import Timeline
 
 MOMENT_MS = 50
-"""Half a tick of the engine. A tick takes the due tasks, then each worker in turn reads the client and calls: what
-happens in between is recorded before the call, and queues another one."""
+"""Half a tick of the engine. At a tick all due tasks are taken; then each worker reads its client and sends the call. A
+change between these two is recorded before the call, but queues another one."""
 
 is_changed = c("kind") == "client_changed"
 asks_for_content = ended & is_verify & (c("outcome") == "fail") & c("to").is_not_null() & c("is_native")
@@ -31,9 +32,11 @@ _COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms")
 
 
 def reasons_of_calls(t: Timeline) -> pl.DataFrame:
-    """For each CHANGE and DELETE about a client of a connection to a member: begin, g, to, row, at_ms; the first reason
-    since the call before, `first` (its row; null: there is none), and `what` it is; `first_ms`, from when on at the
-    earliest the delay counts; and `wait_ms`, the delay of the latest reason."""
+    """A row for each CHANGE and DELETE about a client with a connection: begin, g, to, row, at_ms, and its reasons.
+
+    `first`: the row of the first reason since the previous call, or null; `what`: the kind of that reason; `first_ms`:
+    the earliest time from which the delay counts; `wait_ms`: the delay of the latest reason.
+    """
     calls = t.calls.filter(c("is_sent") & is_sync).select(
         "begin", "g", "to", "row", "at_ms", is_call=pl.lit(value=True)
     )
@@ -61,8 +64,8 @@ def reasons_of_calls(t: Timeline) -> pl.DataFrame:
 
 
 def _reasons(t: Timeline) -> pl.DataFrame:
-    """begin, g, to, row, at_ms, what, and wait_ms, the delay that comes with it. The retry of a CHANGE whose client has
-    left meanwhile may find a DELETE queued."""
+    """A row for each reason: begin, g, to, row, at_ms, what, and wait_ms, its delay. The retry of a CHANGE may meet a
+    queued DELETE, if the client has left meanwhile."""
     announces = is_changed | (c("is_native") & c("is_state") & (c("kind") != "observed"))
     to_all = for_members(t, t.having(c("is_connection") & announces, *_COLUMNS, what=pl.lit("change")))
     waits = pl.when(is_verify).then(0).when(is_delete | c("held").is_not_null()).then("retry_ms").otherwise("delay_ms")
@@ -73,5 +76,5 @@ def _reasons(t: Timeline) -> pl.DataFrame:
 
 
 def for_members(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
-    """Once for each other member of the run."""
+    """The rows, once for each other member of the run."""
     return rows.join(t.cluster.nodes.select("run", to="g"), "run").filter(c("to") != c("g"))

@@ -1,7 +1,7 @@
 """The violations of a check: evaluated for some whole clients at a time, counted, and listed up to a limit.
 
-There may be more than fit into memory. So what an engine finds arrives in parts, which are added to the sinks, and a
-`Tally` keeps what the result needs of them.
+There may be more violations than fit into memory. So an engine returns them in parts. Each part is added to the sinks,
+and a `Tally` keeps only the data that the result needs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from distro_spark.sinks import Sink, add_to_all
 from distro_spark.violations import VIOLATION_COLUMNS, violations_in, violations_of_nodes
 
 LISTED_MAX = 200
-"""Violations listed per invariant; further ones are counted."""
+"""The number of violations that are listed per invariant; further ones are only counted."""
 
 
 def violations(
     engine: Engine, cluster: Cluster, chosen: Sequence[str], seconds: dict[str, float]
 ) -> Iterator[pl.DataFrame]:
-    """In `VIOLATION_COLUMNS`, so many at a time as are in memory at once. `seconds` by invariant are added up; where
-    tasks do not report seconds, all are equal."""
+    """The violations, in `VIOLATION_COLUMNS`, in parts that fit into memory. The time that each invariant took is added
+    to `seconds`; if tasks do not report it, all invariants get an equal share."""
     began = time.perf_counter()
     judge: Judge = lambda part: violations_in(part, cluster, chosen, seconds)  # noqa: E731
     of_clients = engine.of_clients(cluster, judge, VIOLATION_COLUMNS, PART_ROWS)
@@ -42,9 +42,12 @@ def violations(
 
 @dataclass
 class Tally:
-    """What the result takes of the violations. `counts`: by invariant `all`, `known` and `unexplained` violations, and
-    their `clients`; `listed`: the new ones first, and of these the first of each client and node; `uncovered`: those
-    that are not judged (`covered`)."""
+    """The data about violations that the result needs.
+
+    `counts`: by invariant the numbers of `all`, `known` and `unexplained` violations, and of `clients`. `listed`: new
+    violations before known ones, and first one of each client and node. `uncovered`: the numbers of violations that are
+    not judged (`covered`).
+    """
 
     counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     listed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VIOLATION_COLUMNS))
@@ -52,7 +55,7 @@ class Tally:
 
 
 def tallied(parts: Iterable[pl.DataFrame], cluster: Cluster, sinks: Sequence[Sink]) -> Tally:
-    """The violations of whole clients, which are added to the sinks too."""
+    """Count the violations in parts of whole clients, and add them to the sinks."""
     tally = Tally()
     order = (pl.col("known").fill_null(""), "run", "first_at_ms", "client", "node", "last_at_ms", "message")
     for part in parts:
@@ -73,7 +76,8 @@ def tallied(parts: Iterable[pl.DataFrame], cluster: Cluster, sinks: Sequence[Sin
 
 
 def covered(found: pl.DataFrame, cluster: Cluster) -> tuple[pl.DataFrame, Counter[str]]:
-    """The violations during which all facts that the invariant needs were covered, and by invariant the others."""
+    """The violations for which all rows that the invariant needs were recorded, and by invariant the number of
+    others."""
 
     def is_covered(row: Mapping[str, Any]) -> bool:
         observed, needs = cluster.headers[row["run"]].observed, NEEDS[row["invariant"]]

@@ -1,4 +1,4 @@
-"""A run written at once reads back like one that was recorded and compacted."""
+"""A run that is written at once has the same content as one that was recorded and compacted."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def written(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 100])
-def test_a_run_is_what_its_recording_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
+def test_a_run_equals_its_compacted_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
     monkeypatch.setattr(run_writer, "BATCH_ROWS", batch_rows)
     with Recorder(tmp_path, "r 1", profile="strict", target="model", nodes=("b", "a")) as recorder:
         for node, row in ROWS:
@@ -45,18 +45,18 @@ def test_a_run_is_what_its_recording_would_be(tmp_path: Path, monkeypatch: pytes
     assert pq.read_schema(path) == pq.read_schema(compacted)
 
 
-def test_a_run_without_rows_is_a_file_too(tmp_path: Path) -> None:
+def test_a_run_without_rows_is_written_too(tmp_path: Path) -> None:
     (path,) = RunWriter(tmp_path, HEADER).close()
     assert read_footer(path)[0] == HEADER
     assert read_parquet(path).events == ()
 
 
-def test_rows_have_all_columns_but_those_that_follow_from_their_place() -> None:
+def test_rows_have_all_columns_except_run_node_and_seq() -> None:
     assert [name for name in COLUMNS if name not in Row._fields] == ["run", "node", "seq"]
     assert set(Row._fields) < set(Event.__dataclass_fields__)
 
 
-def test_a_run_that_is_there_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_an_existing_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     path = written(tmp_path)
     before = path.read_bytes()
     with pytest.raises(RunExistsError, match="the run is there already"):
@@ -64,7 +64,7 @@ def test_a_run_that_is_there_is_refused_before_anything_is_made(tmp_path: Path) 
     assert path.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported_as_one_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
         UnwritableTraceError, match=r"file.*: cannot be written \(Not a directory\); choose another place"

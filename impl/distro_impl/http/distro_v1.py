@@ -1,7 +1,7 @@
-"""`/v1/ns/distro/datums`: the data of 1.x, of which a node has none.
+"""`/v1/ns/distro/datums`: the replicated data of Nacos 1.x. A node has none, and answers with an empty object.
 
-A server of 2.0.x asks each member for them while it starts, and takes 404 for a failed load; servers up to 2.1.2
-answer. Once a cluster speaks gRPC no member sends such data. Source: docs/protocol #load-types.
+A server of 2.0.x requests these data from each member while it starts, and treats 404 as a failed load. Servers up to
+2.1.2 answer the request. In a cluster that uses gRPC no member sends such data. Source: docs/protocol #load-types.
 """
 
 from __future__ import annotations

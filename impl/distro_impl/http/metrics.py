@@ -1,8 +1,8 @@
-"""`/nacos/actuator/prometheus`: what a node counts, for Prometheus.
+"""`/nacos/actuator/prometheus`: the metrics of a node, for Prometheus.
 
-Everything is read from the node at the moment of the request, so metrics cost nothing until they are requested.
-The names are Nacos' own where it has one; what it does not count is called `distrocheck_…`. Each node has a registry of
-its own: several may live in one process. Source: docs/protocol #http-admin.
+All values are read from the node when they are requested, so metrics cost nothing before. A metric that Nacos has, too,
+has the name of Nacos; others begin with `distrocheck_`. Each node has a registry of its own, since several nodes may
+run in one process. Source: docs/protocol #http-admin.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NodeMetrics(Collector):
             ("naming", "failedPush", self.pushes.failed),
             ("core", "longConnection", len(self.connections)),
         )
-        monitor = GaugeMetricFamily("nacos_monitor", "What a Nacos server counts", labels=["module", "name"])
+        monitor = GaugeMetricFamily("nacos_monitor", "The metrics of a Nacos server", labels=["module", "name"])
         for module, name, value in values:
             monitor.add_metric([module, name], value)
         return monitor
@@ -88,7 +88,7 @@ def metrics_routes(metrics: NodeMetrics) -> Iterable[web.RouteDef]:
 
 
 def _by_version(name: str, text: str, clients: Iterable[Client], field: str) -> Metric:
-    """v1 are clients without connection, known by ip and port."""
+    """The metric with a label for the kind of client. `v1`: clients without a connection, identified by ip and port."""
     counts = {"v1": 0, "v2": 0}
     for client in clients:
         counts["v1" if is_ip_port(client.id) else "v2"] += len(getattr(client, field))

@@ -1,7 +1,8 @@
 """The delay task engine: one pending task for each key, run at the first tick at which it is due.
 
-Distro's syncs and the pushes to subscribers go through one of these each. The tick is 100 ms, counted from the start
-of the node; while nothing is pending no timer runs. Source: docs/protocol #sync-execute, #sync-retry, #sync-merge.
+The syncs of Distro have one engine, and the pushes to subscribers have another. There is a tick every 100 ms, counted
+from the start of the node. While no task is pending no timer runs. Source: docs/protocol #sync-execute, #sync-retry,
+#sync-merge.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class DelayTask(Generic[A]):
-    """What is to be done (`action`), due `interval_ms` after `last_process_ms`."""
+    """An `action` that is due `interval_ms` after `last_process_ms`."""
 
     action: A
     interval_ms: int
     last_process_ms: int
     number: int
-    """Of the first task of this key that waited; tasks that are due together run in this order."""
+    """The order of tasks that are due at the same time. A task that replaces a pending one has the number of that
+    one."""
 
     @property
     def due_ms(self) -> int:
@@ -36,31 +38,32 @@ class DelayTask(Generic[A]):
 
 
 class DelayTaskEngine(Generic[K, A]):
-    """`merge(new action, old action)` says what is left to do when a task meets a pending one of its key."""
+    """`merge(new action, old action)` returns the action that replaces both, if a task of the same key is pending."""
 
     def __init__(self, clock: Clock, run: Callable[[K, A], None], merge: Callable[[A, A], A], name: str) -> None:
         self._clock, self._run, self._merge, self._name = clock, run, merge, name
         self._start_ms = clock.now_ms()
         self._tasks: dict[K, DelayTask[A]] = {}
         self._due: list[tuple[int, int, K]] = []
-        """(due, number, key) of each task, a heap. A merge leaves the entry of the task that it replaces behind."""
+        """A heap of (due, number, key). After a merge it still has the entry of the replaced task."""
         self._numbers = count()
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
         self._ticked_ms = self._start_ms - 1
 
     def add(self, key: K, action: A, delay_ms: int) -> None:
-        """Queue, or merge: a new task keeps its own delay, but counts it from when the pending one was queued.
+        """Queue the action, or merge it with the pending one: the merged task has the delay of the new task, counted
+        from the time at which the pending one was queued.
 
-        So later changes never postpone the first one. Of two actions the later created one wins; a task that is
-        added is created now, hence the new one.
+        So later changes never postpone the first one. Of two actions the one that was created later is kept, which is
+        the new one: a task is created when it is added.
         """
         pending = self._tasks.get(key)
         if pending is None:
             task = DelayTask(action, delay_ms, self._clock.now_ms(), next(self._numbers))
         else:
             merged = self._merge(action, pending.action)
-            if (merged, delay_ms) == (pending.action, pending.interval_ms):  # one change of many, most times
+            if (merged, delay_ms) == (pending.action, pending.interval_ms):  # usual: one of many changes
                 return
             task = DelayTask(merged, delay_ms, pending.last_process_ms, pending.number)
         self._tasks[key] = task
@@ -69,25 +72,25 @@ class DelayTaskEngine(Generic[K, A]):
             self._set_timer(task.due_ms)
 
     def __contains__(self, key: K) -> bool:
-        """Whether something waits under this key."""
+        """Whether a task of this key is pending."""
         return key in self._tasks
 
     def pending(self, key: K) -> A | None:
-        """The action that waits under this key."""
+        """The pending action of this key."""
         task = self._tasks.get(key)
         return None if task is None else task.action
 
     def take_all(self) -> Mapping[K, A]:
-        """Every pending action; none is left."""
+        """Remove and return all pending actions."""
         taken = {key: task.action for key, task in self._tasks.items()}
         self._tasks.clear()
         self._due.clear()
         return taken
 
     def _set_timer(self, due_ms: int) -> None:
-        """Make sure that a timer runs at the first tick from `due_ms` on. One that is too early does no harm.
+        """Make sure that a timer runs at the first tick at or after `due_ms`. A timer that is too early does no harm.
 
-        What falls due in the instant of a tick, after it, waits for the next: there is one tick in 100 ms.
+        A task that becomes due in the instant of a tick, but after the tick, waits for the next one.
         """
         due_ms = max(due_ms, self._clock.now_ms(), self._ticked_ms + 1)
         tick_ms = self._start_ms + -(-(due_ms - self._start_ms) // TICK_MS) * TICK_MS

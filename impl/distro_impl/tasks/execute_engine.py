@@ -1,10 +1,10 @@
-"""The execute task engine: takes over what is due and starts it in the order in which it came.
+"""The execute task engine: it gets the tasks that are due, and starts them in the order in which they came.
 
-Java has a FIFO queue for each of several workers, chosen by the hash of the key; all verifies to one member share a
-key. A worker there only hands the request to the transport, which is asynchronous; two requests for one key may be
-under way together and be answered in any order (docs/protocol #sync-workers, #sync-merge). Here a worker stands for a
-kind of task and a member. It starts its tasks in order, with nothing waiting for anything, as long as not too many of
-them are under way: a server refuses what it has no room for.
+Nacos has several workers, each with a FIFO queue; the hash of the key chooses the worker, and all VERIFYs to one member
+have the same key. Its workers only pass the request to the asynchronous transport, so two requests for one key may be
+under way at the same time and be answered in any order (docs/protocol #sync-workers, #sync-merge). Here a worker stands
+for a kind of task and a member. It starts its tasks in order and does not wait for their ends, unless too many are
+under way: a server refuses requests beyond its limit.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from functools import partial
 from distro_impl.clocks.clock import Clock
 
 IN_FLIGHT_MAX = 50
-"""Of one worker. More would only wait in the queues of a busy machine, and run into their time-outs there; a server
-that says nothing else takes a thousand requests at once, of all its clients."""
+"""The limit of one worker. On a busy machine further requests would only wait in queues until they time out. By default
+a server accepts a thousand requests at once from all its clients."""
 
 Task = Callable[[], Coroutine[None, None, None]]
 
 
 class ExecuteTaskEngine:
-    """A worker is known by any text."""
+    """The workers, identified by any text."""
 
     def __init__(self, clock: Clock, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self._workers: defaultdict[str, _Worker] = defaultdict(partial(_Worker, clock, in_flight_max))
@@ -33,12 +33,12 @@ class ExecuteTaskEngine:
         self._workers[worker].add(name, task)
 
     def is_busy(self, worker: str) -> bool:
-        """Whether a task of this worker is under way, or waits."""
+        """Whether a task of this worker is under way or waiting."""
         return worker in self._workers and self._workers[worker].in_flight > 0
 
     @property
     def waiting(self) -> int:
-        """Tasks that have not been started yet."""
+        """The number of tasks that have not been started yet."""
         return sum(len(worker.waiting) for worker in self._workers.values())
 
 
@@ -61,7 +61,7 @@ class _Worker:
     async def _run(self, task: Task) -> None:
         try:
             await task()
-        except asyncio.CancelledError:  # the end of the node
+        except asyncio.CancelledError:  # the node ends
             self.waiting.clear()
             raise
         finally:

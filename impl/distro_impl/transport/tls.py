@@ -1,9 +1,9 @@
-"""Certificates, from the files of `TlsOptions` to what gRPC and the HTTP server take.
+"""Certificates: from the files of `TlsOptions` to the objects that gRPC and the HTTP server need.
 
-gRPC complains about a bad certificate at the first handshake only, and not to the user, so Python's own TLS reads the
-files first. It takes no encrypted key either, so that such a one is decrypted here. A port has TLS or plain text:
-upstream's `compatibility` looks at the first bytes of a connection and takes both, which a gRPC port here cannot do.
-Source: docs/protocol #wire-tls.
+gRPC reports an invalid certificate only at the first handshake, and not to the user. So Python's own TLS reads the
+files first. gRPC reads no encrypted key either, so such a key is decrypted here. A port accepts either TLS or plain
+text: the setting `compatibility` of Nacos accepts both, by the first bytes of a connection, but gRPC for Python cannot
+do that. Source: docs/protocol #wire-tls.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from distro_impl.settings.errors import SettingError
 
 
 def server_credentials(tls: TlsOptions) -> grpc.ServerCredentials:
-    """Raises SettingError, or OSError naming the file."""
+    """The credentials of a gRPC server. Raises SettingError, or OSError naming the file."""
     check(tls)
     pair = (_private_key(tls), tls.cert_chain_file.read_bytes())
     return grpc.ssl_server_credentials([pair], _trusted(tls), require_client_auth=tls.is_mutual)
 
 
 def channel_credentials(tls: TlsOptions) -> grpc.ChannelCredentials:
-    """Of a member towards another one. It shows its certificate only where both sides have to."""
+    """The credentials of a member for calls to another one. It sends its certificate only if authentication is
+    mutual."""
     if not tls.is_mutual:
         return grpc.ssl_channel_credentials(_trusted(tls))
     return grpc.ssl_channel_credentials(_trusted(tls), _private_key(tls), tls.cert_chain_file.read_bytes())
 
 
 def server_context(tls: TlsOptions) -> ssl.SSLContext:
-    """For HTTP. Raises SettingError, or OSError naming the file."""
+    """The context of the HTTP server. Raises SettingError, or OSError naming the file."""
     context = check(tls)
     if tls.is_mutual:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -39,7 +40,7 @@ def server_context(tls: TlsOptions) -> ssl.SSLContext:
 
 
 def client_context(tls: TlsOptions) -> ssl.SSLContext:
-    """Of a member towards another one, over HTTP."""
+    """The context of a member for HTTP requests to another one."""
     context = ssl.create_default_context(cafile=tls.trust_collection_file)
     if tls.is_mutual:
         _load_own(context, tls)
@@ -47,7 +48,7 @@ def client_context(tls: TlsOptions) -> ssl.SSLContext:
 
 
 def check(tls: TlsOptions) -> ssl.SSLContext:
-    """Whether the files hold what they should, and the key belongs to the certificate. Raises SettingError."""
+    """Read the files. Raises SettingError if one is invalid, or if the key does not belong to the certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_own(context, tls)
     if tls.trust_collection_file is not None:
@@ -62,9 +63,9 @@ def _load_own(context: ssl.SSLContext, tls: TlsOptions) -> None:
     try:
         context.load_cert_chain(tls.cert_chain_file, tls.private_key_file, password=lambda: _password(tls))
     except ssl.SSLError as error:
-        reason = "the password is not that of the key" if _is_encrypted(tls) else error.reason or error
+        reason = "the password does not decrypt the key" if _is_encrypted(tls) else error.reason or error
         raise SettingError(
-            f"{tls.cert_chain_file} and {tls.private_key_file} are no certificate and its key in PEM: {reason}"
+            f"{tls.cert_chain_file} and {tls.private_key_file} are not a certificate and its key in PEM: {reason}"
         ) from None
 
 
@@ -79,12 +80,12 @@ def _is_encrypted(tls: TlsOptions) -> bool:
 
 
 def _private_key(tls: TlsOptions) -> bytes:
-    """In plain PEM."""
+    """The key in PEM, decrypted."""
     written = tls.private_key_file.read_bytes()
     if not _is_encrypted(tls):
         return written
     try:
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - of an extra
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
     except ImportError:
         raise SettingError(
             f"{tls.private_key_file} is encrypted, which gRPC does not read: install distrocheck[tls], or decrypt it"
@@ -95,5 +96,5 @@ def _private_key(tls: TlsOptions) -> bytes:
 
 
 def _trusted(tls: TlsOptions) -> bytes | None:
-    """None: the certificates that the system trusts."""
+    """The trusted certificates in PEM; None: those that the system trusts."""
     return None if tls.trust_collection_file is None else tls.trust_collection_file.read_bytes()

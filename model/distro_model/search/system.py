@@ -1,16 +1,16 @@
-"""A system, as a search sees it: a state is a row of columns, a transition is a short chain of look-ups.
+"""The systems that a search explores: a state is a row of columns, and a transition is a short chain of look-ups.
 
-A column holds one immutable, hashable value: the state of one node, what is on its way on one link, the life of one
-client, what is left of a budget. A transition touches few of them, and each of its steps depends on even fewer. So a
-transition is written as a *chain* of *look-ups*: pure functions from at most three registers to new registers. At
-the beginning the registers are the columns of the row; a look-up may give several alternatives (a choice of the
-environment), exactly one (a rule), or none (a guard that forbids the transition). A chain never writes a register
-twice; where its `result` names a register for a column, the next row has that value there.
+A column holds one immutable, hashable value: the state of a node, the calls on a link, the life of a client, the rest
+of a budget. A transition reads and writes few columns, and each of its steps even fewer. So a transition is written as
+a *chain* of *look-ups*: pure functions from at most three registers to new registers. First the registers are the
+columns of the row. A look-up returns several alternatives (a choice of the environment), exactly one (a rule), or none
+(a guard that forbids the transition). A chain never writes a register twice. Its `result` names the registers whose
+values become columns of the next row.
 
-Why look-ups and not one function from row to rows: the values of one register are few even where the rows are many
-millions. An engine can give every value a number, call each function once for each distinct combination of numbers,
-and from then on do nothing but read tables (`engine.py`). A reader sees the guards one by one, and so does the report
-of what was never taken. `outcomes` below is the meaning of all this, in ten lines.
+Why look-ups and not one function from row to rows: a register has few different values, even with many millions of
+rows. An engine can number the values, call each function once for each combination of numbers, and afterwards only read
+tables (`engine.py`). Each guard also has a name, which the report of transitions that were never taken uses. The
+function `outcomes` below defines the meaning of a chain in ten lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_READS = 3
 
 
 class ContradictionError(ValueError):
-    """The system contradicts itself; the message states the chain and the register."""
+    """The system contradicts itself. The message names the chain and the register."""
 
 
 class Kind(StrEnum):
@@ -42,7 +42,7 @@ NO_GUARD = "never"
 
 
 class Fairness(Enum):
-    """The assumption about a transition that is possible."""
+    """The assumption about when a possible transition happens."""
 
     NONE = "may never happen"  # faults, and actions of clients
     WEAK = "happens if it stays possible"  # timers
@@ -58,7 +58,7 @@ class Lookup:
     """
 
     guard: str
-    """The meaning of having no alternative, as a clause: "the link is empty"."""
+    """What it means that there is no alternative, as a clause: "the link is empty"."""
     function: Callable[..., Sequence[Alternative]]
     reads: tuple[str, ...]
     writes: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a property, in a transition or in a state. `what` is a sentence."""
+    """A violation of a property, in a transition or in a state. `what` is a sentence."""
 
     property_id: str
     what: str
@@ -108,9 +108,9 @@ class Chain:
 class Check:
     """A property of states, as a chain over the columns of one row; the finding is in the register `found`.
 
-    ALWAYS: an alternative that reaches the end is a violation. SOMETIMES: it is what was looked for. EVENTUALLY: it
-    is a state in which the goal is *not* met; violated by a run, fair to the end, that never leaves such states.
-    Properties that look at a transition are alarms of chains; they are listed with an empty chain here.
+    If an alternative reaches the end of the chain, this means, for ALWAYS: a violation. For SOMETIMES: the row is one
+    of those that must exist. For EVENTUALLY: the row has *not* reached the goal, and a fair run that stays in such rows
+    for ever violates the property. Properties of transitions are alarms of chains; here they have an empty chain.
     """
 
     property_id: str
@@ -121,7 +121,7 @@ class Check:
 
     @property
     def is_of_rows(self) -> bool:
-        """Whether one row decides it."""
+        """Whether the property is decided in single rows."""
         return self.found is not None and self.kind is not Kind.EVENTUALLY
 
 
@@ -205,7 +205,7 @@ def transition(system: System, chain: Chain, row: Row, end: Registers) -> Transi
 
 
 def findings(system: System, row: Row) -> Iterator[Finding]:
-    """The findings of the checks of states in one row; EVENTUALLY needs more than a row, and is left out."""
+    """The findings of the checks of states in one row, without EVENTUALLY, which needs more than one row."""
     for check in system.checks:
         if check.found is not None and check.is_of_rows:
             for end in outcomes(check.lookups, dict(zip(system.columns, row, strict=True))):

@@ -1,9 +1,10 @@
-"""The time-stamped records of log files: which file and line each is at, in the order of their stamps.
+"""The time-stamped records of log files, each with its file and line, in the order of their stamps.
 
-A record begins with a line that has a date and a time near its beginning (`lines`) and takes all lines up to the next
-such line (stack traces). A file may hold the lines of several others (grep over rotated files, a shipper's stream);
-each of these, a *part*, is read like a file of its own. A file in which the time goes back was joined from several: its
-stretches are sorted by time, unless they overlap; then the order is unknown, and the file is refused.
+A record begins with a line that has a date and a time near its beginning (`lines`). It includes the lines up to the
+next such line, for example a stack trace. A file may have the lines of several log files (the output of grep over
+rotated files, the stream of a log shipper). The lines of one of them are a *part*, which is read like a file. If the
+time goes back within a part, it was joined from several files; the pieces between are *stretches*. They are sorted by
+time. If they overlap the order is unknown, and the file is refused.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ NO_STAMP = "no date and time, and nothing before it that it could continue"
 TWICE = "the same record in two files"
 CONTINUED = "continues the record before it"
 LEVEL_WITHIN = 144
-"""Characters of a line in which its level stands."""
+"""The level of a line is within this number of characters."""
 
 _SOURCE_NAME = re.compile(b"|".join(f'"{name}"'.encode() for name in sorted(SOURCE_NAMES)))
 _SOURCE = re.compile(rb"(?:" + _SOURCE_NAME.pattern + rb')\s*:\s*(?:"[^"]*"|.)')
 _FEW = 4
-"""So few lines are read one by one."""
+"""Up to this number, lines are read one by one."""
 _MORE_MAX = 4
-"""Lines kept of what continues a record: the exception and where it was thrown; a whole stack trace says no more."""
+"""The number of continuation lines that are kept: the exception and where it was thrown, not the whole stack trace."""
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _DATES = 20
-"""A line that long with more dates has many records in it."""
+"""A long line with more dates than this contains many records."""
 _LOOKS_MAX = 100
-"""So many lines are looked at for a stamp before a block is read line by line."""
+"""If none of this number of lines has a stamp, the block is read line by line."""
 _LEVELS = (b"INFO", b"DEBUG", b"TRACE")
 _STAMP = 24
 _PLAIN = b"0000-00-00 00:00:00,000 "
 _DIGITS = bytes.maketrans(b"123456789.T", b"000000000, ")
 _GOES_BACK_MS = 5000
-"""Clocks are set, and threads wait for each other: the stamps of one file may go back so far."""
+"""The stamps of one file may go back by this time, since clocks are set and threads wait for each other."""
 
 _STRETCHES_MAX = 1000
 
@@ -64,7 +65,7 @@ class Record(NamedTuple):
     log: str
     path: Path
     first_line: int
-    is_cut: bool = False  # the last line of a file, which does not end
+    is_cut: bool = False  # the last line of a file, without an end of line
 
     @property
     def place(self) -> str:
@@ -76,7 +77,7 @@ class Record(NamedTuple):
 
 
 class Quiet(NamedTuple):
-    """`amount` consecutive records of a file without a fact, not read singly."""
+    """`amount` consecutive records of a file that report no fact about replication. They were not read one by one."""
 
     first_ms: int
     last_ms: int
@@ -86,7 +87,7 @@ class Quiet(NamedTuple):
     pause_ms: int  # a usual pause between two of them
     log: str
     lines: list[bytes]
-    levels: tuple[bytes, ...]  # no other word for a level of debugging or information is in them
+    levels: tuple[bytes, ...]  # those of the words `_LEVELS` that occur in their block
     reader: LineReader
 
     @property
@@ -94,14 +95,14 @@ class Quiet(NamedTuple):
         return self.first_ms
 
     def last_before(self, at_ms: int) -> int:
-        """The stamp of the last of them before a time that is after the first."""
+        """The stamp of the last record before a time, which is after the first record."""
         if self.last_ms < at_ms:
             return self.last_ms
         found = (self._ms(line) for line in reversed(self.lines))
         return next((ms for ms in found if ms is not None and ms < at_ms), self.first_ms)
 
     def at_level(self, words: tuple[bytes, ...]) -> tuple[int, int] | None:
-        """The time span of the records that have one of the words in the place of the level."""
+        """The time span of the records that have one of these words as their level."""
         there = tuple(word for word in words if word in self.levels)
         if not there:
             return None
@@ -132,15 +133,15 @@ class Stretch(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """The lines of one file that come from the same source: all of them, or those with one name in front."""
+    """The lines of one file that come from the same source: all lines, or those that begin with the same name."""
 
     path: Path
     source: str
     log: str
     stretches: list[Stretch] = field(default_factory=list)
     amount: int = 0  # of records
-    is_silent: bool = True  # none of them is a fact
-    longest_pause_ms: int = 0  # between records, as far as they were read one by one
+    is_silent: bool = True  # none of them reports a fact
+    longest_pause_ms: int = 0  # between records that were read one by one
 
     @property
     def first_ms(self) -> int:
@@ -151,7 +152,7 @@ class Part:
         return max(stretch.last_ms for stretch in self.stretches)
 
     def extend(self, record: Record | Quiet) -> None:
-        """Add the place of a record. Raises DisorderError when the stretches are too many to be rotated files."""
+        """Add a record. Raises DisorderError if there are too many stretches for rotated files."""
         first_line, last_line, last_ms = record.first_line, record.first_line, record.at_ms
         if isinstance(record, Quiet):
             last_line, last_ms = record.last_line, record.last_ms
@@ -180,7 +181,7 @@ class Part:
         back_s = (before.last_ms - at_ms) / 1000
         where = f"{self.path} line {line}" + (f" ({self.source})" if self.source else "")
         return DisorderError(
-            f"{where}: the time goes back by {back_s:g} s, and what follows overlaps what came before, so the order is "
+            f"{where}: the time goes back by {back_s:g} s, and later lines overlap earlier ones, so the order is "
             "unknown; import the files as the server wrote them, or name the zone (--zone) if the clock was changed"
         )
 
@@ -193,7 +194,8 @@ def read_file(
     marks: tuple[bytes, ...],
     on_read: OnRead | None = None,
 ) -> Iterator[tuple[str, Record | Quiet]]:
-    """The records of a file with the source that each names. Those without any of the `marks` may come as `Quiet`.
+    """The records of a file, each with the source that it names. Records without any of the `marks` may come as
+    `Quiet`.
 
     Raises UnreadableTraceError, DamagedTraceError.
     """
@@ -210,7 +212,7 @@ def read_file(
 
 
 def _hits(block: Block, marks: tuple[bytes, ...]) -> list[int]:
-    """Which lines of a block have one of the marks."""
+    """The numbers of the lines of a block that have one of the marks."""
     data, found, ends = block.data, set[int](), list[int]()
     for mark in marks:
         place = data.find(mark)
@@ -223,8 +225,8 @@ def _hits(block: Block, marks: tuple[bytes, ...]) -> list[int]:
 
 
 class _Wrapping(NamedTuple):
-    """What stands around the server's line in lines that were collected alike: the stamp is at the place `at`, and
-    `fields`, with the values that name the source, are in each line."""
+    """The text that a log collector has added around the lines of a server. `at`: the position of the server's stamp;
+    `fields`: text that is in each line, with the values that name the source."""
 
     at: int | None = None
     source: str = ""
@@ -236,7 +238,8 @@ class _Wrapping(NamedTuple):
         return cls(None if source and not fields else at, source, fields)
 
     def removed(self, lines: list[bytes]) -> list[bytes]:
-        """Lines from the server's stamp on; the lines themselves unless all are wrapped alike, but for numbers."""
+        """The lines from the server's stamp on. The lines are returned unchanged unless all wrappings differ only in
+        numbers."""
         if not self.at or not lines or len({line[: self.at].translate(_DIGITS) for line in lines if line}) > 1:
             return lines
         data = b"\n".join(lines)
@@ -257,13 +260,13 @@ class _Cutter:
         self._skipped = skipped
         self.levels: tuple[bytes, ...] = ()
         self.is_cut = False
-        self._open: tuple[int, str, int, str, bool] | None = None  # of a record: stamp, text, line, source, is cut
+        self._open: tuple[int, str, int, str, bool] | None = None  # the open record: stamp, text, line, source, is cut
         self._more: list[str] = []
-        self._has_own = set[str]()  # sources whose lines have a stamp of their own, beside the collector's
-        self._wrapping = _Wrapping()  # of the last wrapped line with two stamps
+        self._has_own = set[str]()  # sources whose lines have a stamp of the server and one of the collector
+        self._wrapping = _Wrapping()  # that of the last wrapped line with two stamps
 
     def take(self, raw: bytes, number: int) -> Iterator[tuple[str, Record]]:
-        """Add a line; yields the record before it, if the line begins another one."""
+        """Add a line. If it begins a record, yield the record before it."""
         raw = raw.rstrip()
         if not raw:
             return
@@ -282,7 +285,7 @@ class _Cutter:
                 self._wrapping = _Wrapping.of(raw, self._place_of(stamped_ms, raw), named)
             elif named not in self._has_own:
                 stamped_ms = line.outer_ms if stamped_ms is None else stamped_ms
-            else:  # one stamp in place of two: the next collected line of the same record
+            else:  # one stamp instead of two: the collector's, so the line continues the record
                 stamped_ms = None
         if stamped_ms is not None:
             yield from self.end()
@@ -304,14 +307,14 @@ class _Cutter:
             raise OneDocumentError(f"{self._path} line {number}: {ONE_DOCUMENT}") from None
 
     def end(self) -> Iterator[tuple[str, Record]]:
-        """The record that no further line continues."""
+        """Yield the last record."""
         if self._open is not None:
             at_ms, text, number, source, is_cut = self._open
             yield source, Record(at_ms, text, "\n".join(self._more), self._log, self._path, number, is_cut)
         self._open, self._more = None, []
 
     def pass_over(self, lines: list[bytes], number: int) -> Iterator[tuple[str, Record | Quiet]]:
-        """Add lines of which none has a mark, without reading them singly."""
+        """Add lines without a mark, without reading them one by one."""
         begin, bare = 0, self._wrapping.removed(lines)
         while begin < len(lines) and self._open is not None and self._reader.plain_ms(bare[begin]) is None:
             yield from self.take(lines[begin], number + begin)  # it may continue the record before it
@@ -327,16 +330,16 @@ class _Cutter:
         yield "" if bare is lines else self._wrapping.source, quiet
 
     def _is_plain(self, line: bytes) -> bool:
-        """Whether a line begins with a stamp; where the lines have no stamp but one of the server's, any may do."""
+        """Whether a line begins with a stamp. As long as no line had two stamps, each line passes."""
         return not self._has_own or self._reader.plain_ms(line.rstrip()) is not None
 
     def _place_of(self, at_ms: int, raw: bytes) -> int | None:
-        """Where in a wrapped line the stamp of the server is; None: it is not in the default pattern."""
+        """The position of the server's stamp in a wrapped line; None: the stamp is not in the default pattern."""
         places = (found.start() for found in _DATE.finditer(raw))
         return next((place for place in places if self._reader.plain_ms(raw[place:]) == at_ms), None)
 
     def _quiet(self, lines: list[bytes], number: int) -> Quiet | None:
-        """All lines as one `Quiet`; None: they must be read singly, since they are wrapped or out of order."""
+        """All lines as one `Quiet`; None: they must be read one by one, since they are wrapped or out of order."""
         size = len(lines)
         if self._reader.plain_ms(lines[0].rstrip()) is not None:
             stamps = [line[:_STAMP] for line in lines]
@@ -358,13 +361,13 @@ class _Cutter:
         return Quiet(first_ms, last_ms, number, last, count, pause_ms, self._log, lines, self.levels, self._reader)
 
     def _pause_ms(self, stamps: list[bytes]) -> int:
-        """The longest time between stamps in order, to the minute."""
+        """A lower bound, to the minute, of the longest time between two consecutive stamps."""
         last_of_minute = dict(zip([stamp[:16] for stamp in stamps], stamps, strict=True)).values()
         found = [ms for stamp in last_of_minute if (ms := self._reader.plain_ms(stamp)) is not None]
         return max((later - one - 60_000 for one, later in pairwise(found)), default=0)
 
     def _bare_ms(self, lines: Iterable[bytes]) -> int | None:
-        """The first stamp in lines that name no source; None: lines that are wrapped, or have no stamp."""
+        """The first stamp in lines without a wrapping; None: the lines are wrapped, or have no stamp."""
         for raw in islice(lines, _LOOKS_MAX):
             line = self._reader.read(raw)
             if line.source or line.outer_ms is not None or raw.lstrip()[:1] in (b"{", b'"'):
@@ -381,8 +384,8 @@ def records(
     marks: tuple[bytes, ...],
     on_read: OnRead | None = None,
 ) -> Iterator[Record | Quiet]:
-    """The records of a node's parts in the order of their stamps; a record in two files comes once. Records
-    without a fact of replication may come as `Quiet`, at their first stamp."""
+    """The records of the parts of a node in the order of their stamps. A record that is in two files is returned once.
+    Records without a fact about replication may come as `Quiet`, at their first stamp."""
     rank = {log: position for position, log in enumerate(NACOS_LOGS)}
 
     def chained(lane: Sequence[Part]) -> Iterator[Record | Quiet]:
@@ -414,7 +417,8 @@ def records(
 
 
 def _lanes(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts of one log that follow each other (rotated files), so that few files are open at a time."""
+    """The parts grouped into sequences of parts that follow each other, as rotated files, so that few files are
+    open."""
     lanes: list[list[Part]] = []
     for part in sorted(parts, key=lambda part: (part.log, part.first_ms, part.last_ms)):
         for lane in lanes:

@@ -1,4 +1,4 @@
-"""Members: reports in both directions, and how the list is shown."""
+"""Members: reports in both directions, and the answers to requests for the member list."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def over_http(run: ScriptRun) -> None:
         await run.http(step, "POST", path, body=body, headers=headers)
 
 
-@script("own-report", "what the node reports of itself")
+@script("own-report", "what the node reports about itself")
 async def own(run: ScriptRun) -> None:
     def count() -> int:
         return len(run.member.reports) + sum(arrival.type == REPORT for arrival in run.peer.arrivals)
@@ -59,7 +59,7 @@ async def own(run: ScriptRun) -> None:
     run.log.note("over HTTP", run.member.reports[-1] if run.member.reports else None)
 
 
-@script("member-list", "the members as the node shows them")
+@script("member-list", "the member list that the node returns")
 async def listed(run: ScriptRun) -> None:
     paths = ("nodes", "simple/nodes", "self", "health", "server/nodes")
     for path in paths:
