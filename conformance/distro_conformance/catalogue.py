@@ -1,6 +1,7 @@
-"""Everything that has a name, in one shape, for `list`, `explain` and the reference pages.
+"""All named things (requirements, invariants, mutants, profiles, rules, targets) as entries of one form.
 
-Each registry stays where it belongs; this file only reads them, so an entry added there shows up everywhere.
+`list`, `explain` and the reference pages print these entries. Each registry stays in its own package; this module only
+reads them, so what is added to a registry is printed everywhere.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CITATION = re.compile(r"(?<!\.md)#([a-z0-9]+(?:-[a-z0-9]+)+)")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing with a name: `text` is its sentence, `details` has the other data of its registry."""
+    """A named thing. `text`: its sentence; `details`: the other data that its registry has."""
 
     id: str
     text: str
@@ -110,7 +111,7 @@ def _mutants() -> tuple[Entry, ...]:
 
 
 def _profiles() -> tuple[Entry, ...]:
-    """Each release as a diff from the one before, from the model; `strict` last."""
+    """Each release of the model as the differences from the one before; `strict` comes last."""
     spans = {release.name: release for release in RELEASES}
     names = sorted((spans.keys() | NODE_PROFILES.keys()) - {STRICT}, key=release_of)  # type: ignore[arg-type]
     entries, before = [], None
@@ -224,4 +225,4 @@ CATALOGUE: Mapping[str, Callable[[], tuple[Entry, ...]]] = {
     "targets": _targets,
     "invariants": _invariants,
 }
-"""By the name that `list` takes; each is read when it is asked for."""
+"""The entries by the name that `list` takes. Each registry is read only when its entries are needed."""

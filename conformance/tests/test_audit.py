@@ -127,7 +127,7 @@ async def test_members_that_hold_nothing_have_no_findings(
     with pytest.raises(typer.Exit) as ended:
         await asyncio.to_thread(auditing.audit, member=["a:1", "b:2"])
     assert ended.value.exit_code == 3
-    assert "0 clients on 3 members: none holds anything, so nothing was compared" in capsys.readouterr().out
+    assert "0 clients on 3 members: no member holds a client, so nothing was compared" in capsys.readouterr().out
 
 
 async def test_a_client_whose_end_one_member_never_received_is_named() -> None:

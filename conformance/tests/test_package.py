@@ -209,7 +209,7 @@ class TestInstalled:
                 members = [json.loads(nodes.stdout.readline())["address"] for _ in range(2)]
                 done = run("audit", "--member", members[0], "--member", members[1], "--interval-s", "0.5")
                 assert done.returncode == 3, done.stderr
-                assert "0 clients on 2 members: none holds anything" in done.stdout
+                assert "0 clients on 2 members: no member holds a client" in done.stdout
             finally:
                 nodes.terminate()
 

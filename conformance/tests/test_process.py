@@ -113,7 +113,7 @@ def test_a_server_that_is_not_ready_in_time_is_reported_with_the_condition_it_mi
 def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
     """A server that answers, but not with that, is reachable."""
     described = _served_with(GIVES_NO_SNAPSHOT, tmp_path)
-    needs = r"a does not say what it holds, .* SNAPSHOT .*'distrocheck test node' does without"
+    needs = r"a does not return its clients, .* SNAPSHOT .*'distrocheck test node' does without"
     with pytest.raises(UnreadableError, match=needs) as ended:
         replay(parse("nodes a b\nexpect within 1s: all agree"), target=f"process:{described}")
     assert ended.value.exit_code == Verdict.INCONCLUSIVE.exit_code

@@ -1,9 +1,10 @@
-"""JSON into typed structures, as Jackson reads it for a Java server.
+"""JSON decoded into typed structures, with the same result as Jackson in a Java server.
 
-msgspec reads what is written as declared, which is nearly all there is. What it refuses is looked at once more with
-Jackson's laxness: a number may be written as text and text as a number, null leaves an object out and makes a primitive
-zero, half of a surrogate pair is a text. Fields that a class does not have are dropped in both. What still cannot
-become its field is an error that names the path. Source: docs/protocol #wire-envelope; JacksonUtils.
+msgspec decodes JSON with exactly the declared types, which is nearly all JSON. If it refuses a value, the value is
+decoded again as leniently as Jackson does: a number may be written as text and text as a number; null means an absent
+object or a primitive that is zero; half of a surrogate pair is valid text. Both ignore fields that a class does not
+have. A value that still does not fit its field is an error that names the path. Source: docs/protocol #wire-envelope;
+JacksonUtils.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from distro_protos import check_nesting, read_json
 
 JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
 MAX_DEPTH = 100
-"""Of values whose shape is not declared."""
+"""The largest depth of values without a declared type."""
 
 Int = Annotated[int, msgspec.Meta(ge=JAVA_INT_MIN, le=JAVA_INT_MAX)]
 """A Java `int`."""
@@ -32,28 +33,28 @@ T = TypeVar("T")
 
 
 class FieldError(ValueError):
-    """A value cannot be the field that it stands for; the message names the path."""
+    """A value that does not fit its field. The message names the path."""
 
 
 class Fields(msgspec.Struct, rename="camel", kw_only=True):
-    """A class that is read from JSON. What a primitive is when it is missing is its default; null makes it zero."""
+    """A class that is read from JSON. A missing primitive has its default; null means zero."""
 
 
 def read(kind: type[T], text: bytes) -> T:
-    """Raises FieldError, or ValueError when it is no JSON."""
+    """The text as an object of that class. Raises FieldError, or ValueError if the text is no JSON."""
     try:
         check_nesting(text, MAX_DEPTH)
         found: T = _decoder(kind).decode(text)  # type: ignore[arg-type]
-    except (ValueError, RecursionError):  # of msgspec, of the check, of the encoding
+    except (ValueError, RecursionError):  # raised by msgspec, by the check, or by the decoding of UTF-8
         found = convert(kind, read_json(text))
     return found
 
 
 def convert(kind: Any, value: Any, *, nulls_and_depth_matter: bool = True) -> Any:
-    """What was read already. Raises FieldError.
+    """A value that is decoded already, as an object of that class. Raises FieldError.
 
-    Where values whose shape is not declared are looked at by the caller (`undeclared`), what msgspec takes is taken as
-    fast as msgspec takes it.
+    `nulls_and_depth_matter` False: the caller checks values without a declared type (`undeclared`). Then a value that
+    msgspec accepts needs no further check, which is faster.
     """
     try:
         if not nulls_and_depth_matter:
@@ -73,14 +74,14 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-# Laxness: a value of any shape to one that msgspec takes
+# Lenient decoding: from any value to one that msgspec accepts
 
 _Reader = Callable[[Any], Any]
-"""Of one place in a class. Raises _WrongError, ValueError or OverflowError."""
+"""The decoder of one place in a class. Raises _WrongError, ValueError or OverflowError."""
 
 
 class _WrongError(Exception):
-    """A value below the one that is being read cannot be what it stands for."""
+    """A value inside the one that is being decoded does not fit its place."""
 
     def __init__(self, where: str, why: object) -> None:
         self.where, self.why = where, why
@@ -88,12 +89,12 @@ class _WrongError(Exception):
 
 @cache
 def _lax(kind: Any) -> _Reader:
-    """Inspecting a class takes longer than reading a hundred of its objects."""
+    """The lenient decoder of a class. It is cached, since making it takes longer than decoding a hundred objects."""
     return _reader(inspect.type_info(kind))
 
 
 def _at(reader: _Reader, value: Any, where: str) -> Any:
-    """The same for what stands at a place: an error names the place."""
+    """Decode the value at a place; an error names the place."""
     try:
         return reader(value)
     except _WrongError as error:
@@ -159,7 +160,7 @@ def _flag(value: Any) -> bool:
 
 
 def undeclared(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """A value whose shape is not declared. Raises ValueError when it is nested too deep to be repeated."""
+    """A value without a declared type. Raises ValueError if it is nested too deep to be encoded again."""
     if not isinstance(value, dict | list):
         return value
     if not depth:
@@ -217,4 +218,4 @@ _LEAVES: Mapping[type, _Reader] = {
     inspect.AnyType: undeclared,
 }
 _ZERO: Mapping[type, Any] = {inspect.IntType: 0, inspect.FloatType: 0.0, inspect.BoolType: False}
-"""What null means for a Java primitive."""
+"""The value of a Java primitive for null."""

@@ -1,9 +1,9 @@
-"""How many connections of clients a node takes: in all, of one IP address, of one application.
+"""Limits of the number of client connections: of all, of one IP address, of one application.
 
-Connections of members are not counted, and by default nothing is limited (docs/protocol #connection-limits,
-#ejector-check). Releases count what labels itself `source=sdk`; here a connection counts unless it comes to the port of
-the members from the address of one, so a client cannot opt out. The names of the numbers are those of Nacos' own limit
-rule.
+Connections of members are not counted, and by default there is no limit (docs/protocol #connection-limits,
+#ejector-check). Releases count the connections with the label `source=sdk`. Here every connection counts, except those
+from the address of a member to the cluster port, so a client cannot avoid the limits by its label. The numbers have the
+names that Nacos gives them in its limit rule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_LIMIT = -1
 
 
 class CountedConnection(Protocol):
-    """What counting needs to know of a connection."""
+    """The properties of a connection that the limits use."""
 
     @property
     def id(self) -> str: ...
@@ -32,7 +32,7 @@ class CountedConnection(Protocol):
 
 
 class ClientCounts:
-    """How many connections there are that count."""
+    """The numbers of counted connections."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -53,7 +53,7 @@ class ClientCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """A negative number is no limit. An address or application named in a mapping has that number as its own."""
+    """A negative number means no limit. An address or application in a mapping has its own limit there."""
 
     count_limit: int = NO_LIMIT
     count_limit_per_client_ip: int = NO_LIMIT
@@ -63,16 +63,16 @@ class ConnectionLimits:
 
     @property
     def are_none(self) -> bool:
-        """Whether nothing is limited at all."""
+        """Whether there is no limit at all."""
         return self == UNLIMITED
 
     def has_room_for_stream(self, ip: str, without_set_up: int) -> bool:
-        """Whether an address that has so many streams without a set-up may open one more."""
+        """Whether an address with that number of streams without a set-up may open another one."""
         limit = self.client_ips.get(ip, self.count_limit_per_client_ip)
         return limit < 0 or without_set_up < max(1, limit)
 
     def refusal(self, newcomer: CountedConnection, connected: ClientCounts) -> str | None:
-        """Why one more connection would be too many, or None."""
+        """The limit that another connection would exceed, as a clause; None: it may connect."""
         if not newcomer.is_counted:
             return None
         ip, app = newcomer.client_ip, newcomer.app_name
@@ -87,7 +87,7 @@ class ConnectionLimits:
         return None
 
     def over_limit(self, connected: Iterable[CountedConnection]) -> list[str]:
-        """Ids of the connections that a lowered limit leaves no room for; the oldest stay."""
+        """The ids of the connections to close when a limit was lowered. The oldest connections stay."""
         kept, expelled = ClientCounts(), []
         for meta in sorted(connected, key=lambda meta: meta.created_ms):
             if self.refusal(meta, kept) is None:

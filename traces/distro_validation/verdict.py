@@ -1,4 +1,4 @@
-"""A rejection: the row, each transition that it could have been, and the guard of each that was false."""
+"""A rejection: a row, the transitions that it could be, and for each of them the guard that was false."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from distro_traces.event import Event
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A transition that the row could have been. `guard` was false; what the model has, and what the row shows."""
+    """A transition that the row could be. `guard`: false there; `expected`: the state of the model; `seen`: that of the
+    row."""
 
     transition: str
     guard: str
@@ -24,8 +25,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The first row that no transition explains. `minimal`: rows of which none can be left out without losing it;
-    empty where it needs the whole run, as a call that never ends does."""
+    """The first row that no transition explains.
+
+    `minimal`: a smallest set of rows that is still rejected. Empty if the rejection needs the whole run, as with a call
+    that never ends.
+    """
 
     event: Event
     candidates: tuple[Candidate, ...]
@@ -33,10 +37,10 @@ class Rejection:
 
     @property
     def guards(self) -> frozenset[tuple[str, str]]:
-        """The fields by which two rejections are equal."""
+        """The fields by which two rejections are compared."""
         return frozenset((candidate.transition, candidate.guard) for candidate in self.candidates)
 
 
 def rejected(event: Event, transition: str, guard: str, expected: str, seen: str) -> Rejection:
-    """The rejection of a row that could have been one transition only."""
+    """The rejection of a row that could be only one transition."""
     return Rejection(event, (Candidate(transition, guard, expected, seen),))

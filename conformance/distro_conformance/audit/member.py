@@ -1,9 +1,9 @@
-"""A reader of one live member; reading changes nothing there.
+"""A reader of one running member. Reading changes nothing on the member.
 
-A SNAPSHOT over the cluster port shows every client with revision and full content, on all releases; from 3.x on it may
-need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows the clients and
-their published addresses, one call a client, paced. The lists of services are also requested, as by a consumer
-(`lists.py`). Source: docs/protocol #member-auth, #distro-envelope, #http-admin.
+On all releases a SNAPSHOT over the cluster port returns every client with its revision and full content; since 3.0 it
+may need the identity of the cluster. If it is refused, the client list over HTTP (2.2.0 and later) has the clients, and
+one call for each client, at a limited rate, returns its published addresses. The lists of services are also requested,
+as a consumer does (`lists.py`). Source: docs/protocol #member-auth, #distro-envelope, #http-admin.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ from distro_traces.content import NOTHING_PUBLISHED, Published, canonical
 
 HTTP_TIMEOUT_S = 5.0
 CALLS_PER_SECOND = 50
-"""The largest number of calls a second to one member about single clients or services, of which it has thousands."""
+"""The largest rate of calls to one member about single clients or services, since it may have thousands of them."""
 
 _CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A client on a member. `addresses` has all that HTTP shows, `content` the full state, both as canonical text;
-    `digest` is of `content`."""
+    """A client on a member, as canonical text. `addresses`: the part that HTTP returns, too; `content`: the full state;
+    `digest`: the digest of `content`."""
 
     addresses: str
     content: str | None = None
     digest: str | None = None
     revision: int | None = None
-    published: tuple[str, ...] = field(default=(), compare=False)  # for people
+    published: tuple[str, ...] = field(default=(), compare=False)  # for printing
     services: frozenset[ServiceName] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The answer of a member. `error`: why there is none."""
+    """The answer of a member. `error`: the reason if there is none."""
 
     member: str
     source: str = ""  # snapshot, http
     clients: Mapping[str, Holding] = field(default_factory=dict)
     release: str | None = None
-    peers: Mapping[str, str] = field(default_factory=dict)  # address to state, as this member sees it
+    peers: Mapping[str, str] = field(default_factory=dict)  # by address the state, in the view of this member
     error: str | None = None
     lists: Mapping[ServiceName, tuple[str, ...]] = field(default_factory=dict)
-    """The lists of the requested services, as a consumer sees them."""
+    """The lists of the requested services, as a consumer gets them."""
 
     @property
     def services(self) -> frozenset[ServiceName]:
@@ -101,7 +101,7 @@ class Member:
             await self._session.close()
 
     async def read(self) -> Reading:
-        """Read its present state. Never raises: a member that does not answer is a finding."""
+        """Read the current state of the member. Never raises, since a member that does not answer is a finding."""
         release, peers = await self._nodes()
         try:
             clients = await self._snapshot()
@@ -113,8 +113,8 @@ class Member:
             return Reading(self.address, release=release, peers=peers, error=str(refused))
 
     async def read_lists(self, services: Sequence[ServiceName]) -> dict[ServiceName, tuple[str, ...]]:
-        """The lists of these services, over gRPC or, where that is refused, over HTTP; without the services that it
-        does not show."""
+        """The lists of these services, over gRPC, or over HTTP if gRPC is refused. Services for which the member
+        returns no list are left out."""
         found = {}
         named = {group: await self._names(*group) for group in {(each.namespace, each.group) for each in services}}
         for service in services:
@@ -128,7 +128,7 @@ class Member:
         return found
 
     async def _names(self, namespace: str, group: str) -> frozenset[str] | None:
-        """All services that it lists there; None if it does not answer."""
+        """All services in that namespace and group; None if the member does not answer."""
         names: set[str] = set()
         for page in count(1):
             reply = await self._queried("ServiceListRequest", names_query(namespace, group, page))
@@ -189,7 +189,7 @@ class Member:
             await connection.close()
 
     async def _client_list(self) -> dict[str, Holding]:
-        """Raises TargetError when this release has no such list, or does not show it to the kit."""
+        """Raises TargetError if this release has no such list, or does not return it to the kit."""
         for path in _CLIENT_PATHS:
             listed = await self._get(f"{path}/list")
             if isinstance(listed, list):
@@ -228,7 +228,7 @@ class Member:
 
 
 def _published_row(row: Mapping[str, Any]) -> Published:
-    """From a row of 2.x or 3.x, which name the same fields differently."""
+    """From a row of 2.x or of 3.x, which have different names for the same fields."""
     instance = row.get("registeredInstance") or row.get("publisherInfo") or {}
     return Published(
         str(row.get("namespace") or row.get("namespaceId") or "public"),
@@ -245,7 +245,7 @@ def _services(published: tuple[Published, ...]) -> frozenset[ServiceName]:
 
 
 def _addresses(published: tuple[Published, ...]) -> str:
-    """The part that HTTP shows too: no health, no metadata."""
+    """The part that HTTP returns, too: without health and metadata."""
     return canonical(Published(p.namespace, p.group, p.service, p.ip, p.port, p.cluster) for p in published)
 
 
@@ -256,4 +256,4 @@ def _shown(published: tuple[Published, ...]) -> tuple[str, ...]:
 
 
 NOTHING = Holding(canonical(()), canonical(()), NOTHING_PUBLISHED)
-"""A client that publishes nothing is in no subscriber's view, like a client that does not exist."""
+"""Subscribers cannot distinguish a client that publishes nothing from one that does not exist."""

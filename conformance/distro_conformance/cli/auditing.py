@@ -1,4 +1,4 @@
-"""`distrocheck audit --member HOST:PORT …`: compares what live members hold."""
+"""`distrocheck audit --member HOST:PORT …`: compares the state of running members."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def audit(
     interval_s: Annotated[float, measure("Seconds between two readings.", least=0.1)] = 12.0,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Go on until interrupted: a live table; with --json, a line a change."),
+        typer.Option("--follow", help="Go on until interrupted: a live table; with --json, a line for each change."),
     ] = False,
-    for_s: Annotated[float | None, measure("With --follow: end after so many seconds.", least=0.0)] = None,
+    for_s: Annotated[float | None, measure("With --follow: end after this number of seconds.", least=0.0)] = None,
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the state for Prometheus (text file) after each reading.")
     ] = None,
@@ -53,7 +53,8 @@ def audit(
     username: UsernameOption = None,
     password: PasswordOption = "",
     tls: Annotated[
-        list[str] | None, typer.Option("--tls", help="The ports that have TLS: grpc (the cluster port), http. Repeat.")
+        list[str] | None,
+        typer.Option("--tls", help="A port with TLS: grpc (the cluster port) or http; may be repeated."),
     ] = None,
     ca: Annotated[
         Path | None,
@@ -66,7 +67,7 @@ def audit(
     key: Annotated[Path | None, typer.Option("--key", help="The private key of --cert, in PEM, not encrypted.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Read twice what live members hold, and name what they differ about: each other, lists of services, clients.
+    """Read the state of running members twice and print the differences: in member lists, lists of services, clients.
     Nothing is changed."""
     from distro_conformance.targets.credentials import credentials_of, tls_of
 
@@ -87,7 +88,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """`lines`: each change is a line of JSON on stdout, in place of the table."""
+    """`lines`: print each change as a line of JSON on stdout, instead of the table."""
 
     interval_s: float
     follow: bool = False
@@ -116,7 +117,7 @@ async def _audit(members: Sequence[str], credentials: Credentials, options: Audi
 
 
 async def _noted(audit: Audit, options: AuditOptions) -> Audited:
-    """Reads the members once and writes the metrics for Prometheus. Raises TargetError."""
+    """Read the members once and write the metrics for Prometheus. Raises TargetError."""
     from distro_conformance.audit.following import exit_code_of, metrics, now, write_metrics
 
     audited, code = None, TargetError.exit_code
@@ -133,8 +134,11 @@ async def _noted(audit: Audit, options: AuditOptions) -> Audited:
 
 
 async def _follow_in_lines(audit: Audit, options: AuditOptions) -> Audited:
-    """Prints a line for each change until interrupted; returns the last reading. An unreadable member is a change too,
-    and is read again. Raises Exit if fewer than two members can be read in the end."""
+    """Print a line for each change until interrupted; returns the last reading.
+
+    That a member can no longer be read is a change, too; it is tried again. Raises Exit if fewer than two members can
+    be read in the end.
+    """
     from distro_conformance.audit.following import changes
 
     seen: Audited | None = None
@@ -164,10 +168,10 @@ def _line(change: Mapping[str, Any]) -> None:
 
 
 async def _readings(audit: Audit, options: AuditOptions) -> AsyncIterator[tuple[Audited | None, str]]:
-    """Yields each reading, or the reason why it failed; ends after `for_s`, and on SIGINT or SIGTERM."""
+    """Yield each reading, or the reason why it failed. Ends after `for_s`, and on SIGINT or SIGTERM."""
     following = asyncio.current_task()
     assert following is not None
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM stops containers
+    for number in (signal.SIGINT, signal.SIGTERM):  # containers are stopped with SIGTERM
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)
     ends_s = None if options.for_s is None else time.monotonic() + options.for_s
     while True:
@@ -183,7 +187,8 @@ async def _readings(audit: Audit, options: AuditOptions) -> AsyncIterator[tuple[
 
 
 async def _follow(audit: Audit, options: AuditOptions) -> Audited:
-    """Shows a live table until interrupted; returns the last reading. A failed reading is shown and tried again."""
+    """Show a live table until interrupted; returns the last reading. After a failed reading it shows the error and goes
+    on."""
     from rich.live import Live
 
     from distro_conformance.cli.console import PipedConsole
@@ -214,13 +219,13 @@ def _say(audited: Audited) -> None:
         if not each.is_violation:
             echo(f"note: {each.sentence()}")
     lines = [ResultLine("violates", each.sentence()) for each in audited.violations]
-    nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
+    nothing = "" if audited.clients else ": no member holds a client, so nothing was compared"
     lists = f", {audited.lists} of {audited.services} service lists" if audited.services else ""
     summary(lines, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{nothing}")
 
 
 AROUND = 7
-"""Lines of the live table without a client: the title, two of the head, the clients left out, the next reading."""
+"""The lines of the live table beside those of clients: title, two of the head, number left out, next reading."""
 
 
 CAUSES_SHOWN = 3
@@ -228,7 +233,7 @@ CAUSES_SHOWN = 3
 
 
 def _table(audited: Audited, next_: str, height: int) -> Table:
-    """A table of as many clients as fit, those that differ longest first."""
+    """A table of as many clients as fit, beginning with those that have differed for the longest time."""
     from rich.markup import escape
     from rich.table import Table
 

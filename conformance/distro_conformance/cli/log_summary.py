@@ -1,7 +1,7 @@
-"""The first screen of `import nacos-logs`: the logs that were read, what they cannot show, and what went wrong.
+"""The summary that `import nacos-logs` prints: the logs that were read, the events that they lack, and the problems.
 
-Nothing here is a verdict. Each line about a problem names the time, the node, and the file and line of the server's
-logs. If there are more problems than lines, the longest episodes are chosen; they are printed in order of time.
+Nothing in it is a verdict. Each line about a problem has the time, the node, and the file and line of the log. If there
+are more problems than lines, the longest ones are printed, in order of time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _WEIGHT = (
     *("old-mode", "restart", "not-loaded", "unreached", "hole", "differs", "ejected", "dropped", "flapping"),
     *("redirect", "member", "link", "reports", "push"),
 )
-"""The kinds of problems that explain most, which are chosen first when not all fit."""
+"""The kinds of problems, beginning with those that explain most. If not all fit, the first kinds are printed."""
 
 
 def log_summary(found: Imported) -> Iterator[str]:
-    """The lines, most of them shorter than the width of a screen."""
+    """The lines of the summary. Most of them fit into the width of a terminal."""
     labels = {address: label for label, address in found.nodes.items()}
     for span in found.spans[:NODES_PRINTED]:
         label = labels[span.node]
         name = (
             f"{label}: {span.node}"
             if span.is_named
-            else f"{label}: no record says its address (--node {label}=HOST:PORT)"
+            else f"{label}: no record has its address (--node {label}=HOST:PORT)"
         )
         yield name
         yield f"  {_clock(found, span.from_ms)} to {_clock(found, span.until_ms)}: {', '.join(span.logs)}"
@@ -44,7 +44,7 @@ def log_summary(found: Imported) -> Iterator[str]:
 
 
 def _not_shown(found: Imported) -> Iterator[str]:
-    """The limits that follow from missing files, one line for all nodes that lack the same files."""
+    """The limits that follow from missing files, with one line for all nodes that lack the same files."""
     nodes = sorted((span.node for span in found.spans), key=len, reverse=True)
     by_limit: defaultdict[str, list[str]] = defaultdict(list)
     notes = {f"{note}." for span in found.spans for note in span.notes}
@@ -63,7 +63,7 @@ def _not_shown(found: Imported) -> Iterator[str]:
     for who, limits in by_nodes.items():
         yield f"not shown of {who}: {'; '.join(limits)}"
     if silent:
-        yield f"no logs of {', '.join(silent)}: nothing is known of what they hold"
+        yield f"no logs of {', '.join(silent)}: what they hold is unknown"
     if found.profile.endswith("unknown"):
         several = next((limit for limit in found.limits if "several releases" in limit), "")
         why = several.rstrip(".") or "the release is not logged, so nothing can be judged"
@@ -78,10 +78,10 @@ def _skipped(found: Imported) -> str:
 
 def _troubles(found: Imported) -> Iterator[str]:
     if not found.troubles:
-        yield "No record says that anything went wrong."
+        yield "No record reports a problem."
         return
     chosen = sorted(found.troubles, key=lambda each: (_WEIGHT.index(each.kind), -each.count))[:TROUBLES_PRINTED]
-    yield "What went wrong, as the servers say it:"
+    yield "Problems that the servers logged:"
     for each in found.troubles:
         if each in chosen:
             yield f"  {when(found, each)}  {each.node}: {each.text}" + (f"  ({each.place})" if each.place else "")
@@ -102,5 +102,5 @@ def when(found: Imported, trouble: Trouble) -> str:
 
 
 def _clock(found: Imported, at_ms: int) -> str:
-    """The wall clock without the offset, which ends the text."""
+    """The time of day; the offset from UTC at the end of the text is left out."""
     return (wall_clock(found.began, at_ms) or str(at_ms))[:23]

@@ -1,4 +1,7 @@
-"""The model as a cluster: no nodes run, time is a number. If timers of a node tie, several states are possible."""
+"""The model as a cluster: no nodes run, and time is a number.
+
+If several timers of a node are due at the same time, several states are possible.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ class ModelCluster(Cluster):
         self.clock = VirtualTime(lambda: self._at_ms, self.perform)
 
     def forbidden(self, action: Action) -> str | None:
-        """Why the action makes no sense now, or None."""
+        """The reason why the action is impossible now, or None."""
         return self._states.guard(action)
 
     def unreached(self, action: Action) -> str | None:
@@ -106,7 +109,7 @@ class ModelCluster(Cluster):
             self._note_answers(action, answered)
 
     def _note_events(self, before: ClusterState) -> None:
-        """The events in the first possible state: calls that have ended, and changes of what nodes hold."""
+        """Note the events of the first possible state: calls that have ended, and changes of the state of nodes."""
         now = self._states.outcomes[0]
         calls = [str(call) for call in now.traffic if (call.operation, call.outcome) != _QUIET]
         events = [*calls, *_changes(observe(before), observe(now.state))]
@@ -124,11 +127,11 @@ class ModelCluster(Cluster):
         return [observe(state) for state in self._states.states]
 
     async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
-        """The list that follows from the client table; the model does not go further."""
+        """The list that follows from the clients of the node, since the model has no lists of its own."""
         return [projection(held[node]).get(service, ()) for held in await self.observe()]
 
     async def subscribe(self, client: str, service: str) -> None:
-        """Nothing changes: what is pushed follows from the client table as well."""
+        """Does nothing: pushes, too, follow from the clients of the node."""
 
     async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
         nodes = {home for state in self._states.states if (home := state.home(client)) is not None}
@@ -147,10 +150,10 @@ class ModelCluster(Cluster):
         return frozenset(self._snapshot_sources.get(node, ()))
 
     async def checkpoint(self) -> None:
-        """There is no recording."""
+        """Does nothing, since the model is not recorded."""
 
     async def stop(self) -> None:
-        """Nothing runs."""
+        """Does nothing, since no node runs."""
 
 
 def _changes(before: Observation, now: Observation) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""One node under test among members that the kit plays: each listens, answers, reports and sends on request.
+"""One node under test among members that the kit plays. A played member listens, answers, reports, and sends requests.
 
-For its caller this is a cluster like any other, whose first node is real; actions that concern another member are done
-by the played member. The oracle is the model of one node seen from outside (`distro_model.outside`): it gets everything
-that is done to the node and that the node sends, and an observation that it cannot explain is a divergence.
-An embedded node runs in virtual time, where every window is an instant; any other target in real time, where the
-windows are as wide as a busy machine needs.
+The caller uses it like any cluster. The first node is the tested one; the actions of other members are done by the
+played members. The oracle is the model of one node observed from outside (`distro_model.outside`). It gets all requests
+to the node and all messages of the node. An observation that it cannot explain is a divergence.
+
+An embedded node runs in virtual time, in which the time window of each event is an instant. Any other target runs in
+real time; then the windows are as wide as the delays of a busy machine require.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ from distro_protos import Json, Message
 from distro_traces.ndjson import Recorder
 
 LATE_MS, SKEW_MS = 1_000, 300
-"""The allowed delay of a server in real time, and the delay until the kit observes what the server sent: part of each
-bound. Delays of the machine are added (`slack.py`); an observation that only they explain is not judged."""
+"""The allowed delay of a server in real time, and the delay until the kit observes a message of the server. Both are
+part of each time limit. Measured delays of the machine are added (`slack.py`); an observation that is only possible
+with them is not judged."""
 
 JOINED_WITHIN_MS = 60_000
 
@@ -120,8 +122,8 @@ class PeersCluster(WiredCluster):
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
         self._foreign = count(1_600_000_000_001)
-        """Numbers for the ids of their clients, never reused: the node may still hold a client that is forgotten
-        here."""
+        """Numbers for the ids of clients of played members. No number is used twice, since the node may still hold a
+        client of an earlier run."""
         self._beside: list[asyncio.Task[None]] = []
         self.clock = self.clock if target is None else target.clock
         self.oracle = Oracle(self.clients, self.clock)
@@ -157,12 +159,12 @@ class PeersCluster(WiredCluster):
             case BaseHttpRequest(node=node) if self._serves_http and self.names and node != self.under_test:
                 return f"{node} is played, and takes no clients"
             case Crash(node) | Restart(node) if self.names and node == self.under_test:
-                return "the node under test lives through the run"
+                return "the node under test is not stopped during a run"
         unknown = unknown_to(self.oracle.outside.profile, action) if self.names else None
         return unknown or super().cannot(action)
 
     def forbidden(self, action: Action) -> str | None:
-        """Why the action makes no sense now, or None."""
+        """The reason why the action is impossible now, or None."""
         if isinstance(action, PeerRequest | PeerAnswer) and action.peer not in self.peers:
             return f"there is no played member {action.peer}"
         why_not = self.cannot(action)
@@ -190,7 +192,7 @@ class PeersCluster(WiredCluster):
         return None
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        """Raises DivergedError when the node does not even start as the model does."""
+        """Raises DivergedError if the node differs from the model while it starts."""
         self._name(names, spare, profile)
         node, *played = names
         self.checker.node = node
@@ -232,8 +234,8 @@ class PeersCluster(WiredCluster):
         await super().stop()
 
     async def _keep_alive(self) -> None:
-        """Clients give signs of life, and so do the members' own connections to the node: else a server may end them,
-        and ignore what they send. Answers are awaited concurrently."""
+        """Send health checks on all connections of clients and members: otherwise a server may close them and ignore
+        their requests. The answers are awaited concurrently."""
         while True:
             await asyncio.sleep(KEEP_ALIVE_S)
             members = (peer.keep_alive() for peer in self.peers.values())
@@ -241,7 +243,7 @@ class PeersCluster(WiredCluster):
             await asyncio.wait((signs,), timeout=KEEP_ALIVE_S)
 
     async def perform(self, action: Action) -> None:
-        """Raises DivergedError when the node does what no possible state explains."""
+        """Raises DivergedError if no possible state explains what the node does."""
         try:
             push_ms, before = self.checker.time_of_a_push(action), None
             if isinstance(action, Advance) and push_ms is not None:
@@ -327,7 +329,7 @@ class PeersCluster(WiredCluster):
         await self.oracle.perform_answered(client, event, ask, f"it answers '{action}' with")
 
     async def _over_http(self, action: HttpRequest) -> None:
-        """If the node passes the request on, it is not carried out: played members ignore it."""
+        """A request that the node passes on has no effect, since played members ignore it."""
         words: list[str] = []
 
         async def ask() -> Answer:
@@ -358,7 +360,7 @@ class PeersCluster(WiredCluster):
             self.checker.deleted.add(action.client)
         client_id = self._id_of(action)
         if action.operation == "REPORT":
-            if self.virtual is None:  # a server acts on it before its answer is here
+            if self.virtual is None:  # a server handles it before the kit has the answer
                 self.oracle.outside.reported_to(action.peer, self.clock.now_ms())
             await peer.report()
             await self._settle()
@@ -396,15 +398,15 @@ class PeersCluster(WiredCluster):
         await self.oracle.perform_answered(action.client or "", event, ask, f"it answers {action} with")
 
     async def _reply_to(self, action: PeerRequest, body: Json) -> Message:
-        """Sends a request of a member to the node. Raises TargetError where the member was stopped meanwhile, by
-        another run: the node no longer knows its connection, and has handled nothing."""
+        """Send a request of a member to the node. Raises TargetError if another run has stopped the member meanwhile:
+        then the node does not know the connection any more and has not handled the request."""
         reply = await self._ask(action, body)
         if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
             raise TargetError(f"{action.peer} was stopped while it sent {action}")
         return reply
 
     async def _ask(self, action: PeerRequest, body: Json) -> Message:
-        """The same, also written into the recording, if any."""
+        """The same; the request is also written into the recording, if there is one."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
             return await peer.send(body)
@@ -423,7 +425,8 @@ class PeersCluster(WiredCluster):
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
     def _id_of(self, action: PeerRequest) -> str:
-        """A client that was never connected belongs to the member that first sends a request about it."""
+        """The id of the client. If it was never connected, it belongs to the first member that sends a request about
+        it."""
         if action.client is None:
             return ""
         if is_ip_client(action.client):

@@ -1,8 +1,8 @@
-"""Reads what nodes hold with the requests of a member: a SNAPSHOT, a QUERY of each client, the list of a service.
+"""Reads the clients that nodes hold with the requests of a member: SNAPSHOT, QUERY of a client, list of a service.
 
-Each node is asked on a connection of the kit's own, which is opened when it is needed. An error is never read as an
-answer: a failure of the kit or the wire leaves it unknown (TargetError), and a node that refuses a request that it has
-to answer is reported as refusing it (RefusedError).
+The kit has a connection of its own to each node, which it opens at the first request. Errors and answers are never
+confused: if the kit or the network fails the answer is unknown (TargetError), and if a node refuses a request that it
+must answer, the refusal is reported (RefusedError).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Views = Mapping[str, View]
 
 
 class Reader:
-    """`address_of` gives the cluster port of a node; `by_name` calls clients by the names of the run, `known` are the
-    ids of those that it has made."""
+    """`address_of`: the cluster port of a node; `by_name`: the clients under the names that the run gives them;
+    `known`: the ids of the clients that the run has made."""
 
     def __init__(
         self,
@@ -47,14 +47,15 @@ class Reader:
         self._address_of, self._by_name, self._known = address_of, by_name, known
         self.transport: Transport = TRANSPORT
         self.headers: Mapping[str, str] = NO_HEADERS
-        """Sent with each request, as members do."""
+        """The headers of each request, as members send them."""
         self.namespace = NAMESPACE
         self._connections: dict[str, Connection] = {}
         self._turn = asyncio.Lock()  # several concurrent readers share one connection
-        self._snapshots: dict[str, tuple[bytes, Views]] = {}  # the last ones, as read
+        self._snapshots: dict[str, tuple[bytes, Views]] = {}  # by node the last answer, and the clients in it
 
     async def held(self, node: str) -> Views:
-        """What the node holds, by name. The same answer is not read twice. Raises TargetError."""
+        """The clients that the node holds, by name. An answer equal to the last one is not decoded again. Raises
+        TargetError."""
         payload = await self._snapshot(node)
         answered, held = self._snapshots.get(node, (b"", {}))
         if payload.body.value == answered:
@@ -62,16 +63,16 @@ class Reader:
         reply = decode(payload)
         held = self._by_name(await self._read(node, reply))
         if outcome_of(reply) is Outcome.FAIL:
-            return held  # what it holds may change while it refuses in the same words
+            return held  # its clients may change while the refusal stays the same
         self._snapshots[node] = payload.body.value, held
         return held
 
     async def replicas(self, node: str) -> tuple[Replica, ...]:
-        """The same, unnamed."""
+        """The clients that the node holds, by id."""
         return await self._read(node, decode(await self._snapshot(node)))
 
     async def listed(self, node: str, service: str) -> tuple[str, ...]:
-        """The list that the node shows. Raises RefusedError, TargetError."""
+        """The list that the node returns. Raises RefusedError, TargetError."""
         asked = {**query_request(service), "namespace": self.namespace}
         reply = decode(await self._ask(node, "ServiceQueryRequest", asked))
         if not reply.succeeded:
@@ -82,7 +83,7 @@ class Reader:
         return {service: await self.listed(node, service) for service in services}
 
     async def leave(self, node: str) -> None:
-        """Closes the connection to a node that is gone or about to stop."""
+        """Close the connection to a node that has stopped or is about to stop."""
         if node in self._connections:
             await self._connections.pop(node).close()
 
@@ -90,22 +91,22 @@ class Reader:
         await asyncio.gather(*map(self.leave, tuple(self._connections)))
 
     def forget(self) -> None:
-        """Forgets what was read: names now belong to other clients."""
+        """Drop all stored answers, since the names now belong to other clients."""
         self._snapshots = {}
 
     async def _snapshot(self, node: str) -> Payload:
         return await self._ask(node, DISTRO_REQUEST, distro_request("SNAPSHOT"))
 
     async def _read(self, node: str, reply: Message) -> tuple[Replica, ...]:
-        """The clients in its answer to SNAPSHOT; a node that has not loaded yet refuses it and gets a QUERY for each
-        client."""
+        """The clients in the answer to SNAPSHOT. A node that has not loaded yet refuses it; then each client is read by
+        a QUERY."""
         if outcome_of(reply) is Outcome.FAIL:
             return await self._queried(node)
         try:
             return read_snapshot(reply)
         except ValueError as error:
             raise UnreadableError(
-                f"{node} does not say what it holds, which is read from its answer to SNAPSHOT"
+                f"{node} does not return its clients, which the kit reads from its answer to SNAPSHOT"
                 f" (docs/protocol #distro-snapshot): {error}; 'distrocheck test node' does without"
             ) from error
 
@@ -120,7 +121,7 @@ class Reader:
         return tuple(replica for replica in found if replica is not None)
 
     async def _ask(self, node: str, type_name: str, body: Mapping[str, object]) -> Payload:
-        """Asks on a connection that the node knows, since the node may have ended the previous one."""
+        """Send a request. If the node has closed the connection, open a new one and send the request again."""
         asked = encode(type_name, body, headers=self.headers, client_ip="127.0.0.1")
         try:
             connection = await self._connection(node)
@@ -130,7 +131,7 @@ class Reader:
         except grpc.aio.AioRpcError as error:
             raise TargetError(f"{node} cannot be read: {error.details()}; is the node up?") from error
         if is_unregistered(reply):
-            raise TargetError(f"{node} does not know the connection on which it is asked, although it took it")
+            raise TargetError(f"{node} does not know the connection of the request, although it has accepted it")
         return reply
 
     async def _connection(self, node: str, unless: Connection | None = None) -> Connection:

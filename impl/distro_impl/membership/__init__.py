@@ -1,1 +1,1 @@
-"""Who the members of the cluster are, and in which state each is (Nacos' `core.cluster`)."""
+"""The members of the cluster and the state of each (`core.cluster` in Nacos)."""

@@ -1,6 +1,6 @@
-"""What a node writes about the other members, in the words of a real server: the file `nacos-cluster`.
+"""The log `nacos-cluster`: lines about the other members, in the words of a real server.
 
-The words are those of running servers of 2.0.4, 2.2.4 and 2.3.2; from 2.3.0 on some are others.
+The texts were read from running servers of 2.0.4, 2.2.4 and 2.3.2; some of them changed in 2.3.0.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class ClusterLog(NodeLog):
     def reports_to_unhealthy(self, member: str) -> None:
         self.write(cluster, logging.WARNING, "report the metadata to the unhealthy node : %s", member, peer=member)
 
-    def reported_by_stranger(self, address: str) -> None:
+    def reported_by_unlisted(self, address: str) -> None:
         text = "address %s want to update Member, but not in member list!"
         self.write(cluster, logging.WARNING, text, address, peer=address)
 
 
 class _Members:
-    """Put into words only where a line is written."""
+    """The text is made only if the line is written."""
 
     __slots__ = ("_members",)
 

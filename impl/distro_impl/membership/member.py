@@ -1,6 +1,6 @@
-"""One entry of the member list: its state, and what it reports of itself.
+"""An entry of the member list: the state of a member, and the data that it reports about itself.
 
-It is apart from the list (members.py) because the log of the cluster and the reports need the entry and not the list.
+It is not in `members.py` with the list, since the log of the cluster and the reports need only the entry.
 Source: docs/protocol #member-list and #member-report.
 """
 
@@ -21,14 +21,14 @@ from distro_protos import Json
 from distro_protos.addresses import parse_address
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
-"""The keys of `extendInfo` whose change is a change of the member."""
+"""The keys of `extendInfo` of which a change counts as a change of the member."""
 
 
 ILLEGAL_NODE = "Node information is illegal"
 
 
 def read_member(node: object) -> Node | None:
-    """What a member reports of itself; None if it is not a Member object."""
+    """The report of a member about itself; None if `node` is no Member object."""
     try:
         found: Node = convert(Node, node)
     except FieldError:
@@ -44,7 +44,7 @@ class MemberState(StrEnum):
 
 @dataclass(slots=True)
 class Member:
-    """One entry of the list. What it says of itself is kept from its reports and its answers."""
+    """An entry of the list. The data that the member sends about itself in reports and answers is stored here."""
 
     address: str
     state: MemberState = MemberState.UP
@@ -55,7 +55,7 @@ class Member:
     shows_grpc_report: bool = True
     """Whether the release has that field in its Member objects."""
     _reported: Node | None = None
-    """What it said of itself last, as long as nothing else was found out about it since."""
+    """The last report about itself; None if this node has changed the entry since."""
 
     @property
     def is_healthy(self) -> bool:
@@ -63,7 +63,7 @@ class Member:
 
     @property
     def supports_remote_connection(self) -> bool:
-        """Known only after it has reported itself."""
+        """Known only after the first report of the member."""
         return bool(self._remote_ability("supportRemoteConnection", default=False))
 
     @property
@@ -71,7 +71,7 @@ class Member:
         return bool(self._remote_ability("grpcReportEnabled", default=True))
 
     def to_json(self) -> Json:
-        """The Member object. `address` and `extendInfo` must be there, or real servers refuse it."""
+        """The Member object in JSON. Real servers refuse it without `address` and `extendInfo`."""
         ip, port = parse_address(self.address)
         return {
             "ip": ip,
@@ -85,9 +85,9 @@ class Member:
         }
 
     def take_over(self, node: Node) -> bool:
-        """What the member said of itself; whether any of it counts as a change of the member.
+        """Store the report of the member. Returns whether it counts as a change of the member.
 
-        What it left out has the value that a reader without it has: no abilities, and no reports over gRPC.
+        Fields that the report lacks mean what they mean to a real server: no abilities, and no reports over gRPC.
         """
         if node == self._reported:
             return False
@@ -104,12 +104,12 @@ class Member:
         return changed
 
     def set_grpc_report(self, *, enabled: bool) -> None:
-        """Whether it gets reports over gRPC from now on; no event is published."""
+        """Set whether the member gets reports over gRPC. No event is published."""
         self.set_remote_ability("grpcReportEnabled", enabled)
         self.grpc_report_enabled = enabled
 
     def set_remote_ability(self, name: str, value: bool) -> None:
-        """What this node has found out about it, whatever it says of itself."""
+        """Set an ability that this node has observed, independently of the reports of the member."""
         self._reported = None
         remote = {**(self.abilities.get("remoteAbility") or {}), name: value}
         self.abilities = {**self.abilities, "remoteAbility": remote}
@@ -119,18 +119,18 @@ class Member:
 
 
 def addressed(node: Node, profile: Profile) -> Node:
-    """The node of a report, with its address where the release derives one (docs/protocol #member-reported)."""
+    """The node of a report, with an address if the release derives one (docs/protocol #member-reported)."""
     derived = profile.address_from_ip_and_port and node.address is None and node.ip is not None
     return replace(node, address=f"{node.ip}:{node.port}") if derived else node
 
 
 def is_legal(node: Node) -> bool:
-    """Whether a report says who it is from (Member.check)."""
+    """Whether a report names its sender (`Member.check` in Nacos)."""
     return bool((node.ip or "").strip() and (node.address or "").strip()) and node.port >= 0
 
 
 def _abilities(reported: Abilities | None) -> Json:
-    """Without fields that were not reported."""
+    """The abilities without the fields that were not reported."""
     if reported is None:
         return {}
     abilities: Json = to_builtins(reported)

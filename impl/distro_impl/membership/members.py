@@ -134,7 +134,7 @@ class ServerMemberManager:
         """
         member = self.others.get(node.address or "")
         if member is None:
-            self.log.reported_by_stranger(node.address or "")
+            self.log.reported_by_unlisted(node.address or "")
         else:
             changed = member.take_over(node)
             self._set_state(member, MemberState.UP, changed=changed)

@@ -1,12 +1,12 @@
 """One client at one node, observed from outside: the set of states in which the node may hold it.
 
-Events of the node (a request of a client or a member, the end of one of its own requests) happen within a known window;
-messages that it sends are observed, later than they were sent by a skew at most. Each observation keeps the states that
-explain it. None left means that no order of events within their windows leads to the observation, and the observation
-is reported with the expectation of the states before it. Where time is virtual all windows are instants.
+Events of the node (a request of a client or a member, the end of one of its own requests) happen within a known time
+window. Messages of the node are observed within a skew after they were sent. Each observation keeps only the states
+that explain it. If none is left, no order of the events within their windows leads to the observation; it is reported
+with the expectation of the states before it. With virtual time all windows are instants.
 
-Actions of the node without a message (a task that is dropped, a request without a connection) are not followed: a task
-may be executed at any time from when it is due, and must be while its target can certainly be reached.
+Actions of the node without a message (a task that is dropped, a request without a connection) are not observed. So a
+task may be executed at any time after it is due, and it must be executed if its target can certainly be reached.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from distro_model.rules.watching import Refusal, watched
 from distro_model.step import rule_for, step
 
 REMEMBERED_MS = 10_000
-"""The time for which states are kept after an event has ended: its messages may still be in transit."""
+"""States are kept for this time after an event has ended, since its messages may still be in transit."""
 
 STATES_MAX = 600
-"""A client with more possible states than this is no longer judged, and counted as undecided."""
+"""A client with more possible states is no longer judged, and is counted as undecided."""
 
 
 class Undecided(Enum):
-    """Why a client is no longer judged."""
+    """The reasons why a client is no longer judged."""
 
     STATES = "too many possible states"
     LATE = "an event was late by no more than the machine's delay"
@@ -65,7 +65,9 @@ class ClientOutside:
         self._is_ip_client = is_ip_client(client)
         self._due = Deadlines(client, self._is_ip_client, profile, slack, reach)
         self._states: frozenset[Possible] = frozenset(Possible(node) for node in nodes)
-        self._before: list[tuple[int, frozenset[Possible]]] = []  # until when it may have been in these states
+        self._before: list[
+            tuple[int, frozenset[Possible]]
+        ] = []  # the time until which the node may have been in these states
         self._verified_ms: dict[str, int] = {}
         self._gathered_ms: dict[str, int] = {}
         """Of each member: when the last VERIFY arrived, and when its revision was read at the earliest."""
@@ -73,10 +75,10 @@ class ClientOutside:
         self._owned_ms: int | None = None
         self._open: set[str] = set()
         self.in_parts = 0
-        """The number of times that it was shown while it was being changed, in a state that is neither before nor
-        after: a server changes a client in several steps, and the model in one."""
+        """The number of views that show the client during a change, neither as before nor as after it. A server changes
+        a client in several steps, and the model in one."""
         self.undecided: Undecided | None = None
-        """Why the client is no longer judged."""
+        """The reason why the client is no longer judged; None: it is judged."""
 
     @property
     def is_undecided(self) -> bool:
@@ -88,13 +90,13 @@ class ClientOutside:
 
     @property
     def views(self) -> frozenset[View | None]:
-        """The forms in which the node may show the client; None: not shown."""
+        """The views of the client that the node may return; None: it may return none."""
         return frozenset(self._view(each.node) for each in self._states)
 
     # Events of the node
 
     def begin(self, key: str, event: Event, now_ms: int) -> None:
-        """From now on this may happen at any time; `finish` reports that it has."""
+        """From now on the event may happen at any time, until `finish` reports that it has happened."""
         if self.is_undecided:
             return
         self._open.add(key)
@@ -102,7 +104,7 @@ class ClientOutside:
         self._add(now_ms, Waiting(key, event, now_ms, None))
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
-        """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
+        """The event has happened by now, with this answer (None: without one). Raises Unexplained."""
         if self.is_undecided:
             return
         self._open.discard(key)
@@ -122,7 +124,7 @@ class ClientOutside:
         self._states = merged(each.without_answer(key) for each in kept)
 
     def notice(self, key: str, now_ms: int) -> None:
-        """From now on it happens automatically, within the time that the node may be late."""
+        """From now on the event happens by itself, at the latest when the allowed delay of the node is over."""
         if self.is_undecided or not self._slack.skew_ms:
             self.finish(key, None, now_ms, "")
             return
@@ -133,7 +135,7 @@ class ClientOutside:
             self._states = merged(each.happening_by(key, until_ms) for each in states)
 
     def happens(self, key: str, event: Event, now_ms: int, *, or_else: Event | None = None) -> None:
-        """It happens now, or a skew later at most; in real time perhaps another event in its place."""
+        """The event happens now, or at most a skew later. In real time `or_else` may happen in its place."""
         if self.is_undecided:
             return
         if not _leaves_tasks(event):
@@ -145,19 +147,20 @@ class ClientOutside:
         self._add(now_ms, *(Waiting(key, each, now_ms, now_ms + self._slack.skew_ms) for each in events))
 
     def may_not_happen(self, key: str, instead: Event, now_ms: int) -> None:
-        """Where it has not happened yet, the other event may happen in its place."""
+        """In states in which the event has not happened yet, `instead` may happen in its place."""
         until_ms = now_ms + self._slack.skew_ms
         waiting = [each for each in self._states if each.waiting_for(key) is not None]
         self._states = merged((*self._states, *(each.happening_by(key, until_ms, instead) for each in waiting)))
 
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
-        """A fact about the whole node: its next state, None where the state is impossible."""
+        """Apply a fact about the whole node. `change` returns the next state, or None for a state that is
+        impossible."""
         changed = ((each, change(each.node)) for each in self._states)
         self._states = merged(replace(each, node=node) for each, node in changed if node is not None)
 
     def believe(self, alive: Alive, now_ms: int) -> None:
-        """The members that the node may believe from now on. They determine the owner of a client of the HTTP API
-        only."""
+        """Set the members that the node may believe to be alive from now on. They matter only for the owner of a client
+        of the HTTP API."""
         if self.is_undecided or not self._is_ip_client or alive == self._due.alive:
             return
         states = self._now(now_ms) if self._due.alive else self._states
@@ -172,7 +175,7 @@ class ClientOutside:
     # Observations of messages and views
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
-        """The node has sent this; a VERIFY has its state at `gathered_ms` or later. Raises Unexplained."""
+        """The node has sent this request. A VERIFY has the state at `gathered_ms` or later. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
@@ -192,7 +195,7 @@ class ClientOutside:
         self._states = merged(kept)
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
-        """The node has shown the client in this form, at some time since the query. Raises Unexplained."""
+        """The node has returned this view of the client, as of some time since the query. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
@@ -208,12 +211,12 @@ class ClientOutside:
             expected = " or ".join(sorted({view_text(self._view(each.node)) for each in states}))
             seen = f"{how} {self.client} as {view_text(view)}"
             raise Unexplained("take-a-copy", self.client, seen, expected)
-        if len(kept) < len(states):  # what it sent in one of the other states may still be in transit
+        if len(kept) < len(states):  # a message from one of the other states may still be in transit
             self._remember(states, now_ms)
         self._states = merged(kept)
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
-        """All messages due by now have been sent. Raises Unexplained."""
+        """Require that all messages that are due by now were sent. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
@@ -236,13 +239,13 @@ class ClientOutside:
                 self.undecided = Undecided.LATE
 
     def excuse_verify(self, peer: str, now_ms: int) -> None:
-        """A round to this peer may have been skipped: the one before it was not over."""
+        """A round to this peer may have been skipped, since the round before was not over."""
         self._excused_ms[peer] = now_ms
 
     # Time
 
     def _now(self, now_ms: int) -> frozenset[Possible]:
-        """All states that are possible now, without overdue events. Raises Unexplained when all have some."""
+        """The states that are possible now and have no overdue event. Raises Unexplained if there is none."""
         found: dict[Possible, Possible] = {}
         frontier = list(self._states)
         while frontier:
@@ -258,7 +261,7 @@ class ClientOutside:
         kept = frozenset(each for each in found.values() if not self._due.is_passed(each, now_ms))
         taken_ms = self._slack.taken_ms
         if taken_ms and kept and all(self._due.is_passed(each, now_ms + taken_ms) for each in kept):
-            self.undecided = Undecided.LATE  # without the measured delay an event would be overdue
+            self.undecided = Undecided.LATE  # the event is not overdue only because of the measured delay
             return self._states
         if not kept:
             overdue = sorted({text for each in found.values() for text in self._due.overdue(each, now_ms)})
@@ -270,7 +273,7 @@ class ClientOutside:
         return kept
 
     def _next(self, state: Possible, now_ms: int) -> Iterator[Possible]:
-        """The events that may have happened since."""
+        """The states after each event that may have happened meanwhile."""
         for waiting in state.waiting:
             if waiting.from_ms <= now_ms:
                 yield from self._happened(state, waiting, now_ms)
@@ -291,7 +294,7 @@ class ClientOutside:
             yield replace(state, node=after.node)
 
     def _executed(self, state: Possible, now_ms: int) -> list[Possible]:
-        """The state, and those in which tasks that were due have been executed already, unobserved so far."""
+        """The state, and those in which due tasks were executed whose messages are not observed yet."""
         found = [state]
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
@@ -311,8 +314,8 @@ class ClientOutside:
                 yield replace(done, node=before.node)
 
     def _precedes_delete(self, waiting: Waiting, node: NodeState) -> bool:
-        """Whether a CHANGE may have failed before the DELETE was queued. A server removes a client first, and
-        queues the DELETE when it handles the event of that: then the DELETE replaces the retry."""
+        """Whether a CHANGE may have failed before the DELETE was queued. A server first removes the client, and queues
+        the DELETE when it handles the event of the removal. Then the DELETE replaces the retry of the CHANGE."""
         event = waiting.event
         if not self._slack.skew_ms or not isinstance(event, CallEnded) or not isinstance(event.request, Change):
             return False
@@ -337,14 +340,14 @@ class ClientOutside:
         self._states = merged(replace(each, waiting=(*each.waiting, one)) for each in states for one in one_of)
 
     def _remember(self, states: frozenset[Possible], now_ms: int) -> None:
-        """In real time: it may have been in these states until now."""
+        """Note, in real time, that the node may have been in these states until now."""
         if self._slack.skew_ms:
             remembered_ms = REMEMBERED_MS + self._slack.skew_ms
             self._before = [each for each in self._before if each[0] >= now_ms - remembered_ms]
             self._before.append((now_ms, states))
 
     def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
-        """The states in which it has happened."""
+        """The states after the event."""
         found: list[Possible] = []
         for each in states:
             waiting = each.waiting_for(key)
@@ -408,17 +411,17 @@ class ClientOutside:
         return self._is_of_several(view, states)
 
     def _is_sent_in_parts(self, request: Request, target: str, states: Iterable[Possible]) -> bool:
-        """In real time a node checks the beats of a client's services one after the other, and two beats of one request
-        are not of the same millisecond: a CHANGE may have one service as it is after a check, and another one as it was
-        before."""
+        """In real time a node checks the heartbeats of the services of a client one after the other, and two heartbeats
+        of one request differ by milliseconds. So a CHANGE may have one service as after a check and another one as
+        before it."""
         if not self._slack.skew_ms or not isinstance(request, Change):
             return False
         is_due = any(isinstance(send.request, Change) for each in states for send in self._sent_for(each.node, target))
         return is_due and self._is_of_several(View(request.revision, request.content), states)
 
     def _is_torn(self, request: Request, states: Iterable[Possible], now_ms: int) -> bool:
-        """A release changes and reads a client in two steps (B05): in the moment of a change a CHANGE may have the
-        content of after it under the revision of before, or the other way round."""
+        """A release changes and reads a client in two steps (B05). So a CHANGE that is sent during a change may have
+        the new content and the old revision, or the old content and the new revision."""
         if not self._slack.skew_ms or not isinstance(request, Change) or self._profile.name == STRICT:
             return False
         now, before = self._held(states), self._held(self._lately(now_ms - self._slack.skew_ms))
@@ -435,7 +438,7 @@ class ClientOutside:
         return [view for each in states if (view := self._view(each.node)) is not None]
 
     def _sent_for(self, node: NodeState, target: str) -> tuple[Send, ...]:
-        """What its task for this member sends when it is due."""
+        """The messages that the task of the client for this member sends when it is due."""
         task = node.task(self.client, target)
         return () if task is None else _sends(step(node, TaskDue(task.due_ms, self.client, target), self._profile))
 
@@ -454,7 +457,7 @@ class ClientOutside:
         return "confirm", self.client
 
     def _refusals(self, key: str, now_ms: int) -> tuple[Refusal, ...]:
-        """The guards that were false when it happened."""
+        """The guards that were false when the event happened."""
         found: list[Refusal] = []
         profile = watched(self._profile, found)
         for each in self._states:
@@ -476,5 +479,5 @@ def _sends(after: Step) -> tuple[Send, ...]:
 
 
 def _answer_in(output: Reply | Forward) -> Answer:
-    """A forwarded request is not handled here."""
+    """The answer of the node; FAIL for a request that it forwards, since it does not handle that one."""
     return FAIL if isinstance(output, Forward) else output.answer
