@@ -7,7 +7,7 @@ Three verdicts: `violates` when an invariant is violated in a way that is not a 
 `inconclusive` when none is, but evidence is missing (rows in quarantine or missing, no checkpoint, no event), or a run
 is not judged since its recording is invalid, or there were too many violations to be explained; else `conforms`.
 An invariant for which not enough was observed is `not-judged`; it makes the verdict `inconclusive` only when it was
-requested by name.
+requested by name, or if no other one was judged of that run either. The reasons are in `doubts`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import polars as pl
 
 from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.convergence import COLUMNS as LAGS
 from distro_spark.convergence import distribution, lags
+from distro_spark.doubts import (
+    doubts,
+    of_invalid,
+    of_results,
+    with_unreached_checkpoint,
+    without_checkpoint,
+    without_events,
+)
 from distro_spark.engine import PART_ROWS, Columns, Engine
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
@@ -43,20 +50,10 @@ from distro_spark.result import (
 from distro_spark.sinks import Sink
 from distro_spark.tally import Tally, tallied, violations
 from distro_spark.timeline import Timeline, timeline
-from distro_traces.header import UNKNOWN_RELEASE, Header
+from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, started_while_up
-from distro_traces.invalid import doubled as doubled_rows
-from distro_traces.invalid import missing as missing_rows
-
-CHECKPOINT = (
-    "a moment of rest at which all nodes should agree: simulate, test and gate record it, logs have none; "
-    "for live servers, audit shows whether they agree"
-)
-"""Names the checkpoint that a run lacks when its end state is not judged."""
 
 OWNER = "INV-OWNER"
-INVALID_MAX = 3
-"""Limit of the runs that are named with the reason why they are not judged."""
 
 
 def check(
@@ -94,13 +91,9 @@ def check(
     listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
     quarantined = sum(each.rows for each in aside.invalid)
     missing = max(0, good.missing - quarantined)
-    reasons = tuple(_of_invalid(invalid)) if cluster.names else ("there is no event",)
-    reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
-    reasons += tuple(_unexplained(results))
-    reasons += tuple(
-        f"{count} violations of {name} are not judged: in their time logs are missing that might say otherwise"
-        for name, count in found.uncovered.items()
-    )
+    reasons = (*without_events(engine.headers, cluster), *of_invalid(invalid))
+    reasons += tuple(doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
+    reasons += tuple(of_results(results, found.uncovered))
     if by_model is not None and by_model.undecided:
         reasons += (
             f"{by_model.undecided} rows could not be checked against the model: the rows before them were not observed",
@@ -109,7 +102,7 @@ def check(
         verdict="violates" if by_model is not None and by_model.rejected else _verdict(results, reasons),
         reasons=reasons,
         runs=len(engine.headers),
-        runs_with_checkpoint=len(cluster.of_run) - len(_without_checkpoint(cluster)),
+        runs_with_checkpoint=len(cluster.of_run) - len(without_checkpoint(cluster)),
         events=int(cluster.nodes["rows"].sum()),
         quarantined=quarantined,
         quarantine=aside.invalid,
@@ -155,9 +148,13 @@ def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
 
 
 def surveyed(engine: Engine) -> tuple[Cluster, dict[str, InvalidRecording]]:
-    """What is known of the nodes of all runs, and by run the reason why it is not judged."""
+    """What is known of the nodes of all runs, and by run the reason why it is not judged.
+
+    Rows that are missing, beyond those that were set aside, may be the ones whose absence would be a violation."""
     cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED})
-    return cluster, invalid_recordings(engine, cluster)
+    invalid = invalid_recordings(engine, cluster)
+    has_gaps = cluster.missing > sum(each.rows for each in engine.set_aside().invalid)
+    return (cluster.with_gaps() if has_gaps else cluster), invalid
 
 
 def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:
@@ -195,53 +192,10 @@ def _judgement(invariant: Invariant, cluster: Cluster, violations: int, known: i
     if cluster.names and not any(invariant.applies_to(cluster.headers[run].profile) for run in cluster.of_run):
         return "not-applicable"
     blind = not cluster.judged[invariant.name]
-    if blind or unjudged or (invariant.needs_checkpoint and _without_checkpoint(cluster)):
+    without_end = invariant.needs_checkpoint and (without_checkpoint(cluster) or with_unreached_checkpoint(cluster))
+    if blind or unjudged or without_end:
         return "not-judged"
     return "known" if known else "conforms"
-
-
-def _without_checkpoint(cluster: Cluster) -> list[str]:
-    there = set(cluster.checks["run"])
-    return [run for run in cluster.of_run if run not in there]
-
-
-def _of_invalid(invalid: Mapping[str, InvalidRecording]) -> Iterator[str]:
-    for run, fault in islice(invalid.items(), INVALID_MAX):
-        yield f"run {run} is not judged: {fault}"
-    if len(invalid) > INVALID_MAX:
-        yield f"{len(invalid) - INVALID_MAX} further runs are not judged for such reasons"
-
-
-def _doubts(
-    cluster: Cluster, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
-) -> Iterator[str]:
-    if quarantined:
-        yield f"{quarantined} rows do not fit the schema"
-    if missing:
-        yield missing_rows(missing)
-    if cluster.doubled:
-        yield doubled_rows(cluster.doubled)
-    nameless = [run for run in cluster.of_run if cluster.headers[run].profile == UNKNOWN_RELEASE]
-    if nameless:
-        yield (
-            f"{len(nameless)} of {len(cluster.of_run)} runs, {nameless[0]} for one, are not judged: their logs name "
-            "no release, or several, and which failures are known depends on it; import them with --profile nacos-X.Y.Z"
-        )
-    blind = [each.name for each in chosen if each.needs_checkpoint]
-    without = _without_checkpoint(cluster)
-    if blind and without:
-        which = f"{len(without)} of {len(cluster.of_run)} runs, {without[0]} for one, have no checkpoint"
-        whole = len(without) == len(cluster.of_run)
-        yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which} ({CHECKPOINT})"
-    for each in chosen:
-        if each.name in named and cluster.names and not cluster.judged[each.name]:
-            yield f"{each.name} cannot be judged: it needs {each.needs}, which was not observed"
-
-
-def _unexplained(results: Iterable[InvariantResult]) -> Iterator[str]:
-    for each in results:
-        if each.unexplained:
-            yield f"{each.unexplained} violations of {each.name} are too many to be compared with the known failures"
 
 
 def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Verdict:

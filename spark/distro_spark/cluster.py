@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -98,6 +98,16 @@ class Cluster:
     def missing(self) -> int:
         """How many rows are missing, by gaps in the sequence numbers."""
         return int((self.nodes["last_seq"] - self.nodes["distinct"]).sum())
+
+    @cached_property
+    def gapped(self) -> frozenset[str]:
+        """The runs with missing rows."""
+        return frozenset(self.nodes.filter(pl.col("last_seq") > pl.col("distinct"))["run"])
+
+    def with_gaps(self) -> Cluster:
+        """The same, but the absence of a row in a run with missing rows proves nothing, whatever its header says."""
+        headers = {run: each.with_gaps() if run in self.gapped else each for run, each in self.headers.items()}
+        return replace(self, headers=headers)
 
     @property
     def doubled(self) -> int:

@@ -43,8 +43,7 @@ def replaying(
     `profile_named` does when a run is of a release that is not known."""
     for header in cluster.headers.values():
         profile_named(header.profile)
-    gaps = set(cluster.nodes.filter(pl.col("last_seq") > pl.col("distinct"))["run"])
-    headers = {run: header.with_gaps() if run in gaps else header for run, header in cluster.headers.items()}
+    headers = cluster.with_gaps().headers
     ends_ms = dict(cluster.nodes.group_by("run").agg(pl.col("last_ms").max()).iter_rows())
 
     def judge(part: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from engines import in_process, on_both, on_spark
 from pyspark.sql import SparkSession
 
 from distro_spark import on_spark as on_spark_engine
-from distro_spark.check import CHECKPOINT
+from distro_spark.doubts import CHECKPOINT
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, InvalidRows
@@ -171,6 +171,92 @@ def test_missing_rows_leave_the_verdict_open(tmp_path: Path) -> None:
     result = in_process(path, invariants=["INV-OWNER"])
     assert (result.verdict, result.missing) == ("inconclusive", 1)
     assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
+
+
+def test_a_missing_row_is_not_what_a_node_has_not_done(tmp_path: Path) -> None:
+    """c seems not to have the second content, since the row in which it applied it was lost."""
+    path = record(tmp_path)
+    lost = '"replica_applied"', '"c"'
+    path.write_text(
+        "".join(line for line in path.read_text().splitlines(keepends=True) if not all(t in line for t in lost))
+    )
+    result = in_process(path)
+    assert (result.verdict, result.missing, result.violations) == ("inconclusive", 1, ())
+    assert {each.name: each.verdict for each in result.invariants}["INV-CONV"] == "not-judged"
+
+
+def test_a_row_that_does_not_fit_hides_no_divergence(tmp_path: Path) -> None:
+    path = record(tmp_path, diverged=True)
+    path.write_text(path.read_text().replace('"kind":"node_started"', '"kind":"woken"', 1))
+    result = in_process(path, allow_quarantined=True)
+    assert (result.verdict, result.quarantined, result.missing) == ("violates", 1, 0)
+
+
+NOTHING_OBSERVED = Observed(reported=(), sent=(), received=(), operations=(), values=())
+
+
+def observed_nothing(directory: Path) -> Path:
+    path = record(directory, "blind")
+    header, _, rows = path.read_text().partition("\n")
+    path.write_text(json.dumps({**json.loads(header), "observed": NOTHING_OBSERVED.to_json()}) + "\n" + rows)
+    return path
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_run_of_which_nothing_is_judged_does_not_conform(tmp_path: Path, beside: bool) -> None:
+    observed_nothing(tmp_path)
+    if beside:
+        record(tmp_path, "r1")
+    of = "1 of 2 runs" if beside else "1 of 1 runs"
+    result = in_process(tmp_path)
+    assert (result.verdict, result.reasons) == (
+        "inconclusive",
+        (f"{of}, blind for one, are not judged: no invariant has the rows that it needs",),
+    )
+    (reason,) = in_process(tmp_path, invariants=["INV-CONV"]).reasons
+    assert reason.startswith(
+        "INV-CONV cannot be judged in 1 of 2 runs, blind for one:" if beside else "INV-CONV cannot"
+    )
+
+
+def test_a_run_without_events_beside_others_does_not_conform(tmp_path: Path) -> None:
+    record(tmp_path, "r1")
+    with Recorder(tmp_path, "empty", profile="strict", target="test"):
+        pass
+    result = in_process(tmp_path)
+    assert (result.verdict, result.reasons) == ("inconclusive", ("1 of 2 runs, empty for one, have no event",))
+
+
+def test_a_recording_without_clients_conforms_to_nothing(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a"]) as recorder:
+        recorder.record("a", Kind.CHECKPOINT, at_ms=5, detail="1")
+    result = in_process(recorder.path)
+    assert (result.verdict, result.reasons) == ("inconclusive", ("no event is about a client",))
+
+
+@pytest.mark.parametrize(("node", "verdict"), [("a", "inconclusive"), ("c", "inconclusive"), (None, "violates")])
+def test_a_checkpoint_that_a_running_node_lacks_is_not_judged(tmp_path: Path, node: str | None, verdict: str) -> None:
+    """Without the row of a node, its divergence from the others is not compared."""
+    path = record(tmp_path, diverged=True)
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [row for row in kept if (row.get("kind"), row.get("node")) != (Kind.CHECKPOINT, node)]
+    numbers = dict.fromkeys("abc", 0)
+    for row in kept[1:]:
+        row["seq"] = numbers[row["node"]] = numbers[row["node"]] + 1
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    result = in_process(path)
+    assert (result.verdict, result.missing) == (verdict, 0)
+    assert any("without a row of each node that was up" in each for each in result.reasons) == (node is not None)
+
+
+def test_a_node_that_is_down_need_not_reach_a_checkpoint(tmp_path: Path) -> None:
+    path = record(tmp_path)
+    rows = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    for node in "ab":
+        seq = max(row["seq"] for row in rows if row["node"] == node) + 1
+        later = {"run": "r1", "node": node, "seq": seq, "at_ms": 21000, "kind": Kind.CHECKPOINT, "detail": "2"}
+        append(path, json.dumps(later) + "\n")
+    assert in_process(path).reasons == ()
 
 
 def replace_the_fifth_row_by_the_sixth(path: Path) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
@@ -20,6 +21,7 @@ finally:
 
 def test_no_java_is_needed_and_no_spark_is_loaded(tmp_path: Path) -> None:
     with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a"]) as recorder:
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=1, client="c1", owned=True, revision=0, digest=digest(()))
         recorder.record("a", Kind.CHECKPOINT, at_ms=5, detail="1")
     options = ["--convergence", "--responsibility", "--replay", "--out", str(tmp_path / "found"), "--json"]
     command = [sys.executable, "-c", COMMAND, "check", str(recorder.path), *options]

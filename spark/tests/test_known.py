@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from distro_model.defects import Clause, Symptom
 from distro_spark import frames
-from distro_spark.check import CHECKPOINT
 from distro_spark.cluster import cluster_of
+from distro_spark.doubts import CHECKPOINT
 from distro_spark.history import Finding
 from distro_spark.invariants import INVARIANTS, NEEDS
 from distro_spark.local import Local
