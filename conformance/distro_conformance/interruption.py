@@ -1,12 +1,12 @@
 """Ctrl-C: one line, exit code 130, and within some seconds the command and its children have ended.
 
-The first interrupt raises KeyboardInterrupt. While it unwinds it may become another error (a node does not answer any
-more), or wait for code that does not know of it (a process ends its run, a JVM its job). If the command ends within
-PATIENCE_S it was interrupted, whatever its error; otherwise it is ended at once, as at a second interrupt. Remaining
-children are ended each time.
+The first interrupt raises KeyboardInterrupt. While the stack unwinds, another error may replace it (a node does not
+answer any more), or other code may delay it (a process finishes its run, a JVM its job). If the command ends within
+GRACE_S it counts as interrupted, whatever its error is. Otherwise the process exits at once, as it does after a second
+interrupt. Child processes that are left are ended in both cases.
 
-A verb that runs until it is interrupted has its own handler meanwhile. This file is small, and beside `cli`, because it
-is used before the command is loaded.
+A verb that runs until it is interrupted has its own handler. This module is small and not in `cli`, since it is used
+before the command is loaded.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from pathlib import Path
 from typing import NoReturn
 
 EXIT_CODE = 130
-PATIENCE_S = 2.0
+GRACE_S = 2.0
 CHILDREN_END_S = 0.7
 _SHOW_CURSOR = "\x1b[?25h"
 
 _temporary: set[Path] = set()
-"""Directories that are removed at the latest when the command is ended at once."""
+"""Directories that are removed if the process exits at once."""
 _interrupted = threading.Event()
 _reported = threading.Lock()
-"""Acquired for ever by the thread that reports the interrupt."""
+"""The thread that reports the interrupt acquires this lock and never releases it."""
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Handle interrupts inside, unless an interrupt handler is already set."""
+    """Handle interrupts inside this context, unless an interrupt handler is already set."""
     is_outermost = threading.current_thread() is threading.main_thread()
     is_outermost = is_outermost and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_outermost:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        import psutil  # noqa: F401, PLC0415  (not at the interrupt: see `_end_children`)
+        import psutil  # noqa: F401, PLC0415  (must not be imported during an interrupt: see `_end_children`)
 
         yield
     except KeyboardInterrupt:
@@ -54,12 +54,12 @@ def interruptible() -> Iterator[None]:
 
 
 def is_interrupted() -> bool:
-    """Whether the command was interrupted: then every error is a consequence of that."""
+    """Whether the command was interrupted. Then all errors are consequences of that."""
     return _interrupted.is_set()
 
 
 def removes(directory: Path) -> None:
-    """Register a directory: its maker removes it, unless an interrupt leaves no time for that."""
+    """Register a directory that its creator removes. If an interrupt leaves no time for that, it is removed here."""
     _temporary.add(directory)
 
 
@@ -77,7 +77,7 @@ def end() -> NoReturn:
 
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
-    """Processes that are started inside receive no interrupt: the kit ends them."""
+    """Processes that are started inside this context receive no interrupt; the kit ends them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -93,7 +93,7 @@ def _interrupt(*_: object) -> None:
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
-    patience = threading.Timer(PATIENCE_S, _end_at_once)
+    patience = threading.Timer(GRACE_S, _end_at_once)
     patience.daemon = True
     patience.start()
     raise KeyboardInterrupt
@@ -106,8 +106,10 @@ def _end_at_once() -> NoReturn:
 
 
 def _end_children() -> None:
-    """Use psutil, which `interruptible` has imported. A first import here would hold the module's lock meanwhile,
-    and the main thread may never return from a finalizer that runs meanwhile: the thread of `_end_at_once` would wait.
+    """End all child processes with psutil, which `interruptible` has imported.
+
+    A first import here would hold the lock of the module. If the main thread then runs a finalizer that never returns,
+    the thread of `_end_at_once` would wait for ever.
     """
     import psutil  # noqa: PLC0415
 

@@ -152,7 +152,7 @@ def test_errors_after_an_interrupt_are_not_printed(afterwards: str) -> None:
 
 def test_a_process_that_is_interrupted_twice_ends_at_once() -> None:
     program = WAITS.format(afterwards="time.sleep(60)").replace(
-        "import distro", "import distro_conformance.interruption as each; each.PATIENCE_S = 60\nimport distro", 1
+        "import distro", "import distro_conformance.interruption as each; each.GRACE_S = 60\nimport distro", 1
     )
     code, _, err, seconds = interrupted(
         program, "list", "targets", when=lambda process: bool(process.children()), times=2

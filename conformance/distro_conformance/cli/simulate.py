@@ -17,8 +17,10 @@ from distro_conformance.plain import fields_of
 @app.command()
 def simulate(
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 3,
-    clients: Annotated[int, typer.Option(help="How many clients at a time.")] = 10,
-    duration_s: Annotated[float, typer.Option(help="Simulated seconds in all; every run ends at a checkpoint.")] = 3600,
+    clients: Annotated[int, typer.Option(help="The number of clients at a time.")] = 10,
+    duration_s: Annotated[
+        float, typer.Option(help="Simulated seconds of all runs together; each run ends at a checkpoint.")
+    ] = 3600,
     seed: Annotated[int, typer.Option(help="The same seed and options give the same traces.")] = 0,
     faults: Annotated[
         str, typer.Option(help="Comma list: drop, swallow, swallow-delete, cut, isolate, slow, crash; all; none.")
@@ -28,7 +30,8 @@ def simulate(
     out: Annotated[Path, typer.Option(help="Directory for the traces, new or empty.")] = (DEFAULT_OUT / "simulated"),
     json: JsonOption = False,
 ) -> None:
-    """Simulate a cluster of the model, driven at random by a seed, and write its trace; `check` reads it."""
+    """Simulate a cluster of the model with random events, which follow from the seed, and write the trace for
+    `check`."""
     from distro_conformance.simulation.run import SimulationOptions
     from distro_conformance.simulation.run import simulate as run_simulation
     from distro_model.simulation.faults import faults_named

@@ -1,8 +1,9 @@
-"""Nodes and model side by side: after every action, the state and messages of the nodes must be possible in the model.
+"""Nodes in lockstep with the model: after each action the model must allow the state and the messages of the nodes.
 
-The model answers with the *set* of states that the action may lead to; the observation narrows it, and an empty set is
-a divergence that names what differed. What queries and pushes show is not in the model: it must be what the node holds
-(`service_lists.py`). For its caller this is a cluster like any other.
+The model returns the *set* of states that the action may lead to. The observation of the nodes removes states from it.
+If none is left the nodes have diverged, and the error names the difference. The model has no service lists: answers to
+queries and pushes must have the instances that the node holds (`service_lists.py`). The caller uses it like any
+cluster.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ LONG_MS = 2_000
 """An advance of this length leaves time to observe that nothing changes any more and that pushes were sent."""
 
 REST_MS = 300_000
-"""Of nodes that left the model: loads are repeated after half a minute, a client of the HTTP API without signs of life
+"""The time that diverged nodes get to agree: loads are repeated after 30 s, a client of the HTTP API without heartbeats
 is removed after 75 s, and a copy that is not renewed expires after a lease of 180 s."""
 
 
 class DivergedError(AssertionError):
-    """The nodes did something that the model does not allow. The text names the action and the difference; `history` is
-    what was observed of the client and of the members until then."""
+    """The nodes did something that the model does not allow. The text names the action and the difference. `history`:
+    the observations about the client and the members until then."""
 
     def __init__(self, action: Action, at_ms: int, reason: Rejection | str, history: Sequence[str] = ()) -> None:
-        super().__init__(action, at_ms, reason, history)  # all of them, so that it can be sent to another process
+        super().__init__(
+            action, at_ms, reason, history
+        )  # all arguments, so that the error can be sent to another process
         self.action, self.at_ms = action, at_ms
         self.reason, self.history = reason, history
 
@@ -49,7 +52,7 @@ class DivergedError(AssertionError):
 
 
 class LostError(KitError):
-    """The model cannot follow the nodes any further. Until then they have agreed."""
+    """The model cannot follow the nodes any further. Until then nodes and model agreed."""
 
     exit_code = 3
 
@@ -59,7 +62,7 @@ class LockstepCluster(EmbeddedCluster):
     model's rules (`distro_model.rules.watching`)."""
 
     incomparable = None
-    one_release = "beside the model all nodes are of one release"
+    one_release = "in lockstep with the model all nodes have one release"
 
     def __init__(
         self,
@@ -80,18 +83,18 @@ class LockstepCluster(EmbeddedCluster):
         return beyond_the_model(action) or super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        """Raises DivergedError when the nodes do not even start as the model does."""
+        """Raises DivergedError if the nodes differ from the model after the start."""
         chosen = self._watch(beside_nodes(profile_named(profile)))
         self._possible = PossibleStates.of(start(names, chosen, spare=spare))
         await super().start(names, profile, spare=spare)
 
     def forbidden(self, action: Action) -> str | None:
-        """Why the action makes no sense now, or None."""
+        """The reason why the action is impossible now, or None."""
         return self._possible.guard(action)
 
     @property
     def is_at_rest(self) -> bool:
-        """All nodes hold the same, and none of them still has to load: nothing is left to repair."""
+        """Whether nothing is left to repair: all nodes hold the same, and all are loaded."""
         held = [*self._last_seen.values()]
         return self.is_loaded and all(each == held[0] for each in held)
 
@@ -100,8 +103,8 @@ class LockstepCluster(EmbeddedCluster):
         return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
 
     def excluded_from_walk(self, action: Action) -> str | None:
-        """Also a fault that is already armed for the same requests: many pending faults would outlast every calm
-        period."""
+        """Excludes also a fault that is already armed for the same requests: many pending faults would outlast every
+        quiet period."""
         if isinstance(action, Fault):
             meant = (action.operation, action.client)
             wires = [state.wire(action.source, action.target) for state in self._possible.states]
@@ -110,10 +113,10 @@ class LockstepCluster(EmbeddedCluster):
         return self.cannot(action)
 
     async def perform(self, action: Action) -> None:
-        """Perform the action on both sides and compare. Raises DivergedError, also when a node breaks or refuses what
-        is legal, and LostError.
+        """Perform the action on the nodes and in the model, and compare. Raises LostError, and DivergedError, also if a
+        node fails or refuses a legal request.
 
-        Nodes are asked what they hold when they say that it has changed, and after a long time all of them.
+        The state of a node is read if the node reports a change; after a long wait the states of all nodes are read.
         """
         try:
             await self._perform_and_compare(action)
@@ -123,8 +126,8 @@ class LockstepCluster(EmbeddedCluster):
             raise LostError(f"after `{action}` the model cannot follow the nodes any more: {error}") from error
 
     async def rest(self) -> None:
-        """Runs the nodes without the model, which can no longer follow them: all faults are repaired, the nodes get
-        time to agree, and a checkpoint ends their trace."""
+        """Run the nodes without the model, which can no longer follow them. All faults are healed, the nodes get time
+        to agree, and a checkpoint ends their trace."""
         self.clear_faults()
         all_names = tuple(sorted(self.names))
         for name in self.names:
@@ -159,8 +162,9 @@ class LockstepCluster(EmbeddedCluster):
             raise DivergedError(action, self.clock.now_ms(), what)
 
     async def _on_nodes(self, action: Action) -> Mapping[str, object] | None:
-        """If the action leaves time for a push: the number of changes of each node with subscribers before that time.
-        Its content then is not enough: an instance that is removed and registered again is pushed again."""
+        """Perform the action. If it leaves time for a push, return by node with subscribers the number of its changes
+        before that time. The content alone is not enough: an instance that is removed and registered again is pushed
+        twice."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
             await self._asked(action)
             return None
@@ -170,13 +174,13 @@ class LockstepCluster(EmbeddedCluster):
         return changes
 
     async def _asked(self, action: Action) -> None:
-        """A request that a node passes on to a node that is not the owner in its own view is refused. Whether that was
-        right follows from what the nodes hold afterwards."""
+        """A node may pass a request on to a node that does not see itself as the owner, and refuses it. Whether that is
+        correct follows from the clients that the nodes hold afterwards."""
         with contextlib.suppress(*(RefusedError,) if isinstance(action, BaseHttpRequest) else ()):
             await super().perform(action)
 
     async def _compare_lists(self, action: Action, seen: Observation, before: Mapping[str, object] | None) -> None:
-        """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
+        """Compare the lists of nodes whose content changed; after a long wait all lists, and the pushes."""
         changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
         shown = await self.shown(changed)
         wrong = wrong_lists(shown, {node: projection(seen[node]) for node in shown})

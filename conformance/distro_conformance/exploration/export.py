@@ -21,7 +21,7 @@ GRAPH_STATES = 20_000
 
 
 def itf_text(found: Explored) -> str | None:
-    """The first counterexample, None where there is none."""
+    """The first counterexample; None if there is none."""
     broken = [each.counterexample for each in found.exploration.results if each.counterexample is not None]
     if not broken:
         return None
@@ -41,7 +41,7 @@ def graph_text(found: Explored, suffix: str) -> str:
 
 
 def described(_: str, value: Value) -> str:
-    """One column of one state in short form for a picture; empty if it has nothing to show."""
+    """One column of a state as a short text for a picture; empty if there is nothing of interest in it."""
     match value:
         case None:
             return "down"

@@ -1,9 +1,9 @@
 """Requirements that a release is known to fail: a violation with the symptom of one of its defects is `known`.
 
-This applies to reference nodes and real servers, whose release the kit knows. The release of another server does not
-determine its defects: there a file lists the expected failures (`expected`). A known failure does not fail a run. A
-known failure that passes does, in releases that were observed with the defect: then the row is wrong, or the check no
-longer detects the defect. In later releases the failure is expected, and a pass is only reported.
+This applies to reference nodes and real servers, whose release the kit knows. The defects of other servers do not
+follow from a release; a file lists their expected failures (`expected`). A known failure does not fail a run. But if
+the requirement passes, the run fails in those releases in which the defect was observed: either the listed row is
+wrong, or the check no longer detects the defect. In later releases a pass is only reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def known_failure(requirement: str, profile: str, target_kind: str) -> Requireme
 
 
 def against_the_list(finding: Finding, profile: str, target_kind: str) -> Finding:
-    """Marks a violation that has the symptom of a defect of the release; a known failure that passes is a violation."""
+    """Mark a violation with the symptom of a defect of the release as known. A known failure that passes is a
+    violation."""
     symptom = known_failure(finding.about, profile, target_kind)
     if symptom is None or finding.judgement not in (Judgement.VIOLATES, Judgement.CONFORMS):
         return finding

@@ -1,6 +1,6 @@
 """Whether and how long a condition holds, and the last event before it stopped holding.
 
-"within" waits until the condition holds in every possible state, "for" watches that it keeps holding.
+"within" waits until the condition holds in every possible state. "for" requires that it holds all the time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StepResult:
 
 
 async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) -> StepResult:
-    """`pass_ms`: lets time pass, if the cluster's clock does not do it alone."""
+    """`pass_ms`: the function that lets time pass, if the clock of the cluster is virtual."""
     watched = cluster.clock
     began_ms = watched.now_ms()
     reasons: Sequence[str | None] = ()

@@ -1,8 +1,8 @@
-"""Runs a scenario on any driver, and reports the time and the result of every line, also as findings.
+"""Run a scenario on any driver, and report the time and the result of each line, also as findings.
 
-In virtual time "within" advances the clock in small steps until the expectation holds, and a line is reproducible; in
-real time "within" is a window. Before anything is started the model performs the actions: an action that is impossible
-in its place is refused on every target.
+In virtual time "within" advances the clock in small steps until the expectation holds, and runs are reproducible. In
+real time "within" is a time window. Before anything is started the model performs the actions, so on every target an
+action that is impossible at its place is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START = "(the nodes start)"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """`reproduced`: an expectation was violated, or the nodes left the model."""
+    """`reproduced`: an expectation was violated, or the nodes differed from the model."""
 
     target: str
     profile: str
@@ -53,7 +53,7 @@ OnStep = Callable[[StepResult], None]
 
 
 def cluster_options(scenario: Scenario, options: ClusterOptions) -> ClusterOptions:
-    """What the run needs of its cluster: the options of the user, which win, and the needs of the scenario."""
+    """The options of the cluster: those of the user, and where the user gave none, those of the scenario."""
     return replace(
         options,
         scenario_profile=scenario.profile,
@@ -74,11 +74,11 @@ def replay(
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
 ) -> Replay:
-    """Run it, until an expectation is violated or `to_the_end`. Without a profile in options or scenario it is the
-    target's own.
+    """Run the scenario until an expectation is violated, or, with `to_the_end`, to its end. If neither the options nor
+    the scenario name a profile, it is that of the target.
 
-    Raises UsageError for an unknown target, ScenarioError for an action that is impossible in its place,
-    TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
+    Raises UsageError for an unknown target, ScenarioError for an action that is impossible at its place, TargetError if
+    the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
     """
     merged = cluster_options(scenario, options)
     resolved = resolve_cluster(target, merged)
@@ -90,7 +90,7 @@ def replay(
 
 
 def assert_scenario(text: str, *, target: str, profile: str | None = None, mutant: str | None = None) -> None:
-    """For a plain pytest test: fails with the line at which the scenario does not hold."""
+    """For pytest: run the scenario, and fail with the lines that do not hold."""
     result = replay(parse(text), target=target, options=ClusterOptions(profile=profile, mutant=mutant))
     broken = [step for step in result.steps if step.verdict is not Verdict.CONFORMS]
     assert not broken, "; ".join(
@@ -107,7 +107,7 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel | ExpectAnswer):
             continue
         if unable(model, line.step) is not None:
-            return  # from here on the model does not know the state of the nodes
+            return  # after this line the model does not know the state of the nodes
         if isinstance(line.step, Action):
             why_not = running.mistake(line.step, model.forbidden(line.step))
             if why_not is not None:
@@ -170,7 +170,7 @@ async def _run_line(running: Running, line: Line, following: Step | None) -> Ste
 def findings_of_replay(
     replay: Replay, file: Path, name: str | None = None, *, allow_disruption: bool = False
 ) -> tuple[Finding, ...]:
-    """A finding for each expectation, and for each line that did not go as in the model. `name`: the name of the
+    """A finding for each expectation, and for each line whose result differs from the model. `name`: the name of the
     scenario, if it is not its path."""
     options = ("--target", replay.target, *(("--allow-disruption",) if allow_disruption else ()))
     again = command("replay", file, *options, profile=replay.profile, mutant=replay.mutant)

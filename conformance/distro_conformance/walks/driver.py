@@ -1,7 +1,7 @@
-"""The drivers of walks: a cluster with a synchronous interface for Hypothesis. The event loop is here.
+"""The drivers of walks: a cluster with a synchronous interface for Hypothesis, which runs the event loop.
 
-There are two kinds of run, one class each: nodes beside the model, and any cluster in real time, whose nodes must agree
-at the end.
+There is a class for each of two kinds of run: nodes in lockstep with the model, and any cluster in real time, whose
+nodes must agree at the end.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Check = Callable[[Path], Iterable[Finding]]
 """Checks the invariants over the recordings in a directory."""
 
 CONVERGENCE = "INV-CONV"
-"""The invariant that a run violates whose nodes differ at the end."""
+"""The invariant that is violated if the nodes differ at the end of a run."""
 
 AGREE_WITHIN_MS = REPAIRED_WITHIN_MS
 
 WAIT_MAX_MS = 5_000
-"""In real time a wait takes its full time; a verify period is the longest wait that a run needs repeatedly."""
+"""The longest wait in real time, where waiting takes real time. A verify period is the longest that runs often need."""
 
 
 class WalkDriver:
-    """Performs the actions of a walk, for the rules of a machine. This base class does nothing, and every action is
-    possible.
+    """Performs the actions of a walk for the rules of a machine. In this base class every action is possible and does
+    nothing.
 
     `must_agree`: the nodes must agree at the end, whatever the release.
     """
@@ -62,7 +62,7 @@ class WalkDriver:
 
     @property
     def is_at_rest(self) -> bool:
-        """No repair is pending; the wait for it may be in `checkpoint`."""
+        """Whether no repair is pending. A driver may return True and wait for repairs in `checkpoint`."""
         return True
 
     @property
@@ -78,7 +78,7 @@ class WalkDriver:
         return None
 
     def adapted(self, action: Action) -> Action | None:
-        """The action in the form in which it is done here; None when it cannot be."""
+        """The action in the form that this driver can perform; None if it cannot."""
         return action
 
     def perform(self, action: Action) -> None:
@@ -138,8 +138,8 @@ class _ClusterDriver(WalkDriver):
 
 
 class Lockstep(_ClusterDriver):
-    """A run of embedded nodes beside the model: of several nodes, or of the first among played members. `recorder`
-    records a run of several nodes, and is closed with it."""
+    """A run of embedded nodes in lockstep with the model: of several nodes, or of one among played members. `recorder`
+    records a run of several nodes, and is closed with the run."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Lockstep(_ClusterDriver):
         super().__init__(self.cluster, nodes, profile)
 
     def checkpoint(self) -> None:
-        """The model cannot disarm a fault: where one is left, the recording ends without it."""
+        """If an armed fault is left there is no checkpoint, since the model cannot disarm a fault."""
         if not self.cluster.is_faulty:
             super().checkpoint()
             self._needs_checkpoint = False
@@ -186,8 +186,8 @@ class RealTime(_ClusterDriver):
 
     must_agree = True
     recording: Path | None = None
-    """Of the current run. The runs of a search share a directory, and are checked together: one alone may show too
-    little."""
+    """The recording of the current run. The recordings of a search are in one directory and are checked together, since
+    a single run may not have enough rows."""
     is_spoilt = False
     """The nodes still hold data of the run before."""
 
@@ -208,7 +208,7 @@ class RealTime(_ClusterDriver):
         super().__init__(self.cluster, options.nodes, resolved.profile)
 
     def start_recording(self, recorder: Recorder | None) -> None:
-        """Begin a run with its own recording: only of servers that communicate over links of the kit."""
+        """Begin a run with its own recording. Only servers that communicate over links of the kit can be recorded."""
         if recorder is not None:
             self.recording = recorder.path
             event_loop().run_until_complete(self.cluster.start_recording(recorder, self.profile))
@@ -226,7 +226,7 @@ class RealTime(_ClusterDriver):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The clients of this run that are in no comparison so far."""
+        """The clients of this run that no comparison included so far."""
         return left_out_after(self._done, Timings.of(self.profile).lease_ms)
 
     def perform(self, action: Action) -> None:
@@ -234,8 +234,8 @@ class RealTime(_ClusterDriver):
         super().perform(action)
 
     def checkpoint(self) -> None:
-        """Repairs the faults that are left. Raises DivergedError when the nodes do not agree in time, and neither a
-        listed defect nor the machine can be the reason."""
+        """Heal all faults and wait until the nodes agree. Raises DivergedError if they do not agree in time, and
+        neither a listed defect nor a delay of the machine can be the reason."""
         self.cluster.clear_faults()
         agree = AllAgree(self.left_out)
         rest = event_loop().run_until_complete(hold(self.cluster, Expect(agree, AGREE_WITHIN_MS)))
@@ -250,7 +250,7 @@ class RealTime(_ClusterDriver):
         held = event_loop().run_until_complete(self.cluster.observe())
         clients = {found.partition(":")[0], *(client for each in held for client, _ in agree.differences(each))}
         error = DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
-        self.cluster.stop_recording()  # the recording is complete and can be checked; servers and links go on
+        self.cluster.stop_recording()  # the recording is complete and can be checked; servers and links continue to run
         if not event_loop().run_until_complete(asyncio.to_thread(self._is_known, clients, agree.but)):
             raise error
 
@@ -267,7 +267,7 @@ class RealTime(_ClusterDriver):
         return self.is_spoilt
 
     def close(self) -> None:
-        """The clients of the run leave, which is not recorded."""
+        """Disconnect the clients of the run; this is not recorded."""
         self._result.not_judged["clients_left_out"] += len(self.left_out)
         self._done.clear()
         self.cluster.stop_recording()
@@ -283,13 +283,13 @@ def is_explained(found: Collection[Finding], clients: Collection[str], target: s
 
 
 def findings_about(recording: Path, check: Check) -> Iterator[Finding]:
-    """The violations of this run. A run that cannot be checked is kept."""
+    """The violations of this run. The recording of a run that cannot be checked is kept."""
     try:
         for finding in check(recording.parent):
             is_of_run = finding.run == recording.stem and finding.judgement in (Judgement.KNOWN, Judgement.VIOLATES)
-            if is_of_run or (finding.run is None and finding.violates):  # counted, and not listed
+            if is_of_run or (finding.run is None and finding.violates):  # a violation that is only counted
                 yield finding
-    except Exception as error:  # noqa: BLE001 - Spark, its Java, a disk: the nodes differ all the same
+    except Exception as error:  # noqa: BLE001 - whatever fails here, the nodes differ
         why = f"the recording could not be checked: {error}"
         again = command("check", recording.parent)
         yield Finding(
@@ -303,8 +303,8 @@ def expected_after(actions: Iterable[Action], profile: str) -> Expect:
 
 
 def in_real_time(action: Action | None) -> Action | None:
-    """The same action, without a long wait; None if it ends by a server's own clock: the state until then is not
-    known."""
+    """The same action with at most WAIT_MAX_MS of waiting; None if a server's own clock ends the action, since the
+    state until then is unknown."""
     if isinstance(action, FallSilent | AnswerAgain | ListMembers):
         return None
     return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action

@@ -1,7 +1,7 @@
-"""The services that exist here: `ServiceManager`.
+"""The services of a node: `ServiceManager`.
 
-A service comes into being when a client registers in it, here or at a peer; a subscription alone does not make one. It
-stays when its last instance leaves, and is collected when it has been empty for a minute.
+A service is created when a client registers an instance in it, at this node or at a peer. A subscription does not
+create one. A service stays when its last instance is removed, and is removed after it has been empty for a minute.
 Source: docs/protocol #receive-change, classes ServiceManager and EmptyServiceAutoCleanerV2.
 """
 
@@ -22,24 +22,25 @@ class ServiceManager:
         return service in self._changed_ms
 
     def touch(self, service: Service) -> None:
-        """A client registers in it."""
+        """A client registers in this service: create it if it does not exist."""
         self._changed_ms[service] = self._clock.now_ms()
 
     def one(self, service: Service) -> Service:
-        """The one that is kept: thousands of clients would otherwise keep the same names, once each."""
+        """The stored object that is equal to it. Thousands of clients share it instead of each holding the same
+        names."""
         return self._kept.setdefault(service, service)
 
     def changed(self, service: Service) -> None:
-        """Its instances did."""
+        """Note that the instances of the service have changed."""
         self.touch(service)
         self._revisions[service] = self.revision(service) + 1
 
     def changed_ms(self, service: Service, default_ms: int) -> int:
-        """When it last did; the default for one that does not exist."""
+        """The time of the last change; the default for a service that does not exist."""
         return self._changed_ms.get(service, default_ms)
 
     def revision(self, service: Service) -> int:
-        """How often its instances changed; only logs show it."""
+        """The number of changes of its instances. It is only logged."""
         return self._revisions.get(service, 0)
 
     def remove(self, service: Service) -> None:
@@ -48,7 +49,7 @@ class ServiceManager:
         self._revisions.pop(service, None)
 
     def services(self) -> list[Service]:
-        """All of them, empty ones too, sorted."""
+        """All services, sorted, with the empty ones."""
         return sorted(self._changed_ms)
 
     def unchanged_for(self, period_ms: int) -> list[Service]:

@@ -1,10 +1,10 @@
-"""The instances of a service as queries and pushes show them: `ServiceStorage`, with its view of each service.
+"""The lists of instances for queries and pushes: `ServiceStorage`, with a cached view of each service.
 
-A view is made when it is first asked for. In real releases only a push makes it again, half a second after a change, so
-a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says otherwise,
-each change drops it. The list of all enabled instances, which nearly every client requests, is encoded once for each
-view and used in each answer over gRPC; the cache holds the lists that are requested repeatedly. Nothing in Distro
-depends on it. Source: docs/protocol #index-entries, #naming-requests, class ServiceStorage.
+A view is made at the first request. In real releases only a push makes it again, half a second after a change, so a
+query may return an older list than was acknowledged (docs/real-servers.md#a-played-member). In profiles without this
+defect each change drops the view. The list of all enabled instances, which nearly every client requests, is encoded
+once for each view and used in each answer over gRPC. A cache holds the encoded lists. Nothing in Distro depends on
+views. Source: docs/protocol #index-entries, #naming-requests, class ServiceStorage.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from distro_impl.profiles import Profile
 from distro_protos import Json, without_nulls, write_json
 
 MAX_WRITTEN_BYTES = 4 * 2**20
-"""Of lists that are kept as they were written: some ten thousand instances."""
+"""The size of the cache of encoded lists: some ten thousand instances."""
 
 
 class _Written:
-    """The `ServiceInfo`s that were written last, as JSON, up to a number of bytes. Each ends where its time belongs."""
+    """A cache of the last `ServiceInfo`s as JSON, up to MAX_WRITTEN_BYTES. Each ends before the field for its time."""
 
     def __init__(self) -> None:
-        self._texts: dict[Service, bytes] = {}  # the one that was written first comes first
+        self._texts: dict[Service, bytes] = {}  # the oldest comes first
         self._bytes = 0
 
     def get(self, service: Service) -> bytes | None:
         return self._texts.get(service)
 
     def write(self, service: Service, published: tuple[PublishedInstance, ...]) -> bytes:
-        """With the enabled ones."""
+        """Encode the list of the enabled instances and store it."""
         info = service_info(service, hosts_of(service, shown(published)), clusters="", last_ref_time=0)
         text = self._texts[service] = write_json(without_nulls(info)).removesuffix(b"0}")
         self._bytes += len(text)
@@ -53,7 +53,7 @@ class ServiceStorage:
     def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, notify_center: NotifyCenter) -> None:
         self._clock, self._clients = clock, clients
         self._views: dict[Service, tuple[PublishedInstance, ...]] = {}
-        """A service as it was. Instances are shared with the clients that published them."""
+        """By service its view. The instances are shared with the clients that published them."""
         self._written = _Written()
         self._stamps_ms: dict[Service, int] = {}
         notify_center.subscribe(ServiceRemoved, self._drop)
@@ -61,27 +61,27 @@ class ServiceStorage:
             notify_center.subscribe(ServiceChanged, self._drop_view)
 
     def info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json:
-        """`ServiceInfo`."""
+        """The list as a `ServiceInfo` in JSON."""
         hosts = hosts_of(service, self._shown(service, clusters, healthy_only=healthy_only))
         return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
 
     def written_info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json | Raw:
-        """The same for a caller that only writes it: all but its time may be serialized already."""
+        """The same for a caller that only encodes it: all fields but the time may be encoded already."""
         text = None if clusters != "" or healthy_only else self._written.get(service) or self._write(service)
         if text is None:
             return self.info(service, clusters=clusters, healthy_only=healthy_only)
         return Raw(b"%b%d}" % (text, self._last_ref_time(service)))
 
     def count(self, service: Service, *, clusters: str | None = "") -> int:
-        """How many hosts `info` has."""
+        """The number of hosts in `info`."""
         return len(self._shown(service, clusters))
 
     def hosts(self, service: Service) -> list[Json]:
-        """Every `Instance` of the view, disabled ones too."""
+        """All `Instance`s of the view in JSON, with the disabled ones."""
         return hosts_of(service, self._view(service))
 
     def refresh(self, service: Service) -> None:
-        """See the service as it is now."""
+        """Make the view again from the current instances."""
         self._see(service)
 
     def _shown(self, service: Service, clusters: str | None, *, healthy_only: bool = False) -> list[PublishedInstance]:
@@ -100,7 +100,7 @@ class ServiceStorage:
         return view
 
     def _write(self, service: Service) -> bytes | None:
-        """None where no view is kept: no client ever registered there."""
+        """The encoded list; None for a service in which no client has ever registered."""
         view = self._view(service)
         return self._written.write(service, view) if service in self._views else None
 

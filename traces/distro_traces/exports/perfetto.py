@@ -1,7 +1,8 @@
 """Perfetto: a time line for each node and client, with arrows between the two ends of a call.
 
-In the JSON trace event format, which ui.perfetto.dev and chrome://tracing open: a node is a process, a client a thread,
-a call a slice with a flow to its target, what a node holds of a client a slice until it holds something else.
+The output has the JSON trace event format, which ui.perfetto.dev and chrome://tracing open. A node is a process, and a
+client a thread. A call is a slice with a flow to its target. The content of a client on a node is a slice until the
+content changes.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _span_us(begin_ms: int, end_ms: int) -> int:
 
 
 def _held_until(events: Sequence[Event], last_ms: int) -> list[int]:
-    """By event: when the node last held what the row says."""
+    """By event: the time until which the node held the content of that row."""
     until = [last_ms] * len(events)
     holding: dict[tuple[str, str | None], int] = {}
     for index, event in enumerate(events):
