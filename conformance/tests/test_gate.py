@@ -7,6 +7,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,13 +16,14 @@ from programs import executed
 from promises import hold
 
 from distro_conformance.cli.gate import closing_line, stage_line
-from distro_conformance.findings import Judgement
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.gate import run
 from distro_conformance.gate.options import BUDGETS, Budget, GateOptions
 from distro_conformance.gate.run import Gate, chosen_stages
-from distro_conformance.gate.stages import check_stage
+from distro_conformance.gate.stages import StageResult, check_stage
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
-from distro_conformance.report import Report, write_report
+from distro_conformance.report import Report, Stage, write_report
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
@@ -61,14 +63,41 @@ def test_a_gate_runs_by_default_what_its_target_is_judged_by(target: str, stages
 
 def test_stages_are_chosen_by_name_and_run_in_their_order() -> None:
     real, attached = resolve_target("nacos:2.2.4"), resolve_target("attach:127.0.0.1:9", "nacos-2.2.4")
-    assert chosen_stages(["check", "lockstep", "explore"], real) == ("explore", "lockstep", "check")
+    assert chosen_stages(["check", "cluster", "explore"], real) == ("explore", "cluster", "check")
     for named, target, problem in (
         (["nod"], real, "there is no stage 'nod'; stages are explore, node, lockstep, cluster, check"),
         (["cluster"], attached, "attach:127.0.0.1:9 has no stage 'cluster'; it has explore, node, lockstep, check"),
         (["node", "check"], real, "'check' reads what lockstep or cluster record; name one of these, too"),
+        (["explore"], real, "explore judge the model and reference nodes, and nothing of nacos:2.2.4; name node or cl"),
+        (["lockstep", "check"], attached, "nothing of attach:127.0.0.1:9; name node, too, or leave --target out"),
     ):
         with pytest.raises(UsageError, match=problem):
             chosen_stages(named, target)
+
+
+@pytest.mark.parametrize("option", [{"requirements": ["DISTRO-SYNC"]}, {"skip": ["MUST"]}])
+def test_requirements_are_not_selected_for_a_gate_without_their_stage(tmp_path: Path, option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="are for the stage 'node'; name it, too"):
+        Gate(GateOptions(budget=TINY, seed=0, out=tmp_path, stages=["explore"], **option))
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INCONCLUSIVE, Verdict.VIOLATES])
+def test_a_stage_without_a_finding_that_says_so_is_red_in_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict
+) -> None:
+    """As where Spark cannot run, or a recording contradicts itself."""
+    met = Finding(about="INV-CONV", by="trace", judgement=Judgement.CONFORMS)
+    ended = StageResult(Stage("explore", verdict, 1.0, "not checked on Spark"), (met,))
+    monkeypatch.setitem(run.PLAYED, "explore", lambda *_: ended)
+    report = Gate(GateOptions(budget=TINY, seed=0, out=tmp_path, stages=["explore"])).run()
+    write_report(report, tmp_path, schema="distrocheck/gate/1")
+    assert report.verdict is verdict
+    suites = ET.parse(tmp_path / "junit.xml")
+    assert len(suites.findall(".//error") + suites.findall(".//failure")) == 1
+    results = json.loads((tmp_path / "report.sarif").read_text())["runs"][0]["results"]
+    assert sorted(each["kind"] for each in results) == sorted(
+        ("pass", "open" if verdict is Verdict.INCONCLUSIVE else "fail")
+    )
 
 
 def without_figures(line: str) -> list[str]:

@@ -66,3 +66,8 @@ class GateOptions:
     credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
     jobs: int = 1
     """The number of processes of the lockstep."""
+
+    @property
+    def selects_requirements(self) -> bool:
+        expected = self.expectations
+        return bool(self.requirements or self.skip or expected.path or expected.write_to)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.gate.options import GateOptions
 from distro_conformance.gate.stages import (
     StageResult,
@@ -22,7 +23,7 @@ from distro_conformance.report import Report, Stage
 from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import UsageError, worst
+from distro_conformance.verdict import UsageError, Verdict, worst
 from distro_traces import ndjson
 from distro_traces.compact import MANIFEST
 
@@ -50,6 +51,8 @@ class Gate:
         target = resolve_target(options.target, options.profile, options.mutant, credentials=options.credentials)
         self._kind, self._profile = target.kind, target.profile
         self._chosen = chosen_stages(options.stages, target)
+        if "node" not in self._chosen and options.selects_requirements:
+            raise UsageError("--requirement, --skip and expected failures are for the stage 'node'; name it, too")
         self._traces = options.out / TRACES
         _require_recordings_only(self._traces)
 
@@ -81,7 +84,7 @@ class Gate:
             verdict=worst(result.stage.verdict for result in results),
             seconds=time.monotonic() - began,
             stages=tuple(result.stage for result in results),
-            findings=tuple(finding for result in results for finding in result.findings),
+            findings=tuple(finding for result in results for finding in (*result.findings, *_unsaid(result))),
             failures=tuple(failure for result in results for failure in result.failures),
             convergence={name: value for result in results for name, value in result.convergence.items()},
             changes=tuple(change for result in results for change in result.changes),
@@ -135,6 +138,21 @@ class Gate:
         return expected
 
 
+def _unsaid(result: StageResult) -> Iterator[Finding]:
+    """A finding for a stage that fails or stays open without one that says so: JUnit and SARIF have findings only."""
+    stage = result.stage
+    judgements = {Verdict.VIOLATES: Judgement.VIOLATES, Verdict.INCONCLUSIVE: Judgement.NOT_JUDGED}
+    if stage.verdict in judgements and all(each.counted is not stage.verdict for each in result.findings):
+        yield Finding(
+            about=stage.name.upper().replace(" ", "-"),
+            by="stage",
+            judgement=judgements[stage.verdict],
+            text=f"The stage {stage.name} judges all of its input, and finds no violation.",
+            message=stage.summary,
+            seconds=stage.seconds,
+        )
+
+
 def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...]:
     """The stages in the order in which they run. Several nodes are recorded if the kit starts them and can put links
     between them; recordings are checked. The default are the stages that judge the target: the search and the lockstep
@@ -152,6 +170,11 @@ def chosen_stages(named: Sequence[str] | None, target: Target) -> tuple[str, ...
             raise UsageError(f"the target {target.spec} has no stage '{name}'; it has {', '.join(possible)}")
     if CHECK in named and not {"lockstep", "cluster"} & set(named):
         raise UsageError(f"the stage '{CHECK}' reads what lockstep or cluster record; name one of these, too")
+    if target.kind != "embedded" and not {"node", "cluster"} & set(named):
+        raise UsageError(
+            f"the stages {', '.join(named)} judge the model and reference nodes, and nothing of {target.spec}; "
+            f"name node{' or cluster' if has_cluster else ''}, too, or leave --target out"
+        )
     return tuple(name for name in (*PLAYED, CHECK) if name in named)
 
 
