@@ -1,8 +1,8 @@
 """One client through a trace: the set of states in which each node may hold it, given its rows so far.
 
-A received request is a step of the model (`distro_model.step`); the following rows about state and the answer keep
-the outcomes that agree with them; if none is left, the row is rejected. The state of a node is unknown until its start
-or a row shows it.
+A received request is a step of the model (`distro_model.step`) with several possible outcomes. The following rows,
+about the state of the node and its answer, keep only the outcomes that agree with them. If none is left, the row is
+rejected. The state of a node is unknown until its start or a row shows it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from distro_validation.wording import (
 )
 
 _READ_MS = 50
-"""The content of a request may be read this long before the call."""
+"""A node may read the content of a request this time before the call."""
 _READ_WITHIN_MS = 5_000
-"""A server that reports nothing is read after each action of a client: until then it may send what the row shows."""
+"""The state of a server that reports nothing is read, and recorded, after each action of a client. A request may be
+sent this time before the row that explains it."""
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
 _States = frozenset[NodeState]
@@ -47,9 +48,11 @@ _States = frozenset[NodeState]
 
 @dataclass(slots=True)
 class _Handled:
-    """A request at its receiver: before, what each possible state made of it with which answer, and which of these hold
-    what they held. `among_others`: another one that changes something arrived before this one was done, or it before
-    that."""
+    """A request at its receiver.
+
+    `before`: the possible states; `outcomes`: the states after it, each with the answer; `unchanged`: those outcomes in
+    which the client is as before. `among_others`: another request that changes the client was handled at the same time.
+    """
 
     before: _States
     outcomes: frozenset[tuple[NodeState, str]]
@@ -57,30 +60,32 @@ class _Handled:
     changed: bool
     among_others: bool
     handling: Handling
-    is_change: bool = False  # its steps overwrite those of another one, also where it would change nothing alone
+    is_change: bool = False  # its steps overwrite those of another request, even if it has no effect alone
     shown: bool = False
 
 
 @dataclass(slots=True)
 class _Holder:
-    """The state of one node for this client. `states` is None while nothing is known."""
+    """The possible states of one node for this client. `states` is None while the state is unknown."""
 
     life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str]] = frozenset()  # the state before its last change or the last snapshot
     replaced_ms: int = 0
-    has_left: bool = False  # the client's own connection has ended here
-    early: list[Rejection] = field(default_factory=list)  # of requests sent, unless its client's next row explains them
+    has_left: bool = False  # the client's own connection to this node has ended
+    early: list[Rejection] = field(
+        default_factory=list
+    )  # for sent requests that the next row of the client may explain
 
 
-BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
-NO_STATE = "of a node of which it was not recorded what it holds"
-UNKNOWN = "a message to or from a node of which it is not known what it held then"
+BY_BEATS = "of a client by ip:port, whose heartbeats and owner are not recorded"
+NO_STATE = "of a node whose clients were not recorded"
+UNKNOWN = "a message to or from a node whose state at that time is unknown"
 TORN = "a copy from a snapshot that was made while its source applied a CHANGE in steps"
-UNSAID = "a request that does not say what it carries"
+UNSAID = "a request whose content was not recorded"
 TO_UNJUDGED = "the answer to a request that was not judged"
-FIRST = "what a node holds, where what came before was not recorded"
+FIRST = "the state of a node whose earlier rows were not recorded"
 
 
 class ClientRows:
@@ -92,7 +97,7 @@ class ClientRows:
         self._holders: dict[str, _Holder] = {}
         self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(
             set
-        )  # ever, by node: the contents that snapshots may have
+        )  # by node all contents that it has held: those that snapshots may have
         self._in_parts: defaultdict[str, list[Handling]] = defaultdict(list)  # CHANGEs that were applied in steps
         self.undecided: Counter[str] = Counter()  # rows that were not judged, by reason
 
@@ -112,16 +117,17 @@ class ClientRows:
         return self._learn(event, holder)  # a missing row may explain this one
 
     def finish(self) -> Rejection | None:
-        """After the last row."""
+        """The rejection after the last row, or None."""
         return self._unexplained(None)
 
     def _unexplained(self, until_ms: int | None) -> Rejection | None:
-        """The first request sent by then that no row of its sender's own client has explained."""
+        """The rejection of the first request sent by then that no later row of the client at its sender has
+        explained."""
         early = (each for holder in self._holders.values() for each in holder.early)
         return next((each for each in early if until_ms is None or each.event.at_ms < until_ms), None)
 
     def _judge_answers(self, event: Event, holder: _Holder) -> Rejection | None:
-        """A node whose state was not observed: its answers must follow from its received requests."""
+        """Judge a row of a node whose state was not recorded: its answers must follow from its received requests."""
         if event.kind is Kind.REQUEST_RECEIVED and holder.states is not None:
             holder.states |= self._without_lease(event, holder.states)
             self._received(event, holder)
@@ -134,12 +140,14 @@ class ClientRows:
         return None
 
     def _without_lease(self, event: Event, states: _States) -> _States:
-        """Where a lease may have ended by then; a node that does not report its state leaves no row of it."""
+        """The states, and those after the end of a lease that may have ended by then. A node that does not report its
+        state has no row of that."""
         leases_end = LeaseCheckDue(event.at_ms + self._slack_ms)
         return frozenset(self._after(state, leases_end).node for state in states)
 
     def _states_by_verify(self, event: Event) -> _States | None:
-        """A verify that succeeds shows the held revision, where the release compares it."""
+        """The states that follow from a VERIFY that succeeded: it shows the held revision, if the release compares
+        it."""
         sent = self._cluster.calls[event.message or ""].sent
         if sent is None or sent.operation != "VERIFY" or sent.revision is None:
             return None
@@ -184,7 +192,7 @@ class ClientRows:
         return holder
 
     def _own(self, event: Event, holder: _Holder, states: _States) -> Rejection | None:
-        """Changes of a client by its own connection."""
+        """Judge a change of the client by its own connection."""
         transition, inputs = own_inputs(event, self._client)
         is_there = any(self._view(state) for state in states)
         if event.kind is Kind.CLIENT_DISCONNECTED and not is_there:
@@ -201,12 +209,14 @@ class ClientRows:
         return self._keep(event, holder, after, transition)
 
     def _explained(self, holder: _Holder) -> Rejection | None:
-        """After a row of its own client: the first request sent shortly before that does not fit it either."""
+        """After a row of the client: the rejection of the first request sent shortly before that does not fit this row
+        either."""
         early, holder.early = holder.early, []
         return next((each for each in early if self._sent(each.event, holder) is not None), None)
 
     def _without_batches(self, state: NodeState) -> NodeState:
-        """The row of a request has the digest of all that the client publishes then, so nothing is kept beside it."""
+        """The state without batches, since the row of a request has the digest of everything that the client
+        publishes."""
         held = state.client(self._client)
         return state if held is None else state.with_client(replace(held, content=of_one_service(held.content)))
 
@@ -216,7 +226,7 @@ class ClientRows:
             return None
         views = {self._view(state) for state in holder.states}
         if event.operation == "DELETE":
-            restored = any(view and not view[0] for view in views)  # B27; the DELETE may still wait for a member
+            restored = any(view and not view[0] for view in views)  # B27: the DELETE may still be queued for a member
             fits, guard = None in views or (holder.has_left and restored), "the client is gone here"
         elif event.operation == "VERIFY":
             fits = any(view and view[0] and self._revision_fits(event, view[1]) for view in views)
@@ -232,8 +242,8 @@ class ClientRows:
         return None if fits else rejected(event, f"send {event.operation}", guard, views_text(views), row_text(event))
 
     def _read_before(self, event: Event, holder: _Holder, current: set[tuple[int, str]]) -> set[tuple[int, str]]:
-        """Where a CHANGE is read in two steps (B05) and one of the client came between: the content of before it, with
-        the revision of after it, or that of before where the client has left."""
+        """The states that a CHANGE may have if it is read in two steps (B05), with a change of the client in between:
+        the old content with the new revision, or with the old one if the client has left."""
         if not self._profile.has(torn.on_task_due) or event.at_ms - holder.replaced_ms > _READ_MS:
             return set()
         revisions = {revision for revision, _ in current or holder.replaced}
@@ -272,21 +282,22 @@ class ClientRows:
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
 
     def _in_steps(self, holder: _Holder) -> list[_Handled]:
-        """Requests of which a release applies one step after the other (B05): what else comes may meet what was there
-        before."""
+        """The requests that a release is applying in steps (B05). Other requests may meet the state of before them."""
         if not self._profile.has(torn.on_change):
             return []
         return [each for each in holder.handled.values() if (each.changed or each.is_change) and not each.shown]
 
     def _mixed(self, event: Event, handled: _Handled, states: _States | None) -> _States:
-        """What a CHANGE and others that are applied at the same time come to: each service, and the revision, may be of
-        any of them."""
+        """The possible results of a CHANGE and others that are applied at the same time: each service, and the
+        revision, may come from any of them."""
         sent = self._cluster.calls[event.message].sent if event.message in self._cluster.calls else None
         if not handled.among_others or event.digest is None or sent is None or sent.revision is None:
             return frozenset()
         contents = (content_of(event.digest), *batches_of(event.digest))
         copies = [Change(self._client, sent.revision, each) for each in contents]
-        if event.digest == sent.digest:  # its own last, under the revision that the row of the other one has shown
+        if (
+            event.digest == sent.digest
+        ):  # its content was applied last, with the revision that the row of the other request shows
             views = filter(None, map(self._view, states or ()))
             copies += [Change(self._client, revision, each) for _, revision, _ in views for each in contents]
         arrived = [RequestReceived(event.at_ms, sent.node, copy) for copy in copies]
@@ -305,7 +316,7 @@ class ClientRows:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
             made = frozenset(node for node, _ in handled.outcomes) | self._mixed(event, handled, holder.states)
             if handled.among_others and holder.states is not None:
-                made |= holder.states  # the last steps were those of the other request, whose row shows the result
+                made |= holder.states  # the steps of the other request came last, and its row shows the result
             return self._keep(event, holder, made, "apply a request")
         if holder.states is None:
             return self._learn(event, holder)
@@ -319,7 +330,7 @@ class ClientRows:
         return rejected(event, "apply a request", "a request for it was received here", "none", row_text(event))
 
     def _cause(self, event: Event, holder: _Holder) -> _Handled | None:
-        """The request that the row reports; if a reporting node does not name it, the latest unreported one."""
+        """The request whose effect the row reports. If the node does not name it, the latest one without such a row."""
         if event.message is not None:
             return holder.handled.get(event.message)
         return next((each for each in reversed(holder.handled.values()) if each.changed and not each.shown), None)
@@ -354,7 +365,7 @@ class ClientRows:
         return self._keep(event, holder, after | states, "load a snapshot")
 
     def _replace(self, event: Event, holder: _Holder, states: _States) -> None:
-        """Something else takes the place of these states now; what they held may still be sent for a moment."""
+        """Note that these states are replaced now. Their content may still be sent for a short time."""
         views = map(self._view, states)
         holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
 
@@ -376,7 +387,7 @@ class ClientRows:
             return None
         del holder.handled[event.message or ""]
         handled.handling.end = event.seq if handled.handling.end is None else handled.handling.end
-        if event.outcome is Outcome.ERROR:  # refused before a handler received it
+        if event.outcome is Outcome.ERROR:  # the request was refused before a handler received it
             self._set(event.node, holder, handled.before)
             return None
         answers = {answer for _, answer in handled.outcomes}
@@ -392,7 +403,7 @@ class ClientRows:
                 return None
             if handled.among_others and holder.states is not None:
                 gone = frozenset(state for state in holder.states if self._view(state) is None)
-                if gone:  # its last steps went into a client that a DELETE had removed (B05)
+                if gone:  # its last steps were applied to a client that a DELETE had removed (B05)
                     holder.states = gone
                     return None
             made = views_text({self._view(node) for node, _ in handled.outcomes})
@@ -405,7 +416,7 @@ class ClientRows:
         return self._keep(event, holder, holder.states, "read")
 
     def _learn(self, event: Event, holder: _Holder) -> Rejection | None:
-        """Take the state from a row that is the first about its node, or whose predecessors may be missing."""
+        """Take the state from a row that is the first about its node, or before which rows may be missing."""
         self.undecided[FIRST] += 1
         holder.states = None
         if event.digest is None or event.revision is None or event.owned is None:
@@ -438,7 +449,7 @@ class ClientRows:
         if view is None:
             return False
         native, revision, content = view
-        # A recorder of nodes that report themselves fills in whose the client was, also after that node's restart.
+        # The recorder of nodes that report their state fills in the owner of the client, also after a restart.
         is_recorded = event.kind in OWN or event.message is not None
         return (
             (not is_recorded or event.owned in (None, native))
