@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,14 @@ from distro_conformance.findings.symptoms import SYMPTOMS, RequirementSymptom
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import both, members_beside, run_node_conformance
+from distro_conformance.node.run import both, members_beside, run_node_conformance, run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.requirements.requirement import Requirement
 from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
+from distro_conformance.waiting import Poll
 from distro_model.defects import link_of
 
 pytestmark = pytest.mark.wire
@@ -228,6 +230,23 @@ async def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
         await target.stop()
         results = await conformance_run.check_requirements(target, peers, requirements, lambda _: None)
     assert {finding.judgement for finding in results} == {Judgement.NOT_JUDGED}
+
+
+@pytest.mark.parametrize("requirement", ["DISTRO-SYNC-005", "DISTRO-LOAD-001"])
+def test_a_node_that_ends_while_it_is_watched_conforms_to_nothing(
+    monkeypatch: pytest.MonkeyPatch, requirement: str
+) -> None:
+    """It sends nothing that it must not send, since it sends nothing any more; on a shared node and on its own."""
+    watch = Kit.never
+
+    async def ends(kit: Kit, poll: Poll[object], **named: Any) -> None:
+        await kit.target.stop()
+        await watch(kit, poll, **named)
+
+    monkeypatch.setattr(Kit, "never", ends)
+    (finding,) = asyncio.run(run_requirements(EmbeddedTarget("strict"), [requirement]))
+    assert finding.judgement is Judgement.NOT_JUDGED
+    assert finding.message.startswith("the node serves no longer at the end of the check")
 
 
 async def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:

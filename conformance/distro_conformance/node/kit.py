@@ -16,7 +16,15 @@ import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.observer import ELSES, BeyondError, Observed, Observer, assumed, require_feature
+from distro_conformance.node.observer import (
+    ELSES,
+    BeyondError,
+    NotJudgedError,
+    Observed,
+    Observer,
+    assumed,
+    require_feature,
+)
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Reply
@@ -71,6 +79,15 @@ class Kit(Observer):
         self.note(f"client {client.id} connects to the node")
         await self._until_known(client)
         return client
+
+    async def assume_serving(self) -> None:
+        """Assumes that the node serves at the end of a check: one that has ended sends nothing that it must not send.
+        Raises NotJudgedError."""
+        try:
+            async with _a_few_at_a_time():
+                await (await PlayedClient.connect(self._sdk_address, headers=self.target.client_headers)).close()
+        except (KitError, grpc.aio.AioRpcError) as error:
+            raise NotJudgedError(f"the node serves no longer at the end of the check: {error}") from None
 
     async def _until_known(self, client: PlayedClient) -> None:
         """A server accepts a connection's requests before naming knows it, and a registration in between is lost

@@ -247,6 +247,7 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             await requirement.check(kit)
+            await kit.assume_serving()
     except ViolationError as violation:
         if (reason := kit.client_without_keep_alive) is not None:  # its connection may have ended for that
             return open_question(f"{reason}; {violation}")
