@@ -193,6 +193,14 @@ def test_an_address_without_a_port_is_refused() -> None:
         Member("localhost")
 
 
+@pytest.mark.parametrize("again", ["127.0.0.1:08848", "localhost:8848", "127.0.0.1:8848"])
+def test_a_member_is_not_compared_with_itself_under_another_name(again: str) -> None:
+    with pytest.raises(UsageError, match="name at least two members"):
+        auditing.audit(member=["127.0.0.1:8848", again])
+    others = ["127.0.0.1:8858", "not-known.invalid:8848", "nonsense"]
+    assert auditing._different(["127.0.0.1:8848", *others, again]) == ("127.0.0.1:8848", *others)
+
+
 async def test_following_ends_with_the_last_observation_when_it_is_interrupted() -> None:
     async with audited_cluster() as lab:
         following = asyncio.create_task(
@@ -380,6 +388,18 @@ def test_before_the_second_look_no_count_is_written() -> None:
     assert names <= METRICS.keys()
     assert "distrocheck_member_up" not in metrics(None, 4, THEN)
     assert "distrocheck_audit_exit_code 4" in metrics(None, 4, THEN)
+
+
+async def test_following_ends_with_a_failure_if_the_last_reading_is_one() -> None:
+    """The reading before it, in which all agreed, is no verdict."""
+    async with audited_cluster() as lab:
+        following = asyncio.create_task(
+            auditing._follow(lab.audit, auditing.AuditOptions(interval_s=0.01, follow=True, for_s=1.0))
+        )
+        assert await eventually(poll_local(lambda: lab.audit.rounds >= 2), RealClock(), within_ms=5_000)
+        await lab.do(Crash("b"), Crash("c"))
+        with pytest.raises(TargetError, match="fewer than two members can be read"):
+            await following
 
 
 async def test_following_in_lines_writes_metrics_and_ends_with_the_last_observation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from distro_conformance.cli.options import (
 from distro_conformance.cli.output import ResultLine, echo, print_json, progress, schema, summary
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
+from distro_protos.addresses import one_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,19 +73,36 @@ def audit(
     Nothing is changed."""
     from distro_conformance.targets.credentials import credentials_of, tls_of
 
-    if len(set(member)) < 2:
+    if len(_different(member)) < 2:
         raise UsageError("name at least two members with --member, else there is nothing to compare")
     if for_s is not None and not follow:
         raise UsageError("--for-s limits --follow; give both")
     writable_file(metrics, "--metrics")
     credentials = replace(credentials_of(identity, username, password), tls=tls_of(tls or (), ca, cert, key))
     options = AuditOptions(interval_s, follow=follow, lines=follow and json, for_s=for_s, metrics=metrics)
-    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, options))
+    audited = asyncio.run(_audit(_different(member), credentials, options))
     if json and not follow:
         print_json("audit", _document(audited))
     elif not json:
         _say(audited)
     raise typer.Exit(audited.verdict.exit_code)
+
+
+def _different(members: Sequence[str]) -> tuple[str, ...]:
+    """The members without those that an earlier one names too: a server that is compared with itself always agrees."""
+    found: dict[str, str] = {}
+    for name in members:
+        found.setdefault(_reached(name), name)
+    return tuple(found.values())
+
+
+def _reached(name: str) -> str:
+    """The address that the name stands for; the name itself if no address is known."""
+    host, _, port = (known := one_name(name)).rpartition(":")
+    try:
+        return f"{socket.getaddrinfo(host.strip('[]'), port, type=socket.SOCK_STREAM)[0][4]}"
+    except (OSError, UnicodeError):
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +227,8 @@ async def _follow(audit: Audit, options: AuditOptions) -> Audited:
         async for seen, trouble in _readings(audit, options):  # noqa: B007 - the table shows it
             audited = seen or audited
             shown.refresh()
+    if trouble:
+        raise TargetError(trouble)
     return audited
 
 
