@@ -167,6 +167,15 @@ left_out(
 )
 
 
+@mutant("m-verify-is-a-beat-of-one-instance", ClientManager, "verified")
+def _beat_of_one(old: Any, self: Any, client: Client, sender: str | None) -> None:
+    """A VERIFY counts as a beat of one of the instances of its client, and not of the others."""
+    before = dict(client.heart_beats_ms) if isinstance(client, IpPortClient) else {}
+    old(self, client, sender)
+    if isinstance(client, IpPortClient):
+        client.heart_beats_ms.update(list(before.items())[1:])
+
+
 def _announces(old: Any) -> Any:
     def on_client_removed(self: Any, event: Any) -> None:
         old(self, event)

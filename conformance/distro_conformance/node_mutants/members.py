@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_conformance.node_mutants.sending import to_who_has_left
 from distro_impl.distro import mapper
 from distro_impl.distro.mapper import DistroMapper
@@ -43,6 +43,16 @@ def _keeps_everybody(old: Any, self: Any, addresses: Any) -> bool:
 def _takes_nobody(old: Any, self: Any, addresses: Any) -> bool:
     """Who is new in the member list does not become a member."""
     return bool(old(self, {*addresses} & {self.self_member.address, *self.others}))
+
+
+@mutant("m-list-of-as-many-is-not-announced", ServerMemberManager, "change_list")
+def _as_many(old: Any, self: Any, addresses: Any) -> bool:
+    """A member list of as many members as before is taken, but the node neither connects to who is new in it nor gives
+    clients another owner."""
+    if len({*addresses} | {self.self_member.address}) != len(self.others) + 1:
+        return bool(old(self, addresses))
+    with swapped(self, "_publish", lambda: None):
+        return bool(old(self, addresses))
 
 
 @mutant("m-list-change-revives-the-down", ServerMemberManager, "change_list")

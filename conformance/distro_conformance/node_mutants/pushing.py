@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.node_mutants.mutant import left_out, mutant
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant
 from distro_conformance.node_mutants.other_fields import info_in
 from distro_impl.naming import push
 from distro_impl.naming.client_manager import ClientManager
@@ -84,5 +84,29 @@ def _one_behind(old: Any, self: Any, service: Any) -> Any:
     return before
 
 
+def _as_the_first() -> None:
+    first: dict[str, Any] = {}
+
+    def begun(old: Any) -> Any:
+        def push_to(self: Any, service: Any, targets: Any) -> None:
+            first.pop(service.name, None)
+            old(self, service, targets)
+
+        return push_to
+
+    def sent(old: Any) -> Any:
+        async def push_first(self: Any, connection: Any, type_name: str, body: Any, timeout_ms: int) -> Any:
+            if type_name == push.NOTIFY_SUBSCRIBER:
+                body = first.setdefault(info_in(body)["name"], body)
+            return await old(self, connection, type_name, body, timeout_ms)
+
+        return push_first
+
+    text = "All subscribers of a service are pushed the list of the clusters that the first of them subscribes to."
+    changes = (Change(PushService, "_push_to", begun), Change(ConnectionManager, "push", sent))
+    add(Mutant("m-push-is-of-the-first-subscriber", text, changes=changes))
+
+
+_as_the_first()
 left_out("m-nobody-is-told", PushService, "_on_service_changed", "A change is not pushed.")
 left_out("m-unsubscribed-is-told", ClientManager, "unsubscribe", "A client that unsubscribes stays subscribed.")

@@ -106,6 +106,15 @@ def _no_light_beats(old: Any, self: Any, parameters: Any) -> Any:
     return {**old(self, parameters), "lightBeatEnabled": False}
 
 
+@mutant("m-light-beat-is-for-any-service", InstanceOperator, "beat")
+def _for_any_service(old: Any, self: Any, service: Service, ip: str, port: int, beat: BeatInfo | None) -> Any:
+    """A light beat is accepted for a service that its client does not publish."""
+    client = self._client(ip, port)
+    if beat is None and client is not None and client.singles and service not in client.singles:
+        service = next(iter(client.singles))
+    return old(self, service, ip, port, beat)
+
+
 @mutant("m-whole-beat-has-no-metadata", instance_operator, "_instance_of")
 def _no_metadata(old: Any, beat: BeatInfo) -> Any:
     """The instance that a whole beat registers has no metadata."""

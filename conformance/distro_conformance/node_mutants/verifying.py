@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
@@ -33,6 +34,14 @@ class _Some:
 
     def other_addresses(self) -> tuple[str, ...]:
         return self._addresses
+
+
+@mutant("m-round-ends-at-who-is-not-up", VerifyTask, "run")
+def _until_not_up(old: Any, self: Any) -> None:
+    """A member that is not UP ends the round of VERIFYs: the members after it in the list get none."""
+    chosen = tuple(takewhile(self._members.is_up, self._members.other_addresses()))
+    with swapped(self, "_members", _Some(chosen)):
+        old(self)
 
 
 @mutant("m-empty-client-is-not-verified", DistroClientDataProcessor, "owned_clients")

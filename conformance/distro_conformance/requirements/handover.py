@@ -167,7 +167,8 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
     """The new owner of a client of the HTTP API counts a recent VERIFY as a beat, however old its copy is: it marks no
     instance of the client unhealthy and removes none before the time-outs have passed since that VERIFY."""
     await kit.start_node()
-    client, service, leaving, staying = await _copied(kit)
+    other = kit.service()
+    client, service, leaving, staying = await _copied(kit, other)
     copied_ms = kit.target.clock.now_ms()
     until_ms = copied_ms + kit.timings.gone_ms + kit.timings.beat_check_ms
     while (verified_ms := kit.target.clock.now_ms()) < until_ms:
@@ -180,14 +181,14 @@ async def heir_counts_verifies_as_beats(kit: Kit) -> None:
 
     async def judged() -> Replica | str | None:
         copy = await kit.peer.query(client.id)
-        return None if copy is not None and _is_alive(copy) else copy or f"no {client.id}"
+        return None if copy is not None and _is_alive(copy, instances=2) else copy or f"no {client.id}"
 
-    what = f"{client.id} with {service} was verified at {verified_ms} ms"
+    what = f"{client.id} with {service} and {other} was verified at {verified_ms} ms"
     await kit.never(
         judged, for_ms=max(0, verified_ms + kit.timings.unhealthy_ms - 1 - kit.target.clock.now_ms()), what=what
     )
     within_ms = _READ_MS + kit.timings.beat_check_ms + 2 * kit.timings.sync_ms
-    dead = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: not _is_alive(copy))
+    dead = kit.arrival("CHANGE", client.id, at=staying, carrying=lambda copy: not _is_alive(copy, instances=2))
     await kit.eventually(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy, at {staying.address}")
 
 
@@ -202,11 +203,12 @@ def _moving(kit: Kit) -> _Moved:
     return _Moved(client, kit.service(), leaving, staying)
 
 
-async def _copied(kit: Kit) -> _Moved:
-    """The node has a copy of the client."""
+async def _copied(kit: Kit, *others: str) -> _Moved:
+    """The node has a copy of the client, which publishes these other services too."""
     moved = client, service, leaving, _ = _moving(kit)
-    reply = await leaving.sync(client.id, 1, (service, client.ip, client.port))
-    kit.note(f"{leaving.address} sends CHANGE of {client.id}, which it owns, with {service}: {reply}")
+    published = (service, *others)
+    reply = await leaving.sync(client.id, 1, *((each, client.ip, client.port) for each in published))
+    kit.note(f"{leaving.address} sends CHANGE of {client.id}, which it owns, with {' and '.join(published)}: {reply}")
     kit.assume(reply.succeeded, f"an acknowledged CHANGE of {client.id}", reply)
     return moved
 
@@ -249,5 +251,5 @@ def _sent_about(kit: Kit, moved: _Moved) -> list[Arrival]:
     return [*kit.arrivals(client.id, staying), *at_leaving]
 
 
-def _is_alive(copy: Replica) -> bool:
-    return [each.healthy for each in copy.published] == [True]
+def _is_alive(copy: Replica, instances: int = 1) -> bool:
+    return [each.healthy for each in copy.published] == [True] * instances

@@ -75,15 +75,16 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
-    """A member that refuses reports is sent no Distro request from the first refusal on, while other members are sent
-    requests and reports as before, and it catches up once it accepts reports again: it is sent the changes and the ends
-    of clients."""
+    """A member that refuses reports is sent no Distro request from the first refusal on, while other members, those
+    after it in the list too, are sent requests and reports as before, and it catches up once it accepts reports again:
+    it is sent the changes and the ends of clients."""
     await kit.start_node()
+    refusing, after = sorted((kit.peer, kit.other), key=lambda member: member.address)  # the order of a node's list
     clients = client, leaving = [(await kit.publisher())[0] for _ in range(2)]
     for each in clients:
-        await kit.arrange_sent("CHANGE", each.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
-    refusal = await _goes_down(kit, kit.other, refused=1)
-    sent, reports = _further(kit, *clients), len(_reports(kit.peer))
+        await kit.arrange_sent("CHANGE", each.id, at=refusing, within_ms=2 * kit.timings.sync_ms)
+    refusal = await _goes_down(kit, refusing, refused=1)
+    sent, reports = _further(kit, *clients, at=refusing), len(_reports(after))
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"{client.id} registers {service}")
@@ -92,14 +93,15 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     def reached(peer: PlayedPeer) -> Poll[Arrival]:
         return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
 
-    await kit.eventually(reached(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
-    await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
-    await kit.eventually(_report(kit.peer, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {kit.peer.address}")
-    kit.other.forget(refusal)
-    kit.note(f"{kit.other.address} takes reports again")
+    change = await kit.eventually(reached(after), within_ms=kit.timings.sync_ms, what=f"{service} at {after.address}")
+    await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{refusing.address} is not UP")
+    await kit.eventually_sent("VERIFY", client.id, at=after, after=change, within_ms=kit.timings.verify_ms)
+    await kit.eventually(_report(after, reports + 2), within_ms=2 * _ROUND_MS, what=f"reports at {after.address}")
+    refusing.forget(refusal)
+    kit.note(f"{refusing.address} takes reports again")
     within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
-    await kit.eventually(reached(kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}")
-    await kit.eventually_sent("DELETE", leaving.id, at=kit.other, within_ms=kit.timings.retry_ms)
+    await kit.eventually(reached(refusing), within_ms=within_ms, what=f"{service} at {refusing.address}")
+    await kit.eventually_sent("DELETE", leaving.id, at=refusing, within_ms=kit.timings.retry_ms)
 
 
 @requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)
@@ -157,13 +159,13 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
 @requirement("DISTRO-MEMBER-008", SHOULD, "#member-list, #sync-execute", since="2.2.1", own_node=True)
 async def list_is_read_again(kit: Kit) -> None:
     """A member that leaves the member list is sent nothing more, no report either, and gets VERIFYs again once it is
-    back; another member that is DOWN meanwhile stays DOWN."""
+    back, in the place of another member too; who is DOWN while another member joins stays DOWN."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     await kit.change_members(kit.peer)
     await kit.settle(_READ_MS)
-    sent, reports = _further(kit, client), len(_reports(kit.other))
+    sent, reports = _further(kit, client, at=kit.other), len(_reports(kit.other))
     before = kit.arrivals(client.id, kit.other)[-1]
     announced = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
     service = kit.service()
@@ -172,12 +174,12 @@ async def list_is_read_again(kit: Kit) -> None:
     await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
     more = first_of((sent, _report(kit.other, reports + 1)))
     await kit.never(more, for_ms=kit.timings.verify_ms + _ROUND_MS, what=f"{kit.other.address} is not on the list")
-    await kit.change_members(kit.peer, kit.other)
+    await kit.change_members(kit.other)
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
     verify = kit.arrival("VERIFY", client.id, after=before, at=kit.other)
     await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} at {kit.other.address}")
     await _goes_down(kit, kit.other)
-    await kit.change_members(kit.other)
+    await kit.change_members(kit.peer, kit.other)
     clients, began_ms = [kit.http_client(kit.other.address) for _ in range(_CLIENTS)], kit.target.clock.now_ms()
     while kit.target.clock.now_ms() < began_ms + _READ_MS:
         for each in clients:
@@ -218,9 +220,8 @@ async def nothing_is_retried_at_who_left(kit: Kit) -> None:
         await kit.arrange(_retried(kit, operation, each), within_ms=within_ms, what=what)
     await kit.change_members(kit.peer)
     await kit.settle(_READ_MS)
-    await kit.never(
-        _further(kit, *clients), for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list"
-    )
+    further = _further(kit, *clients, at=kit.other)
+    await kit.never(further, for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list")
 
 
 @requirement("DISTRO-MEMBER-011", MUST, "#member-reported, #member-list", since="2.2.1", own_node=True)
@@ -272,10 +273,10 @@ async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> t
     return reply, len(owner.http.requests) > before
 
 
-def _further(kit: Kit, *clients: PlayedClient) -> Poll[list[Arrival]]:
-    """Polls for requests about these clients at `other` from now on."""
-    seen = {each.id: len(kit.arrivals(each.id, kit.other)) for each in clients}
-    return poll_local(lambda: [late for each in seen for late in kit.arrivals(each, kit.other)[seen[each] :]] or None)
+def _further(kit: Kit, *clients: PlayedClient, at: PlayedPeer) -> Poll[list[Arrival]]:
+    """Polls for requests about these clients at a member from now on."""
+    seen = {each.id: len(kit.arrivals(each.id, at)) for each in clients}
+    return poll_local(lambda: [late for each in seen for late in kit.arrivals(each, at)[seen[each] :]] or None)
 
 
 def _retried(kit: Kit, operation: str, client: PlayedClient) -> Poll[list[Arrival]]:

@@ -201,9 +201,11 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
 async def pushes_are_of_the_cluster(kit: Kit) -> None:
     """A client that subscribes to one cluster is pushed only the instances of that cluster, in a list that names the
-    cluster; a later subscription to other clusters, one or several, replaces the first."""
-    subscriber, service = await kit.client(), kit.service()
+    cluster; a later subscription to other clusters, one or several, replaces the first; another subscriber is pushed
+    the clusters of its own subscription."""
+    subscriber, other, service = await kit.client(), await kit.client(), kit.service()
     await _subscribes(subscriber, service, "blue")
+    await _subscribes(other, service, "")
     await (await kit.client()).register(service, "10.0.0.1", 80)
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
 
@@ -219,6 +221,8 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     await _pushed(kit, subscriber, service, 80, 82)
     named = subscriber.pushed(service)[-1].body["serviceInfo"].get("clusters")
     kit.require(named == "DEFAULT,green", "the clusters DEFAULT,green in the push", named)
+    kit.note(f"{other.id} has subscribed to all clusters")
+    await _pushed(kit, other, service, 80, 81, 82)
 
 
 async def _subscribes(client: PlayedClient, service: str, clusters: str) -> Message:
