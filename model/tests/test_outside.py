@@ -259,6 +259,22 @@ def test_the_answer_to_a_report_may_be_unread_if_its_connection_was_lost_or_held
         outside.sent("v", "d", Verify("c1", 0), 31_500)
 
 
+@pytest.mark.parametrize(("answered_ms", "is_read"), [(35_002, False), (38_500, True)])
+def test_the_success_of_a_report_that_was_held_may_be_unread(answered_ms: int, *, is_read: bool) -> None:
+    """A real 2.5.1 had given up a report 0.5 s before it reached its member, and did not verify with that for 8 s."""
+    outside = reported_in_vain(at_leisure())
+    outside.peer_waits("d", 30_500, waits=True)
+    outside.peer_waits("d", 35_000, waits=False)
+    outside.reported("d", CallResult.SUCCESS, answered_ms)
+    for at_ms in range(answered_ms + 100, answered_ms + 9_900, 4_900):
+        outside.check_clients(["c1"], at_ms)
+        for peer in "bc":
+            outside.sent(f"v{peer}{at_ms}", peer, Verify("c1", 0), at_ms)
+            outside.ended(f"v{peer}{at_ms}", CallResult.SUCCESS, (), at_ms + 1)
+    with pytest.raises(Unexplained, match="it has sent no VERIFY to d") if is_read else nullcontext():
+        outside.check_clients(["c1"], answered_ms + 9_900)
+
+
 def reported_in_vain(slack: Slack) -> NodeOutside:
     """d has answered a report with failure at 30,000 ms."""
     outside = away_for(0, slack)

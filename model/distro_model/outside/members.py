@@ -36,6 +36,8 @@ class _Peer:
     left_ms: int | None = None
     unsettled_ms: int | None = None
     """When its connection was last lost, or requests to it were last held."""
+    released_ms: int | None = None
+    """When requests were last held no longer, and all that had been held reached it."""
     open_verifies: set[str] = field(default_factory=set)
 
     @property
@@ -137,6 +139,7 @@ class MembersOutside:
         self._history.note(None, now_ms, f"requests to {name}", "are held" if waits else "are no longer held")
         peer = self._peers[name]
         peer.is_held, peer.reported_ms, peer.is_doubtful, peer.unsettled_ms = waits, now_ms, True, now_ms
+        peer.released_ms = None if waits else now_ms
 
     def reported(self, name: str, result: CallResult | None, now_ms: int) -> None:
         peer = self._peers[name]
@@ -152,12 +155,15 @@ class MembersOutside:
 
     def _may_be_unread(self, peer: _Peer, result: CallResult, now_ms: int) -> bool:
         """In real time: whether the node may not have read an answer that was given now, since it did not wait so long,
-        or, of a refusal, since the connection of its report has been replaced or was held."""
+        or, of a refusal, since the connection of its report has been replaced or was held; a success, if the report
+        itself was held."""
         skew_ms, timeout_ms = self._slack.skew_ms, self._profile.call_timeout_ms
         if skew_ms >= timeout_ms:
             return True
-        if not skew_ms or result is CallResult.SUCCESS:
+        if not skew_ms:
             return False
+        if result is CallResult.SUCCESS:
+            return peer.released_ms is not None and peer.released_ms >= now_ms - skew_ms
         return peer.is_held or (peer.unsettled_ms is not None and peer.unsettled_ms >= now_ms - timeout_ms - skew_ms)
 
     def reported_to(self, name: str, now_ms: int) -> None:
