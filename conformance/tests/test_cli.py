@@ -428,6 +428,7 @@ def test_documents_about_traces_hold_to_their_schemas(document: Document, tmp_pa
     assert document("doctor")[1]["checks"]
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 def test_a_differential_run_reports_each_difference_in_its_document(document: Document) -> None:
     same = ("test", "differential", "--target", "embedded", "--profile", "nacos-2.2.4", "--script", "distro-sync")

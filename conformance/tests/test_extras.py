@@ -77,6 +77,7 @@ LACKS = {
 }
 
 
+@pytest.mark.slow
 def test_a_verb_works_without_any_extra_or_says_which_one_it_lacks() -> None:
     done = run_without_extras(calls=ONE_AFTER_THE_OTHER.format(verbs=[*WORKS, *LACKS]))
     ended = dict(json.loads(line) for line in done.stdout.splitlines())

@@ -65,7 +65,8 @@ def test_while_the_command_is_loaded() -> None:
     assert (code, out, err) == (130, "", WORD)
 
 
-@pytest.mark.parametrize("after_s", [0.0, pytest.param(2.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("after_s", [0.0, 2.0])
 def test_processes_that_walk_say_nothing(tmp_path: Path, after_s: float) -> None:
     """Neither while they load what they need, nor while they walk."""
     seen: list[float] = []
@@ -133,6 +134,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "afterwards",
     [

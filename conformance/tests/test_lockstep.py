@@ -135,6 +135,7 @@ def test_unjudged_steps_are_counted() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

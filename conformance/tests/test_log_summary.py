@@ -148,6 +148,7 @@ def test_the_page_of_a_check_draws_the_nodes_and_the_holders_of_its_clients(call
     assert re.findall(r"""(?:src|href)=["'](?!#|data:)""", text) == []
 
 
+@pytest.mark.slow
 def test_a_recording_with_violations_is_drawn_with_its_faults(call: Call, tmp_path: Path) -> None:
     call("simulate", "--mutant", "B02", "--faults", "all", "--duration-s", "60", "--seed", "5", "--out", str(tmp_path))
     page = tmp_path / "check.html"

@@ -153,6 +153,7 @@ def imported(file: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
+@pytest.mark.slow
 def test_a_package_that_is_imported_is_in_the_base_or_named_with_its_extra() -> None:
     files = [file for room in ROOT.glob("*/distro_*") for file in room.rglob("*.py")]
     assert len(files) > 500

@@ -103,6 +103,7 @@ def run_pytest(directory: Path, *arguments: str) -> Ran:
     return executed(*pytest_here, *arguments, cwd=directory, env={"HOME": str(directory), "PATH": "/usr/bin:/bin"})
 
 
+@pytest.mark.slow
 def test_tests_without_the_plugin_do_not_load_it(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(LOADED)
     ran = run_pytest(tmp_path, "-q")
@@ -120,6 +121,7 @@ def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(
     assert "5 passed" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_mark_that_says_nothing_is_a_mistake_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(WRONGLY_MARKED)
     said = run_pytest(tmp_path, "-q").stdout
@@ -145,6 +147,7 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
     assert " passed" in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=" ".join)
 def test_a_target_that_there_is_not_is_one_mistake(options: tuple[str, ...], tmp_path: Path) -> None:
     ran = run_pytest(tmp_path, "--distro-target", "bogus", *options)
@@ -171,6 +174,7 @@ def test_options_that_name_no_target_are_refused_before_any_test(
         pytest_configure(config)
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 def test_a_target_that_does_not_start_is_started_once(tmp_path: Path) -> None:
     target = "process:sh -c 'echo again >> started; exit 3' {port}"

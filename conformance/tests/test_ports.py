@@ -49,6 +49,7 @@ def test_nodes_have_ascending_ports_also_where_the_search_begins_again_from_belo
     assert [list(ports) for ports in given] == [sorted(ports) for ports in given]
 
 
+@pytest.mark.slow
 def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> None:
     """Also where each has a directory of its own for what is temporary."""
     imports = "from distro_conformance.targets.ports import *; from distro_impl import free_main_ports"

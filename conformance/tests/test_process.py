@@ -325,6 +325,7 @@ def test_a_server_of_which_nothing_is_said_is_asked_what_it_is(text: str, profil
     assert resolve_target(f"process:{described}", "nacos-2.0.4").profile == "nacos-2.0.4"
 
 
+@pytest.mark.slow
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
 def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:

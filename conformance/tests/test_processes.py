@@ -22,6 +22,7 @@ from distro_conformance.wire.transports import TransportKind
 FEW = WalkOptions(seconds=60.0, seed=5, runs_max=2, steps_per_run=20, rare_starts=False, transport=TransportKind.MEMORY)
 
 
+@pytest.mark.slow
 def test_each_process_walks_with_a_seed_of_its_own() -> None:
     progress: list[str] = []
     both = random_walks_on(2, FEW, progress.append)

@@ -2280,6 +2280,7 @@ def test_spark_finds_the_same(library: Library, spark: SparkSession, monkeypatch
     assert on_spark(spark, library.directory, convergence=True).without_times() == library.result.without_times()
 
 
+@pytest.mark.slow
 def test_in_parts_the_same_is_found(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of clients, and of violations that are in memory at once; every fifth recording."""
     monkeypatch.setattr(tally, "PART_ROWS", 60)

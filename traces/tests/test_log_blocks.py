@@ -141,6 +141,7 @@ def test_most_of_a_log_is_not_read_record_by_record(tmp_path: Path) -> None:
     assert [record.first_line for record in found if not isinstance(record, Quiet)] == [5001]
 
 
+@pytest.mark.slow
 def test_a_packed_file_that_was_cut_gives_what_is_whole(tmp_path: Path) -> None:
     logs = tmp_path / "logs" / "n0"
     logs.mkdir(parents=True)

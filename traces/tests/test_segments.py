@@ -77,6 +77,7 @@ def test_rows_out_of_order_are_sorted_at_rest(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_writer, "BATCH_ROWS", 100)
     monkeypatch.setattr(run_writer, "GROUP_ROWS", 400)
