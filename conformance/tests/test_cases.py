@@ -19,7 +19,7 @@ CONFORMS, VIOLATES, INCONCLUSIVE = Verdict.CONFORMS, Verdict.VIOLATES, Verdict.I
 ENDS = {
     "01a": (CONFORMS, "shows nothing"),
     "11a": (VIOLATES, "10.0.0.1:80#true: a shows svc-a 10.0.0.1:80 (unhealthy)"),
-    "11b": (INCONCLUSIVE, "depends on the order of timers: a shows svc-a as nothing"),
+    "11b": (VIOLATES, "a shows svc-a as nothing"),
     "11c": (VIOLATES, "a shows svc-a as nothing; it never held from 46.0 s to 56.0 s"),
     "16a": (VIOLATES, "a shows svc-a as nothing or b shows svc-a as nothing"),
     "16b": (VIOLATES, "a shows svc-a as nothing or b shows svc-a as nothing"),

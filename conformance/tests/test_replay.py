@@ -107,6 +107,26 @@ def test_an_expectation_that_fails_names_the_observed_state(target: str) -> None
 
 @pytest.mark.wire
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        (
+            "cut a->b\nregister c1 web 10.0.0.1:80\nexpect within 4s: query web everywhere shows 10.0.0.1:80",
+            "b shows web",
+        ),
+        ("members a a\nadvance 4s\nexpect all up", "a counts b UP is not so"),
+        ("crash a\ncrash b\nexpect within 1s: query web everywhere shows 10.0.0.1:80", "no node is up"),
+        ("crash a\ncrash b\nexpect within 1s: all agree", "no node is up"),
+        ("crash a\ncrash b\nexpect within 1s: all up", "no node is up"),
+    ],
+)
+def test_one_node_decides_what_is_expected_of_all_and_no_node_meets_it(target: str, lines: str, outcome: str) -> None:
+    """Nodes that meet it are no other possible state of the one that does not."""
+    result = replay(parse(f"nodes a b\nconnect c1 a\n{lines}\n"), target=target)
+    assert (result.verdict, result.steps[-1].outcome.startswith(outcome)) == (Verdict.VIOLATES, True), result.steps[-1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_an_action_that_makes_no_sense_is_refused_with_its_line(target: str) -> None:
     with pytest.raises(ScenarioError, match="line 2: 'disconnect c1' makes no sense here: c1 has never been connected"):
         replay(parse("nodes a b\ndisconnect c1"), target=target)

@@ -17,6 +17,7 @@ from distro_model.messages import instances_of
 from distro_model.possible import Observation
 
 UP = "UP"
+NO_NODE = "no node is up"
 STATES = (UP, "SUSPICIOUS", "DOWN")
 
 
@@ -80,6 +81,8 @@ class AllAgree(HeldCondition):
         return " ".join(("all agree", *(("but", *self.but) if self.but else ())))
 
     def unmet_in(self, held: Observation) -> str | None:
+        if all(clients is None for clients in held.values()):
+            return NO_NODE
         return next((f"{client}: {shown}" for client, shown in self.differences(held)), None)
 
     def differences(self, held: Observation) -> Iterator[tuple[str, str]]:
@@ -146,15 +149,14 @@ class QueryShows:
 
     async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
         nodes = [self.node] if self.node else await _up(cluster)
-        found: list[str | None] = []
-        for node in nodes:
-            try:
-                lists = await cluster.query(node, self.service)
-            except RefusedError as error:  # a node that is starting may answer later
-                found.append(str(error))
-            else:
-                found += [_wrong_list(f"{node} shows {self.service} as", shown, self.instances) for shown in lists]
-        return found
+        return _of_every([await self._unmet_at(node, cluster) for node in nodes])
+
+    async def _unmet_at(self, node: str, cluster: Cluster) -> Sequence[str | None]:
+        try:
+            lists = await cluster.query(node, self.service)
+        except RefusedError as error:  # a node that is starting may answer later
+            return [str(error)]
+        return [_wrong_list(f"{node} shows {self.service} as", shown, self.instances) for shown in lists]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class AllUp:
 
     async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
         up = await _up(cluster)
-        return [reason for node in up for member in up for reason in await Counts(node, member, UP).unmet(cluster)]
+        return _of_every([await Counts(node, member, UP).unmet(cluster) for node in up for member in up])
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,13 @@ class LoadsFrom:
 
 async def _up(cluster: Cluster) -> list[str]:
     return sorted({node for held in await cluster.observe() for node, clients in held.items() if clients is not None})
+
+
+def _of_every(parts: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
+    """The reasons of a condition that must hold in every part: parts that hold in none of their possible states
+    decide it, whatever the others do. It holds nowhere if there is no part."""
+    decided = [part for part in parts if part and all(part)]
+    return [reason for part in decided or parts for reason in part] or [NO_NODE]
 
 
 def listed(instances: Sequence[str]) -> str:
