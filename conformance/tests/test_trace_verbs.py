@@ -16,7 +16,7 @@ from distro_conformance.findings.finding import verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
-from distro_spark.result import CheckResult, InvariantResult
+from distro_spark.result import CheckResult, InvariantResult, Replay
 
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
 
@@ -204,3 +204,15 @@ def test_a_finding_not_compared_with_the_known_failures_is_neither_new_nor_known
 def test_known_findings_that_are_not_listed_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     check_verb._print(result_of(InvariantResult("INV-REV", "A sentence.", "known", 0, 87, 0.1, 1, 0), "conforms"), [])
     assert "INV-REV: 87 more are known and only counted" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_an_invariant_names_how_many_nodes_it_did_not_judge() -> None:
+    (line,) = check_verb._lines(
+        result_of(InvariantResult("INV-REV", "A sentence.", "conforms", 0, 0, 0.1, 0, 2), "conforms")
+    )
+    assert line.below == ["not judged of 2 nodes, of which not enough was recorded"]
+
+
+def test_rows_that_the_model_could_not_decide_are_no_pass() -> None:
+    (line,) = check_verb._lines_by_model(Replay(rejected=0, undecided=3, rejections=(), rejections_left_out=0))
+    assert line.verdict == "not-judged"

@@ -284,6 +284,8 @@ def _line(judged: InvariantResult, result: CheckResult) -> ResultLine:
     ]
     if judged.violations > VIOLATIONS_PRINTED:
         below.append(f"… {judged.violations - VIOLATIONS_PRINTED} more, see --html and --json")
+    if judged.undecided:
+        below.append(f"not judged of {judged.undecided} nodes, of which not enough was recorded")
     return ResultLine(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", below)
 
 
@@ -295,7 +297,7 @@ def _lines_by_model(replay: Replay | None) -> Iterator[ResultLine]:
         for each in replay.rejections[:VIOLATIONS_PRINTED]
         for line in (f"run {each.run}: no transition is {each.event}", *(f"  {guard}" for guard in each.guards))
     ]
-    verdict = "violates" if replay.rejected else "conforms"
+    verdict = "violates" if replay.rejected else "not-judged" if replay.undecided else "conforms"
     counts = f"{replay.rejected} rejected, {replay.undecided} rows not decided"
     yield ResultLine(verdict, f"{'model':<10} {counts}  Every row is a step that the model allows.", below)
 
