@@ -115,6 +115,10 @@ def _unobserved(cluster: Cluster, chosen: Sequence[Invariant], named: Sequence[s
         if each.name in named and applies:
             where = "" if len(applies) == len(cluster.of_run) else f" in {_of(applies, cluster.of_run)}"
             yield f"{each.name} cannot be judged{where}: it needs {each.needs}, which was not observed"
+    profiles = {cluster.headers[run].profile for run in runs}
+    if profiles and not any(each.applies_to(profile) for each in chosen for profile in profiles):
+        names = ", ".join(each.name for each in chosen)
+        yield f"{names} cannot be judged: not required of {', '.join(sorted(profiles))}"
     nothing = [] if named else sorted(set(runs).intersection(*blind.values()))
     if nothing:
         yield f"{_of(nothing, cluster.of_run)}, are not judged: no invariant has the rows that it needs"

@@ -219,6 +219,17 @@ def test_a_run_of_which_nothing_is_judged_does_not_conform(tmp_path: Path, besid
     )
 
 
+def test_an_invariant_that_applies_to_no_run_is_no_pass(tmp_path: Path) -> None:
+    path = record(tmp_path)
+    path.write_text(path.read_text().replace('"profile":"strict"', '"profile":"nacos-2.0.4"', 1))
+    result = in_process(path, invariants=["INV-REV"])
+    assert (result.verdict, result.reasons) == (
+        "inconclusive",
+        ("INV-REV cannot be judged: not required of nacos-2.0.4",),
+    )
+    assert in_process(path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
+
+
 def test_a_run_without_events_beside_others_does_not_conform(tmp_path: Path) -> None:
     record(tmp_path, "r1")
     with Recorder(tmp_path, "empty", profile="strict", target="test"):
