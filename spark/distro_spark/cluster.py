@@ -19,6 +19,7 @@ from functools import cached_property
 import polars as pl
 
 from distro_model.release import STRICT
+from distro_model.rules.owners import place, tag_of
 from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
 from distro_spark.history import CALLS, LEASE_CHECK_PERIOD_MS, NEVER, Row
 from distro_spark.needs import Needs
@@ -299,6 +300,15 @@ class Cluster:
                 break
             listed = (listed or (fault.back and fault.at_ms < left_ms)) and not fault.left
         return listed
+
+    def may_own(self, node: int, client: str) -> bool:
+        """Whether a client of a connection is at the node, or the hash of one of the HTTP API names the node among the
+        members that it listed when it started (docs/protocol #owner-place), if that is recorded."""
+        if "#" not in client:
+            return True
+        started = (row for row in self.rows_of_node[node] if row.kind == Kind.NODE_STARTED and row.detail)
+        listed = next((sorted(str(row.detail).split(",")) for row in started), None)
+        return listed is None or listed[place(tag_of(client), len(listed))] == self.names[node]
 
     def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int, lasts_ms: int) -> bool:
         """Must the lease that ended then have ended by now? A paused node checks its leases when it resumes. `strict`

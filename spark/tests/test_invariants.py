@@ -2093,6 +2093,30 @@ def sent_twice_of_the_http_api(
     return [] if after_a_list_changed or after_a_cut else [Expected("INV-AIM", "a", sent, again, client=client)]
 
 
+def registered_and_never_sent(run: RunRecorder, client: str) -> tuple[Event, Event]:
+    """At a, which only reports that its copy is removed at last."""
+    run.wait(60_000)  # no member counts as unreachable any more
+    change = run.change("a", 77, "X", client=client)
+    run.wait(30_000)
+    removed = run.row("a", Kind.REPLICA_REMOVED, client=client, detail="DELETE")
+    run.checkpoint()
+    return change, removed
+
+
+@case("nacos-2.5.1", of=("INV-DELAY",))
+def a_client_of_the_http_api_that_its_owner_never_sends(run: RunRecorder) -> list[Expected]:
+    client = "10.0.0.1:80#true"
+    change, removed = registered_and_never_sent(run, client)
+    return [Expected("INV-DELAY", "a", change, removed, client=client) for _ in "bc"]
+
+
+@case("nacos-2.5.1", of=("INV-DELAY",))
+def a_client_of_the_http_api_that_another_member_owns(run: RunRecorder) -> list[Expected]:
+    """A request by version 2 stays at the receiving node (D7), which must send nothing about it."""
+    registered_and_never_sent(run, "10.0.0.2:80#true")
+    return []
+
+
 @complete_case()
 def a_client_of_the_http_api_that_is_handed_over_after_a_cut_link(run: RunRecorder) -> list[Expected]:
     return sent_twice_of_the_http_api(run, after_a_cut=True)

@@ -5,8 +5,9 @@ change and the end of a client to every member, even if a retry is queued; when 
 failed; and at once its content to a member whose VERIFY failed. Judged only against members without an excuse: such a
 member did not start or stop, and its link had no fault, within the time of a round of member reports; it was not
 stopped or cut off all that time; and no call to it was unreachable. A dropped or refused call is no excuse. Some margin
-is given, and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port until
-a member list changes, since their owner may change then. A DELETE that was never sent is left to INV-DELETE.
+is given, and real servers, whose machine may be busy, may be two rounds late. INV-DELAY judges clients by ip:port at
+the owner, and until a member list changes, since their owner may change then. A DELETE that was never sent is left to
+INV-DELETE.
 
 No call leaves before its delay is over (`reasons`).
 """
@@ -154,6 +155,8 @@ def _sent_late(t: Timeline) -> pl.DataFrame:
     retries = _late(t, _retries(t), c("is_sent") & is_sync)
     late = pl.concat([changes, ends, repairs, retries], how="diagonal")
     late = where(late, t.cluster.is_excused, "g", "to", "begin_ms", "due_ms", but_not=True)
+    late = t.of(late, "row", "client_no")
+    late = where(late, lambda g, client_no: t.cluster.may_own(g, t.clients[client_no]), "g", "client_no")
     return NOTHING if late.is_empty() else _delayed(t, late)
 
 
