@@ -250,6 +250,8 @@ class WiredCluster(Cluster):
             self.journal.checkpoint(self._checkpoints, self.up)
 
     async def stop(self) -> None:
+        """The recording ends first: that the kit closes connections says nothing about the nodes."""
+        self.stop_recording()
         await self._measuring.aclose()
         await asyncio.gather(self.reader.close(), self.clients.close())
         for link in self.links.values():
@@ -257,8 +259,6 @@ class WiredCluster(Cluster):
             link.cut()
         await asyncio.gather(*(server.close() for server in self.servers.values()))
         self.up = ()
-        if self._recorder is not None:
-            self._recorder.close()
 
     async def forget_clients(self) -> None:
         """All clients leave, and their names become free for the next run."""
