@@ -18,7 +18,7 @@ from known_cases.run import CASES, Case, Run
 from pyspark.sql import SparkSession
 
 from distro_model.defects import Clause, Symptom
-from distro_spark import frames
+from distro_spark import frames, tally
 from distro_spark.cluster import cluster_of
 from distro_spark.doubts import CHECKPOINT
 from distro_spark.history import Finding
@@ -62,7 +62,16 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def result(directory: Path) -> CheckResult:
-    return in_process(directory)
+    return every_violation(directory)
+
+
+def every_violation(directory: Path) -> CheckResult:
+    """A check lists a limited number for each invariant."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tally, "LISTED_MAX", 10 * len(CASES))
+        found = in_process(directory)
+    assert found.violations_left_out == 0
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +94,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
     directory: Path = tmp_path_factory.mktemp("probed")
     for name, case in CASES.items():
         write(directory, name, case, probed=True)
-    return in_process(directory)
+    return every_violation(directory)
 
 
 @pytest.mark.parametrize("name", ["result", "probed"])

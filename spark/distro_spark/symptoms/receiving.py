@@ -133,7 +133,7 @@ def has_not_left(found: Finding) -> bool:
 @clause("its owner's last CHANGE to the node was acknowledged and not applied, or was due while that was no member")
 def missed_what_it_acknowledged(found: Finding) -> bool:
     last = _acknowledged(found)
-    if last is None:
+    if last is None or last[0].at_ms < found.first.at_ms:
         return _was_for_no_member(found)
     change, is_acknowledged = last
     return is_acknowledged and change.digest not in (None, found.actual)

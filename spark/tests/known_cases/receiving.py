@@ -322,8 +322,12 @@ def a_change_that_fails_and_is_not_sent_again(run: Run) -> None:
     run.send("b", "VERIFY", revision=0)
 
 
-def a_change_while_b_is_listed(run: Run, members: str) -> None:
+def a_change_while_b_is_listed(run: Run, members: str, *, after_another: bool = False) -> None:
     run.registered(0)
+    if after_another:
+        run.change(0, "C")
+        run.send("b", "CHANGE", revision=0, digest="C")
+        run.apply("bc", 0, "C")
     run.row("a", Kind.MEMBERS_CHANGED, detail=members)
     run.change(0, "B")
     run.apply("c", 0, "B")
@@ -335,6 +339,16 @@ def a_change_while_b_is_listed(run: Run, members: str) -> None:
 @case("nacos-2.0.4", INV_CONV=["B02"])
 def a_change_that_is_due_for_who_is_no_member_and_comes_back(run: Run) -> None:
     a_change_while_b_is_listed(run, "a,c")
+
+
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_second_change_that_is_due_for_who_is_no_member_and_comes_back(run: Run) -> None:
+    a_change_while_b_is_listed(run, "a,c", after_another=True)
+
+
+@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+def a_second_change_that_is_due_for_who_is_a_member_and_is_never_sent(run: Run) -> None:
+    a_change_while_b_is_listed(run, "a,b", after_another=True)
 
 
 @case("nacos-2.3.2", INV_CONV=[None])
