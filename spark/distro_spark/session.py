@@ -37,6 +37,8 @@ _LOCAL_SETTINGS = {
     # A recorded gate is hundreds of small files: list them here instead of in a job, and put them into few tasks.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.files.openCostInBytes": "16384",
+    # The files and chunks that the tasks of one JVM hold: 1 GiB, Spark's default, is too little for 100 million rows.
+    "spark.driver.memory": "3g",
 }
 _SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
