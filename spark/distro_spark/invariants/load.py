@@ -16,7 +16,7 @@ meanwhile; judged where both report their changes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -37,6 +37,8 @@ RETRY_MS = 30_000
 AT_ONCE_MS = 300
 BELIEVED_UP_MS = 4_900
 """After the start of a node, until its first report."""
+TIME_MAX = 2**42
+"""Times are below, those since 1970 too."""
 CONNECTED_MS = 5_000
 FOUND_UP_MS = 15_000
 """When a connection to a member that is back runs again, and when reports have found it."""
@@ -179,10 +181,15 @@ def incomplete(t: Timeline) -> pl.DataFrame:
     loads = marks.filter(ended).sort("seq").unique("life", keep="last")
     columns = ("run", "g", "seq", "at_ms", "message", "life", "mark", "is_ended", "end_ms")
     loads = loads.select(columns).join(given, ["run", "message"])
-    lives = (c("at_ms").min().alias("from_ms"), (c("at_ms").max() + LEASE_MS).alias("until_ms"))
-    clients = t.rows.group_by("client_no").agg(c("run").first().alias("of_run"), c("late_ms").first(), *lives)
-    then = (c("run") == c("of_run"), c("given_ms") >= c("from_ms"), c("given_ms") <= c("until_ms"))
-    asked = loads.join_where(clients, *then).drop("of_run", "from_ms", "until_ms").sort("client_no", "seq")
+    numbers = {run: number for number, run in enumerate(t.cluster.of_run)}
+    clients = t.rows.group_by("client_no").agg(
+        c("run").first(), c("late_ms").first(), from_ms=c("at_ms").min(), until_ms=c("at_ms").max() + LEASE_MS
+    )
+    clients = clients.with_columns(from_ms=_of_run("from_ms", numbers), until_ms=_of_run("until_ms", numbers))
+    loads = loads.with_columns(given_then=_of_run("given_ms", numbers))
+    then = (c("given_then") >= c("from_ms"), c("given_then") <= c("until_ms"))
+    asked = loads.join_where(clients.drop("run"), *then).drop("from_ms", "until_ms", "given_then")
+    asked = asked.sort("client_no", "seq")
     given = _held_at(t, asked.select("client_no", g="source", seq="given_seq"))
     asked = asked.with_columns(given=given["held_row"], is_given=given["is_held"])
     asked = t.of(asked, "given", since_ms="at_ms").filter("is_given", c("given_ms") - c("since_ms") > c("late_ms"))
@@ -196,6 +203,12 @@ def incomplete(t: Timeline) -> pl.DataFrame:
         asked=t.name("source"),
         _how=pl.format(how, t.client(), "message", t.name("source"), t.words(found, "given")),
     )
+
+
+def _of_run(ms: str, numbers: Mapping[str, int]) -> pl.Expr:
+    """The time and its run as one number. A condition of its own for the run would join each load with all clients of
+    the run before their times are compared."""
+    return c("run").replace_strict(numbers, return_dtype=pl.Int64) * TIME_MAX + c(ms)
 
 
 def _held_at(t: Timeline, asked: pl.DataFrame) -> pl.DataFrame:
