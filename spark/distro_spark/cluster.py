@@ -64,6 +64,13 @@ def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
     return (pl.col(node) if isinstance(node, str) else node).cast(pl.Int64) * SEQ_MAX + pl.col(seq)
 
 
+def hash_owner_in(listed: str, client: str) -> str:
+    """Whom the hash of a client of the HTTP API names among the members of that list, `a,b,c` (docs/protocol
+    #owner-place)."""
+    members = sorted(listed.split(","))
+    return members[place(tag_of(client), len(members))]
+
+
 @dataclass(frozen=True)
 class Cluster:
     """`nodes`: run, node, g and `MEASURES`. `marks`: `MARK_COLUMNS`, g, and the number `mark` of each (-1 - its
@@ -307,8 +314,8 @@ class Cluster:
         if "#" not in client:
             return True
         started = (row for row in self.rows_of_node[node] if row.kind == Kind.NODE_STARTED and row.detail)
-        listed = next((sorted(str(row.detail).split(",")) for row in started), None)
-        return listed is None or listed[place(tag_of(client), len(listed))] == self.names[node]
+        listed = next((str(row.detail) for row in started), None)
+        return listed is None or hash_owner_in(listed, client) == self.names[node]
 
     def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int, lasts_ms: int) -> bool:
         """Must the lease that ended then have ended by now? A paused node checks its leases when it resumes. `strict`

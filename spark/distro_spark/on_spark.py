@@ -71,6 +71,10 @@ class OnSpark(Engine):
         return surveyed(frame(self.chunks.where("chunk is null").select(*SPANS)))
 
     def set_aside(self) -> Set:
+        return self._aside
+
+    @cached_property
+    def _aside(self) -> Set:
         return _set_aside(self.loaded, self.survey.aside > self.loaded.headers)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:

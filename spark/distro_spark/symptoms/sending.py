@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distro_model.defects import Symptom
-from distro_model.rules.owners import place, tag_of
+from distro_spark.cluster import hash_owner_in
 from distro_spark.faults import MENDS
 from distro_spark.history import OWN_CONNECTION, ClientHistory, Finding, Row
 from distro_spark.symptoms.queries import (
@@ -103,8 +103,7 @@ def hash_owner(history: ClientHistory, node: str, at_ms: int) -> str | None:
     """Whom the hash of the client names among the members of the list that a node had then; None: it is not
     recorded."""
     lists = [row for row in lists_of(history, node) if row.at_ms <= at_ms]
-    members = sorted(str(lists[-1].detail).split(",")) if lists else []
-    return members[place(tag_of(history.client), len(members))] if members else None
+    return hash_owner_in(str(lists[-1].detail), history.client) if lists else None
 
 
 SWALLOWED = Symptom(
