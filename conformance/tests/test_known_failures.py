@@ -22,7 +22,7 @@ from distro_conformance.verdict import Verdict
 from distro_impl.naming.client import SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_model.defects import DEFECTS
-from distro_spark.symptoms import KNOWN as KNOWN_OF_TRACES
+from distro_spark.symptoms import SYMPTOMS as SYMPTOMS_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
 EARLIER: dict[str, str] = {"DISTRO-PUSH-008": "nacos-2.1.1"}
@@ -278,7 +278,7 @@ def test_every_near_miss_is_that_of_a_clause() -> None:
 
 def test_of_every_bug_that_is_named_it_is_known_where_to_read() -> None:
     """By a requirement, by a symptom on nodes or in a trace; the search of the model has its own part of the table."""
-    named = {each.bug for each in (*all_requirements(), *SYMPTOMS, *KNOWN_OF_TRACES)} - {None}
+    named = {each.bug for each in (*all_requirements(), *SYMPTOMS, *SYMPTOMS_OF_TRACES)} - {None}
     assert named == DEFECTS.keys()
     assert all(each.link.startswith("https://github.com/alibaba/nacos/") for each in DEFECTS.values())
 

@@ -369,9 +369,9 @@ def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[
 
 
 def _known_text(invariant: str, bug: str) -> str:
-    from distro_spark.symptoms import KNOWN
+    from distro_spark.symptoms import SYMPTOMS
 
-    return next(each.text for each in KNOWN if invariant in each.about and each.bug == bug)
+    return next(each.text for each in SYMPTOMS if invariant in each.about and each.bug == bug)
 
 
 def _size_bytes(path: Path) -> int:

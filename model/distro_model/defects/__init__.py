@@ -6,7 +6,7 @@
 
 from distro_model.defects.defect import Break, Defect
 from distro_model.defects.search import breaking, repaired
-from distro_model.defects.symptom import Clause, Symptom
+from distro_model.defects.symptom import Clause, Sign, Symptom
 from distro_model.defects.table import DEFECTS, link_of
 
-__all__ = ["DEFECTS", "Break", "Clause", "Defect", "Symptom", "breaking", "link_of", "repaired"]
+__all__ = ["DEFECTS", "Break", "Clause", "Defect", "Sign", "Symptom", "breaking", "link_of", "repaired"]

@@ -1,4 +1,5 @@
-"""How a defect is recognised in a finding: a symptom, which is a conjunction of clauses.
+"""How a defect is recognised in a finding: a symptom, which is a conjunction of clauses. In traces it is a function
+(`distro_spark.symptoms`); both are a `Sign`.
 
 Each clause is one part of the symptom's sentence with the predicate that tests it. The input of a predicate depends on
 the kind of finding: the observations of a requirement's check, or a violation with the rows of a trace. For every
@@ -16,7 +17,7 @@ from distro_model.defects.table import DEFECTS
 from distro_model.release import Span
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Symptom")  # type: ignore[type-arg]
+S = TypeVar("S", bound="Sign")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Clause(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Symptom(Generic[T]):
+class Sign:
     """`about`: the ids of the requirements or invariants that the defect violates in this way.
 
     `sentence`: where the defect shows in several ways, this one. `releases`: narrower than the defect's, where the
@@ -37,7 +38,6 @@ class Symptom(Generic[T]):
 
     bug: str
     about: tuple[str, ...]
-    clauses: tuple[Clause[T], ...]
     sentence: str = ""
     releases: Span | None = None
 
@@ -56,6 +56,11 @@ class Symptom(Generic[T]):
     def is_of(self, profile: str) -> bool:
         """Whether the profile is that of a release with the defect, in which it has this symptom."""
         return self.defect.is_of(profile) and (self.releases is None or is_in(self.releases, profile))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom(Sign, Generic[T]):
+    clauses: tuple[Clause[T], ...]
 
     def missing(self, finding: T) -> tuple[Clause[T], ...]:
         """The clauses that do not hold: with none the finding is explained."""

@@ -5,30 +5,22 @@ was stamped, sent, answered and when. "This release fails this invariant" excuse
 dropped: it is listed with the id of the defect, counted apart, and does not make the verdict `violates`. `strict` has
 no defects; every violation there counts.
 
-A symptom is a conjunction of clauses, each of which is a sentence with the look at a `Finding` that decides it. Where a
-clause is about a message, a node or a row, it is the one that an earlier clause has found; where that found none, the
-later one holds (`look.clause_about`), so that each clause is missed by itself. The tests have a run for each clause
-that misses it alone.
+A symptom is a function over a violation with the rows of its client. It gives its clauses, sentences that must all
+hold. Where a clause is about a message, a node or a row, it is the one that an earlier clause has found; where that
+found none, the later one holds or is left out, so that each clause is missed by itself. The tests have a run for each
+clause that misses it alone.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from distro_model.defects import Symptom
 from distro_model.defects.symptom import of
 from distro_spark.history import Finding
-from distro_spark.symptoms import batches, leases, receiving, sending, stamps, torn, uncounted
+from distro_spark.symptoms import batches, leases, receiving, sending, stamps, torn, uncounted  # noqa: F401 - their symptoms
+from distro_spark.symptoms.symptom import SYMPTOMS, Symptom
 
-KNOWN: tuple[Symptom[Finding], ...] = (
-    *torn.SYMPTOMS,
-    *stamps.SYMPTOMS,
-    *uncounted.SYMPTOMS,
-    *batches.SYMPTOMS,
-    *sending.SYMPTOMS,
-    *receiving.SYMPTOMS,
-    *leases.SYMPTOMS,
-)
+__all__ = ["SYMPTOMS", "known_bug", "symptoms_of"]
 
 
 def known_bug(invariant: str, found: Finding) -> str | None:
@@ -38,6 +30,6 @@ def known_bug(invariant: str, found: Finding) -> str | None:
 
 
 @cache
-def symptoms_of(invariant: str, profile: str) -> tuple[Symptom[Finding], ...]:
+def symptoms_of(invariant: str, profile: str) -> tuple[Symptom, ...]:
     """Those that a violation of that invariant may have in that release."""
-    return tuple(of(KNOWN, invariant, profile))
+    return tuple(of(SYMPTOMS, invariant, profile))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from distro_model.defects import Symptom
-from distro_spark.history import LEASE, LEASE_MS, ClientHistory, Finding, Row
-from distro_spark.symptoms.queries import CLOCK_SLACK_MS, clause, clause_about, confirms, life_at
+from distro_spark.history import LEASE, LEASE_MS, Finding, Row
+from distro_spark.symptoms.queries import CLOCK_SLACK_MS, confirms, life_at
+from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind
 
 _ROUND_MS = 6_500
@@ -17,10 +17,6 @@ _CHECK_MS = 5_000
 
 _SHORT_LEASE_MS = 30_000
 _TOLERANCE_MS = 1_000
-
-
-def _lease_ms(history: ClientHistory) -> int:
-    return _SHORT_LEASE_MS if re.fullmatch(r"nacos-2\.0\.[012]", history.profile) else LEASE_MS
 
 
 def _end(found: Finding) -> Row:
@@ -48,65 +44,45 @@ def _lasted_ms(found: Finding, end: Row) -> int:
     return end.at_ms - max((row.at_ms for row in (*applied[:1], *confirmed)), default=end.at_ms)
 
 
-@clause("a copy ended with its lease")
-def a_copy_ended(found: Finding) -> bool:
-    return _end_of_lease(found) is not None
+@symptom("B17", "INV-LIVE")
+def not_renewed(found: Finding) -> Clauses:
+    """Only a verify renews a lease: the copy of a client that changes before each one expires."""
+    end = _end_of_lease(found)
+    lease_ms = _SHORT_LEASE_MS if re.fullmatch(r"nacos-2\.0\.[012]", found.history.profile) else LEASE_MS
+    if end is None:
+        return {"a copy ended with its lease": False}
+    is_over = _lasted_ms(found, end) >= lease_ms - _TOLERANCE_MS
+    is_applied = any(end.at_ms - row.at_ms < lease_ms for row in _applied(found, end)[1:])
+    return {
+        "a lease had passed since a verify renewed it, or it was created": is_over,
+        "a CHANGE or a snapshot was applied to it less than a lease ago": is_applied,
+    }
 
 
-@clause_about(_end_of_lease, "a lease had passed since a verify renewed it, or it was created")
-def its_lease_was_over(found: Finding, end: Row) -> bool:
-    return _lasted_ms(found, end) >= _lease_ms(found.history) - _TOLERANCE_MS
+@symptom("B17", "INV-CONV")
+def not_renewed_at_checkpoint(found: Finding) -> Clauses:
+    """Only a verify renews a lease: the copy of a client that changes before each one ends, until the next round."""
+    is_recent = found.last.at_ms - _end(found).at_ms <= _ROUND_MS
+    return {
+        **not_renewed.clauses(found),
+        "that was less than a round of verification before the checkpoint": is_recent,
+    }
 
 
-@clause_about(_end_of_lease, "a CHANGE or a snapshot was applied to it less than a lease ago")
-def was_applied_since(found: Finding, end: Row) -> bool:
-    return any(end.at_ms - row.at_ms < _lease_ms(found.history) for row in _applied(found, end)[1:])
+@symptom("B31", "INV-LIVE")
+def half_a_minute(found: Finding) -> Clauses:
+    """The lease is 30 s: a short outage removes the copies of clients that are connected."""
+    end = _end_of_lease(found)
+    if end is None:
+        return {"a copy ended with its lease": False}
+    is_short = _SHORT_LEASE_MS <= _lasted_ms(found, end) <= _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
+    return {"30 s, and at most one check more, had passed since a verify renewed it, or it was created": is_short}
 
 
-@clause("that was less than a round of verification before the checkpoint")
-def is_between_two_rounds(found: Finding) -> bool:
-    return found.last.at_ms - _end(found).at_ms <= _ROUND_MS
-
-
-@clause_about(
-    _end_of_lease, "30 s, and at most one check more, had passed since a verify renewed it, or it was created"
-)
-def lasted_half_a_minute(found: Finding, end: Row) -> bool:
-    return _SHORT_LEASE_MS <= _lasted_ms(found, end) <= _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
-
-
-@clause("the node keeps that connection for as long as it is silent")
-def keeps_it_for_good(found: Finding) -> bool:
-    silent = found.first
-    rows = (row for row in found.history.by_node[silent.node] if row.seq > silent.seq)
+@symptom("B03", "INV-SILENT")
+def kept_in_silence(found: Finding) -> Clauses:
+    """No connection is probed: one that died silently is kept."""
+    rows = (row for row in found.history.by_node[found.first.node] if row.seq > found.first.seq)
     ends = (Kind.CLIENT_DISCONNECTED, Kind.LINK_FAULT, Kind.CLIENT_CONNECTED)
-    ended = next((row for row in rows if row.kind in ends), None)
-    return ended is None or ended.kind != Kind.CLIENT_DISCONNECTED
-
-
-NOT_RENEWED = Symptom(
-    bug="B17",
-    about=("INV-LIVE",),
-    sentence="Only a verify renews a lease: the copy of a client that changes before each one expires.",
-    clauses=(a_copy_ended, its_lease_was_over, was_applied_since),
-)
-NOT_RENEWED_AT_CHECKPOINT = Symptom(
-    bug="B17",
-    about=("INV-CONV",),
-    sentence="Only a verify renews a lease: the copy of a client that changes before each one ends, until the next "
-    "round.",
-    clauses=(a_copy_ended, its_lease_was_over, was_applied_since, is_between_two_rounds),
-)
-HALF_A_MINUTE = Symptom(
-    bug="B31",
-    about=("INV-LIVE",),
-    sentence="The lease is 30 s: a short outage removes the copies of clients that are connected.",
-    clauses=(a_copy_ended, lasted_half_a_minute),
-)
-KEPT_IN_SILENCE = Symptom(
-    bug="B03",
-    about=("INV-SILENT",),
-    sentence="No connection is probed: one that died silently is kept.",
-    clauses=(keeps_it_for_good,),
-)
-SYMPTOMS = (NOT_RENEWED, NOT_RENEWED_AT_CHECKPOINT, HALF_A_MINUTE, KEPT_IN_SILENCE)
+    ended = next((row.kind for row in rows if row.kind in ends), None)
+    return {"the node keeps that connection for as long as it is silent": ended != Kind.CLIENT_DISCONNECTED}

@@ -14,10 +14,9 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from distro_model.defects import Clause
 from distro_spark.cluster import retry_delay_ms, sync_delay_ms
 from distro_spark.faults import BREAKS
-from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
+from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Row, succeeded
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 CHANGES = ("ADD", "CHANGE")
@@ -28,25 +27,8 @@ CLOCK_SLACK_MS = 400
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_S = TypeVar("_S")
 _SEQ = attrgetter("seq")
 _AT_MS = attrgetter("at_ms")
-
-
-def clause(sentence: str) -> Callable[[Callable[[Finding], bool]], Clause[Finding]]:
-    """The function below as a clause with that sentence."""
-    return lambda holds: Clause(sentence, holds)
-
-
-def clause_about(
-    find: Callable[[Finding], _S | None], sentence: str
-) -> Callable[[Callable[[Finding, _S], bool]], Clause[Finding]]:
-    """The same for a function that gets what `find` gives, too; where that is None, the clause holds."""
-
-    def made(holds: Callable[[Finding, _S], bool]) -> Clause[Finding]:
-        return Clause(sentence, lambda found: (subject := find(found)) is None or holds(found, subject))
-
-    return made
 
 
 def cached_per_history(
@@ -63,11 +45,6 @@ def cached_per_history(
         return found
 
     return asked
-
-
-@clause("it is a client of the HTTP API")
-def is_of_http(found: Finding) -> bool:
-    return not found.history.has_connection
 
 
 # Rows by what they are about

@@ -41,32 +41,32 @@ def a_copy_whose_owner_asks_for_ever_where_it_was_repaired(run: Run) -> None:
     leases_end_while_the_owner_waits(run)
 
 
-@case("nacos-2.1.1", (known.NEVER_LOADED, known.asked_again), INV_CONV=[None])
+@case("nacos-2.1.1", (known.never_loaded, "went on asking"), INV_CONV=[None])
 def a_copy_whose_owner_was_loaded_and_verifies_none(run: Run) -> None:
     leases_end_while_the_owner_waits(run, times=1)
 
 
-@case("nacos-2.1.1", (known.NEVER_LOADED, known.asked_again), INV_CONV=[None])
+@case("nacos-2.1.1", (known.never_loaded, "went on asking"), INV_CONV=[None])
 def a_copy_whose_owner_was_loaded_at_the_second_time_and_verifies_none(run: Run) -> None:
     leases_end_while_the_owner_waits(run, times=2)
 
 
-@case("nacos-2.1.1", (known.NEVER_LOADED, known.each_raised), INV_CONV=[None])
+@case("nacos-2.1.1", (known.never_loaded, "each raised"), INV_CONV=[None])
 def a_copy_whose_owner_asks_for_ever_though_no_batch_raised(run: Run) -> None:
     leases_end_while_the_owner_waits(run, raises=None)
 
 
-@case("nacos-2.1.2", (known.NEVER_LOADED, known.verified_with_none), INV_CONV=[None])
+@case("nacos-2.1.2", (known.never_loaded, "with no member"), INV_CONV=[None])
 def a_copy_that_ends_though_its_owner_verified(run: Run) -> None:
     leases_end_while_the_owner_waits(run, verifies=True)
 
 
-@case("nacos-2.1.2", (known.NEVER_LOADED, known.was_given_snapshots), INV_CONV=[None])
+@case("nacos-2.1.2", (known.never_loaded, "given snapshots"), INV_CONV=[None])
 def a_copy_whose_owner_is_refused_each_snapshot(run: Run) -> None:
     leases_end_while_the_owner_waits(run, answer=Outcome.FAIL)
 
 
-@case("nacos-2.1.2", (known.NEVER_LOADED, known.ended_with_its_lease), INV_CONV=[None])
+@case("nacos-2.1.2", (known.never_loaded, "ended with its lease"), INV_CONV=[None])
 def a_copy_that_is_removed_while_its_owner_asks_for_snapshots_for_ever(run: Run) -> None:
     leases_end_while_the_owner_waits(run, why=None)
 
@@ -93,7 +93,7 @@ def a_batch_that_is_left_out(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT, known.last_has_a_batch), INV_ACK=[None], INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out, "has a batch"), INV_ACK=[None], INV_CONV=[None])
 def what_is_left_out_and_is_no_batch(run: Run) -> None:
     a_change_that_is_left_out(run, None)
 
@@ -103,26 +103,26 @@ def a_batch_that_is_left_out_where_it_was_repaired(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT, known.nothing_applied_since), INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out, "applied nothing since"), INV_CONV=[None])
 def a_copy_that_is_older_than_what_was_left_out(run: Run) -> None:
     """It fell back later, and of that no batch can be the reason."""
     a_change_that_is_left_out(run, BATCH, later="O")
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT, known.nothing_applied_since), INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out, "applied nothing since"), INV_CONV=[None])
 def a_copy_of_which_a_probe_reads_something_else_after_what_was_left_out(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH)
     run.row("b", Kind.OBSERVED, client="c1", revision=1, digest="O")
 
 
-@case("nacos-2.2.4", (known.LEFT_OUT, known.carries_another), INV_CONV=[None])
+@case("nacos-2.2.4", (known.left_out, "carries another content"), INV_CONV=[None])
 def a_change_that_is_never_sent_after_a_batch_that_brought_nothing_new(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH, is_held=True)
     run.change(3, "C")
     run.apply("c", 3, "C")
 
 
-@case("nacos-2.2.4", (known.LEFT_OUT, known.last_has_a_batch), INV_ACK=[None, "B19"], INV_CONV=[None])
+@case("nacos-2.2.4", (known.left_out, "has a batch"), INV_ACK=[None, "B19"], INV_CONV=[None])
 def a_change_that_is_left_out_after_a_batch_that_was_left_out(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH)
     run.change(3, "C")
@@ -163,7 +163,7 @@ def a_copy_that_is_gone_since_batches_were_kept_out(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.only_batches_came), INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out_until_lease, "no other CHANGE"), INV_CONV=[None])
 def a_copy_that_is_gone_since_a_batch_and_something_else_were_kept_out(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
 
@@ -173,7 +173,7 @@ def a_copy_that_is_gone_where_batches_can_be_taken(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.only_batches_came), INV_LIVE=[None])
+@case("nacos-2.3.0", (known.left_out_until_lease, "no other CHANGE"), INV_LIVE=[None])
 def a_batch_and_something_else_that_are_kept_out(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
 
@@ -183,12 +183,12 @@ def a_batch_that_is_kept_out_where_any_copy_is_confirmed(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.ended_with_its_lease), INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out_until_lease, "ended with its lease"), INV_CONV=[None])
 def a_copy_that_is_removed_though_its_lease_has_not_ended(run: Run) -> None:
     kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH, why=None)
 
 
-@case("nacos-2.3.0", (known.LEFT_OUT_UNTIL_LEASE, known.batches_came), INV_LIVE=[None], INV_CONV=[None])
+@case("nacos-2.3.0", (known.left_out_until_lease, "CHANGEs with a batch came"), INV_LIVE=[None], INV_CONV=[None])
 def a_copy_that_expires_and_no_batch_was_kept_out(run: Run) -> None:
     run.registered()
     run.after(170_000)

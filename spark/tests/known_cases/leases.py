@@ -40,27 +40,27 @@ def a_copy_that_the_next_round_brings_back(run: Run) -> None:
     a_copy_ends_between_two_rounds(run, "CHANGE", 1000)
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED_AT_CHECKPOINT, known.is_between_two_rounds), INV_CONV=[None])
+@case("nacos-2.5.1", (known.not_renewed_at_checkpoint, "a round of verification"), INV_CONV=[None])
 def a_copy_that_no_round_brings_back(run: Run) -> None:
     a_copy_ends_between_two_rounds(run, "CHANGE", 20_000)
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED_AT_CHECKPOINT, known.its_lease_was_over), INV_CONV=[None])
+@case("nacos-2.5.1", (known.not_renewed_at_checkpoint, "a lease had passed"), INV_CONV=[None])
 def a_copy_that_ends_though_it_was_verified(run: Run) -> None:
     a_copy_ends_between_two_rounds(run, "VERIFY", 1000)
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED_AT_CHECKPOINT, known.was_applied_since), INV_CONV=[None])
+@case("nacos-2.5.1", (known.not_renewed_at_checkpoint, "was applied to it"), INV_CONV=[None])
 def a_copy_of_a_client_that_has_not_changed_and_ends_before_the_checkpoint(run: Run) -> None:
     a_copy_ends_between_two_rounds(run, "CHANGE", 1000, changes=False)
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED_AT_CHECKPOINT, known.a_copy_ended), INV_CONV=[None])
+@case("nacos-2.5.1", (known.not_renewed_at_checkpoint, "ended with its lease"), INV_CONV=[None])
 def a_copy_that_is_removed_before_the_checkpoint_and_not_by_its_lease(run: Run) -> None:
     a_copy_ends_between_two_rounds(run, "CHANGE", 1000, why=None)
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED, known.its_lease_was_over), INV_LIVE=[None])
+@case("nacos-2.5.1", (known.not_renewed, "a lease had passed"), INV_LIVE=[None])
 def a_copy_that_expires_half_a_minute_after_it_came_though_a_change_came(run: Run) -> None:
     run.registered()
     run.after(10_000)
@@ -70,7 +70,7 @@ def a_copy_that_expires_half_a_minute_after_it_came_though_a_change_came(run: Ru
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED, known.was_applied_since), INV_LIVE=[None])
+@case("nacos-2.5.1", (known.not_renewed, "was applied to it"), INV_LIVE=[None])
 def a_copy_that_expires_though_it_was_asked_for_three_times(run: Run) -> None:
     run.registered()
     run.after(170_000)
@@ -86,12 +86,12 @@ def a_connected_client_that_expires(run: Run) -> None:
     run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
-@case("nacos-2.5.1", (known.NOT_RENEWED, known.a_copy_ended), INV_LIVE=[None])
+@case("nacos-2.5.1", (known.not_renewed, "ended with its lease"), INV_LIVE=[None])
 def a_client_that_is_connected_and_expires(run: Run) -> None:
     a_connected_client_that_expires(run)
 
 
-@case("nacos-2.0.2", (known.HALF_A_MINUTE, known.a_copy_ended), INV_LIVE=[None])
+@case("nacos-2.0.2", (known.half_a_minute, "ended with its lease"), INV_LIVE=[None])
 def a_client_that_is_connected_and_expires_after_half_a_minute(run: Run) -> None:
     a_connected_client_that_expires(run)
 
@@ -123,7 +123,7 @@ def a_copy_that_expires_half_a_minute_after_a_verify_though_a_change_came(run: R
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
-@case("nacos-2.0.2", (known.HALF_A_MINUTE, known.lasted_half_a_minute), INV_LIVE=[None])
+@case("nacos-2.0.2", (known.half_a_minute, "30 s"), INV_LIVE=[None])
 def a_copy_that_expires_after_a_second(run: Run) -> None:
     run.registered()
     run.after(1_000)
@@ -150,7 +150,7 @@ def a_silent_client_that_is_never_asked_where_it_was_repaired(run: Run) -> None:
     silent_for_a_minute(run)
 
 
-@case("nacos-2.2.4", (known.KEPT_IN_SILENCE, known.keeps_it_for_good), INV_SILENT=[None])
+@case("nacos-2.2.4", (known.kept_in_silence, "keeps that connection"), INV_SILENT=[None])
 def a_silent_client_whose_connection_is_closed_late(run: Run) -> None:
     run.registered()
     run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")

@@ -25,7 +25,7 @@ def a_snapshot_from_a_node_that_waits_for_its_own(run: Run) -> None:
     a_snapshot_before_the_own_load(run)
 
 
-@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.was_asked_for_it), INV_INIT=[None])
+@case("nacos-2.5.1", (known.gave_a_snapshot, "had asked it"), INV_INIT=[None])
 def a_snapshot_that_no_member_has_asked_for(run: Run) -> None:
     a_snapshot_before_the_own_load(run, asked=False)
 
@@ -43,12 +43,12 @@ def a_snapshot_from_a_node_whose_own_load_is_due_later(run: Run) -> None:
     a_snapshot_before_the_own_request(run, 55_000)
 
 
-@case("nacos-2.2.0", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+@case("nacos-2.2.0", (known.gave_a_snapshot, "its own load"), INV_INIT=[None])
 def a_snapshot_from_a_node_whose_own_load_is_overdue(run: Run) -> None:
     a_snapshot_before_the_own_request(run, 65_000)
 
 
-@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+@case("nacos-2.5.1", (known.gave_a_snapshot, "its own load"), INV_INIT=[None])
 def a_snapshot_from_a_node_that_has_given_up_its_own(run: Run) -> None:
     a_snapshot_before_the_own_load(run, waits_ms=300_000)
 
@@ -80,17 +80,17 @@ def a_snapshot_from_a_node_that_has_reached_no_member_for_minutes(run: Run) -> N
     a_snapshot_after_minutes(run)
 
 
-@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+@case("nacos-2.5.1", (known.gave_a_snapshot, "its own load"), INV_INIT=[None])
 def a_snapshot_from_a_node_that_has_not_asked_the_member_of_a_mended_link(run: Run) -> None:
     a_snapshot_after_minutes(run, "b")
 
 
-@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+@case("nacos-2.5.1", (known.gave_a_snapshot, "its own load"), INV_INIT=[None])
 def a_snapshot_from_a_node_that_has_not_asked_a_member_that_was_back(run: Run) -> None:
     a_snapshot_after_minutes(run, "c")
 
 
-@case("nacos-2.5.1", (known.GAVE_A_SNAPSHOT, known.its_load_was_under_way), INV_INIT=[None])
+@case("nacos-2.5.1", (known.gave_a_snapshot, "its own load"), INV_INIT=[None])
 def a_verify_from_a_node_that_waits_for_its_snapshot(run: Run) -> None:
     call = {"operation": "SNAPSHOT", "message": "m1"}
     run.row("a", Kind.REQUEST_SENT, peer="b", **call)
@@ -130,18 +130,18 @@ def an_owner_that_does_not_say_that_it_loads_what_has_left_it(run: Run) -> None:
     has_what_has_left_it(run, after_ms=0)
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "came with a snapshot"), INV_CONV=[None])
 def an_owner_that_has_what_has_left_it_later_than_its_load(run: Run) -> None:
     has_what_has_left_it(run, after_ms=100)
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "came with a snapshot"), INV_CONV=[None])
 def an_owner_in_which_a_probe_reads_something_else_than_the_snapshot_brought(run: Run) -> None:
     an_owner_that_loads_late_what_has_left_it(run)
     run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.source_still_held_it), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "still held the client"), INV_CONV=[None])
 def a_snapshot_from_a_node_that_had_confirmed_the_delete(run: Run) -> None:
     run.registered()
     run.leave()
@@ -163,7 +163,7 @@ def has_what_has_left_it(run: Run, after_ms: int) -> None:
     run.removed("bc")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "came with a snapshot"), INV_CONV=[None])
 def a_node_that_is_sent_what_has_left_after_it_has_loaded(run: Run) -> None:
     run.connect()
     run.change(1, "A")
@@ -176,7 +176,7 @@ def a_node_that_is_sent_what_has_left_after_it_has_loaded(run: Run) -> None:
     run.removed("b")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.came_with_a_snapshot), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "came with a snapshot"), INV_CONV=[None])
 def an_owner_that_takes_back_what_has_left_it_with_no_snapshot(run: Run) -> None:
     run.registered()
     run.leave()
@@ -186,7 +186,7 @@ def an_owner_that_takes_back_what_has_left_it_with_no_snapshot(run: Run) -> None
     run.removed("bc")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.had_left_by_then), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "had left its owner"), INV_CONV=[None])
 def a_copy_that_came_with_a_snapshot_while_its_client_was_there(run: Run) -> None:
     run.connect()
     run.change(1, "A")
@@ -197,7 +197,7 @@ def a_copy_that_came_with_a_snapshot_while_its_client_was_there(run: Run) -> Non
     run.removed("b")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.confirmed_no_delete_since), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "confirmed no DELETE since"), INV_CONV=[None])
 def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
     run.connect()
     run.change(1, "A")
@@ -209,7 +209,7 @@ def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
     run.removed("b")
 
 
-@case("nacos-2.2.4", (known.CAME_BACK, known.is_leased), INV_CONV=[None])
+@case("nacos-2.2.4", (known.came_back, "its lease"), INV_CONV=[None])
 def a_copy_that_came_late_and_stays_when_its_lease_is_over(run: Run) -> None:
     an_owner_that_loads_late_what_has_left_it(run)
     run.after(200_000)
@@ -280,13 +280,13 @@ def a_lost_change_to_nothing_of_a_client_that_its_former_owner_lets_go(run: Run)
         run.row(node, Kind.REPLICA_REMOVED, client="c1", owned=False, detail=LEASE)
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.has_not_left), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "has not left"), INV_CONV=[None])
 def a_client_that_has_left_and_is_held_though_a_verify_confirmed_it(run: Run) -> None:
     a_lost_change_to_nothing(run)
     run.leave()
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.confirmed_what_it_missed), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "a verify has confirmed"), INV_CONV=[None])
 def a_lost_change_that_no_verify_confirms(run: Run) -> None:
     run.registered(0)
     run.change(0, "B")
@@ -294,7 +294,7 @@ def a_lost_change_that_no_verify_confirms(run: Run) -> None:
     run.apply("c", 0, "B")
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.confirmed_what_it_missed), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "a verify has confirmed"), INV_CONV=[None])
 def a_lost_change_that_a_verify_came_before(run: Run) -> None:
     run.registered(0)
     run.send("b", "VERIFY", revision=0)
@@ -304,7 +304,7 @@ def a_lost_change_that_a_verify_came_before(run: Run) -> None:
     run.apply("c", 0, "B")
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "acknowledged and not applied"), INV_CONV=[None])
 def a_change_that_is_never_sent_after_one_that_was_applied(run: Run) -> None:
     run.registered(0)
     run.send("b", "CHANGE", revision=0, digest="A")
@@ -313,7 +313,7 @@ def a_change_that_is_never_sent_after_one_that_was_applied(run: Run) -> None:
     run.send("b", "VERIFY", revision=0)
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "acknowledged and not applied"), INV_CONV=[None])
 def a_change_that_fails_and_is_not_sent_again(run: Run) -> None:
     run.registered(0)
     run.change(0, "B")
@@ -346,7 +346,7 @@ def a_second_change_that_is_due_for_who_is_no_member_and_comes_back(run: Run) ->
     a_change_while_b_is_listed(run, "a,c", after_another=True)
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "acknowledged and not applied"), INV_CONV=[None])
 def a_second_change_that_is_due_for_who_is_a_member_and_is_never_sent(run: Run) -> None:
     a_change_while_b_is_listed(run, "a,b", after_another=True)
 
@@ -356,12 +356,12 @@ def a_change_that_is_due_for_who_is_no_member_where_a_verify_asks_for_more(run: 
     a_change_while_b_is_listed(run, "a,c")
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "acknowledged and not applied"), INV_CONV=[None])
 def a_change_that_is_due_for_who_is_a_member_and_is_never_sent(run: Run) -> None:
     a_change_while_b_is_listed(run, "a,b")
 
 
-@case("nacos-2.0.4", (known.CONFIRMED_UNREAD, known.missed_what_it_acknowledged), INV_CONV=[None])
+@case("nacos-2.0.4", (known.confirmed_unread, "acknowledged and not applied"), INV_CONV=[None])
 def a_change_that_was_never_sent(run: Run) -> None:
     run.registered(0)
     run.change(0, "B")
@@ -409,22 +409,22 @@ def a_revision_used_twice_after_a_snapshot_took_the_client_back(run: Run) -> Non
     run.change(2, "C")
 
 
-@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None, None, None])
+@case("nacos-2.5.1", (known.reused_since_overwritten, "had replaced the client"), INV_REV=[None, None, None])
 def a_revision_used_twice_after_the_same_content_came(run: Run) -> None:
     a_revision_that_is_used_twice(run, replaced=False)
 
 
-@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None])
+@case("nacos-2.5.1", (known.reused_since_overwritten, "had replaced the client"), INV_REV=[None])
 def garbage_an_hour_after_the_same_content_came(run: Run) -> None:
     a_revision_that_is_used_twice(run, replaced=False, garbage=True)
 
 
-@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.held_one_only_since), INV_REV=[None], INV_NATIVE=["B01"])
+@case("nacos-2.5.1", (known.reused_since_overwritten, "held both contents"), INV_REV=[None], INV_NATIVE=["B01"])
 def garbage_at_another_node_an_hour_after_a_change_took_the_client_back(run: Run) -> None:
     a_revision_that_is_used_twice(run, garbage=True)
 
 
-@case("nacos-2.5.1", (known.REUSED_SINCE_OVERWRITTEN, known.was_overwritten), INV_REV=[None])
+@case("nacos-2.5.1", (known.reused_since_overwritten, "had replaced the client"), INV_REV=[None])
 def a_revision_used_twice_by_an_owner_that_no_message_touched(run: Run) -> None:
     run.registered()
     run.change(2, "B")
@@ -433,7 +433,7 @@ def a_revision_used_twice_by_an_owner_that_no_message_touched(run: Run) -> None:
 
 @case(
     "nacos-2.5.1",
-    (known.REUSED_SINCE_OVERWRITTEN, known.held_one_only_since),
+    (known.reused_since_overwritten, "held both contents"),
     INV_REV=[None, None, None, None],
     INV_NATIVE=[None, "B01"],
 )
@@ -445,13 +445,13 @@ def a_revision_used_twice_before_the_snapshot_came(run: Run) -> None:
     run.apply("b", 2, "C")
 
 
-@case("nacos-2.5.1", (known.OVERWRITTEN, known.it_was_brought), INV_NATIVE=[None])
+@case("nacos-2.5.1", (known.overwritten, "brought that"), INV_NATIVE=[None])
 def a_client_that_changes_with_no_message(run: Run) -> None:
     run.registered()
     run.apply("a", 2, "B", owned=True)
 
 
-@case("nacos-2.5.1", (known.OVERWRITTEN, known.a_copy_was_applied), INV_NATIVE=[None])
+@case("nacos-2.5.1", (known.overwritten, "a copy was applied"), INV_NATIVE=[None])
 def a_client_that_is_removed_while_it_is_connected(run: Run) -> None:
     run.registered()
     run.removed("a")
@@ -481,16 +481,16 @@ def a_copy_that_is_confirmed_since_its_owner_took_another_under_the_same_revisio
     an_owner_that_takes_the_content_of_before(run, revision=2)
 
 
-@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.left_its_revision), INV_CONV=[None])
+@case("nacos-2.5.1", (known.confirmed_since_overwritten, "left its revision"), INV_CONV=[None])
 def a_copy_that_is_confirmed_although_its_owner_took_another_revision(run: Run) -> None:
     an_owner_that_takes_the_content_of_before(run, revision=1)
 
 
-@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.confirmed_since), INV_CONV=[None])
+@case("nacos-2.5.1", (known.confirmed_since_overwritten, "a verify has confirmed"), INV_CONV=[None])
 def a_copy_that_no_verify_confirmed_since_its_owner_took_another(run: Run) -> None:
     an_owner_that_takes_the_content_of_before(run, revision=2, is_verified=False, verified_before=True)
 
 
-@case("nacos-2.5.1", (known.CONFIRMED_SINCE_OVERWRITTEN, known.differ_since_it_was_overwritten), INV_CONV=[None])
+@case("nacos-2.5.1", (known.confirmed_since_overwritten, "they differ since"), INV_CONV=[None])
 def a_copy_that_is_confirmed_since_its_client_published_another_under_the_same_revision(run: Run) -> None:
     an_owner_that_takes_the_content_of_before(run, revision=2, is_brought=False)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from distro_model.defects import Clause, Symptom
-from distro_spark.history import Finding
+from distro_spark.symptoms.symptom import Symptom
 from distro_traces.content import digest
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
@@ -156,7 +155,8 @@ class Run:
 
 
 Writes = Callable[[Run], None]
-Missed = tuple[Symptom[Finding], Clause[Finding]]
+Missed = tuple[Symptom, str]
+"""A symptom, and words of one of its clauses."""
 
 
 @dataclass(frozen=True)

@@ -43,17 +43,17 @@ def a_change_that_fails_before_the_delete_is_due_again(run: Run) -> None:
     a_delete_that_failed_and(run, change_fails_ms=1_000)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_change_that_fails_long_after_the_delete_was_due_again(run: Run) -> None:
     a_delete_that_failed_and(run, change_fails_ms=5_000)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_delete_that_failed_and_is_not_sent_again(run: Run) -> None:
     a_delete_that_failed_and(run, change_fails_ms=None)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_change_that_fails_long_after_the_delete_was_due(run: Run) -> None:
     run.registered()
     change = run.send("b", "CHANGE", None, revision=1, digest="A")
@@ -86,12 +86,12 @@ def a_change_that_fails_before_the_link_works_again(run: Run) -> None:
     a_change_that_fails_after_the_delete_could_not_be_sent(run)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_change_that_fails_when_the_link_works_again(run: Run) -> None:
     a_change_that_fails_after_the_delete_could_not_be_sent(run, healed=True)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_change_that_fails_while_another_link_is_broken(run: Run) -> None:
     a_change_that_fails_after_the_delete_could_not_be_sent(run, peer="c")
 
@@ -112,17 +112,17 @@ def a_change_that_is_owed(run: Run, *, cut: bool) -> None:
     run.removed("c")
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None], INV_DELETE=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_that_is_owed_and_never_fails_while_the_link_is_cut(run: Run) -> None:
     a_change_that_is_owed(run, cut=True)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None], INV_DELETE=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_that_is_owed_and_never_sent_over_a_sound_link(run: Run) -> None:
     a_change_that_is_owed(run, cut=False)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.sends_deletes), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "sends DELETEs"), INV_CONV=[None])
 def a_node_that_never_sends_a_delete(run: Run) -> None:
     """One CHANGE happened to fail after the client had left; c is sent no DELETE either, and loses it otherwise."""
     run.registered()
@@ -148,7 +148,7 @@ def a_delete_in_another_run_of_the_same_nodes(run: Run) -> None:
         run.removed(peer)
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None])
 def a_verify_that_fails_after_the_client_left(run: Run) -> None:
     run.registered()
     verify = run.send("b", "VERIFY", None, revision=1)
@@ -159,7 +159,7 @@ def a_verify_that_fails_after_the_client_left(run: Run) -> None:
     run.removed("c")
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.a_change_failed), INV_CONV=[None], INV_DELETE=[None])
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_to_another_member_that_fails_before_the_delete_is_due(run: Run) -> None:
     run.registered()
     change = run.send("c", "CHANGE", None, revision=1, digest="A")
@@ -170,7 +170,7 @@ def a_change_to_another_member_that_fails_before_the_delete_is_due(run: Run) -> 
     run.removed("c")
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.no_delete_is_under_way), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "no DELETE since"), INV_CONV=[None])
 def a_delete_that_is_confirmed_and_removes_nothing(run: Run) -> None:
     run.registered()
     change = run.send("b", "CHANGE", None, revision=1, digest="A")
@@ -182,7 +182,7 @@ def a_delete_that_is_confirmed_and_removes_nothing(run: Run) -> None:
     run.removed("c")
 
 
-@case("nacos-2.2.4", (known.SWALLOWED, known.has_left_its_owner), INV_CONV=[None])
+@case("nacos-2.2.4", (known.swallowed, "has left its owner"), INV_CONV=[None])
 def a_change_that_fails_and_is_not_sent_again_while_its_client_is_there(run: Run) -> None:
     for client in ("c1", "c2"):
         run.connect(client=client)
@@ -216,23 +216,23 @@ def the_same_before_there_was_a_version_2(run: Run) -> None:
     changed_at_who_is_not_the_owner(run)
 
 
-@case("nacos-2.2.4", (known.NOT_PASSED_ON, known.sends_nothing), INV_CONV=[None, None])
+@case("nacos-2.2.4", (known.not_passed_on, "sent nothing"), INV_CONV=[None, None])
 def what_a_node_sends_to_others_and_never_to_one(run: Run) -> None:
     changed_at_who_is_not_the_owner(run, sends=True)
 
 
-@case("nacos-3.0.3", (known.NOT_PASSED_ON, known.is_of_another), INV_CONV=[None, None])
+@case("nacos-3.0.3", (known.not_passed_on, "names another one"), INV_CONV=[None, None])
 def what_its_own_owner_by_hash_sends_to_no_node(run: Run) -> None:
     """Of the members a, b and c the hash names b."""
     changed_at_who_is_not_the_owner(run, client="10.0.0.2:80#true")
 
 
-@case("nacos-2.2.4", (known.NOT_PASSED_ON, known.is_of_http), INV_CONV=[None])
+@case("nacos-2.2.4", (known.not_passed_on, "of the HTTP API"), INV_CONV=[None])
 def the_same_of_a_client_with_a_connection(run: Run) -> None:
     changed_at_who_is_not_the_owner(run, client="c2")
 
 
-@case("nacos-2.2.4", (known.NOT_PASSED_ON, known.changed_there), INV_CONV=[None])
+@case("nacos-2.2.4", (known.not_passed_on, "changed at a node"), INV_CONV=[None])
 def what_came_to_a_node_that_is_not_the_owner_from_nowhere(run: Run) -> None:
     client = "10.0.0.1:80#true"
     run.change(1, "A", client=client)

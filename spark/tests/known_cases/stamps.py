@@ -47,7 +47,7 @@ def a_copy_that_keeps_the_stamp_of_its_last_batch(run: Run) -> None:
     a_copy_that_took_over_one_revision_of_two(run, batch=True)
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.has_the_stamp_of_creation), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "has that revision since"), INV_REV=[None])
 def a_copy_that_takes_over_revisions_and_then_one_not(run: Run) -> None:
     a_copy_that_took_over_one_revision_of_two(run, batch=False)
 
@@ -66,7 +66,7 @@ def a_copy_that_keeps_the_stamp_of_a_snapshot_with_a_batch(run: Run) -> None:
     a_copy_that_took_a_revision_over_with_a_snapshot(run, BATCH)
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.has_the_stamp_of_creation), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "has that revision since"), INV_REV=[None])
 def a_copy_that_keeps_the_stamp_of_a_snapshot_without_a_batch(run: Run) -> None:
     a_copy_that_took_a_revision_over_with_a_snapshot(run, None)
 
@@ -140,7 +140,7 @@ def an_old_content_under_a_new_stamp_though_it_comes_back_later(run: Run) -> Non
     run.apply("bc", 3, "A")
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "under a later revision"), INV_REV=[None])
 def an_old_content_on_a_copy_that_was_created_late(run: Run) -> None:
     """Its stamp is that of its creation, but what came was older: the owner published A again only afterwards."""
     run.connect()
@@ -151,14 +151,14 @@ def an_old_content_on_a_copy_that_was_created_late(run: Run) -> None:
     run.change(3, "A")
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None, None, None])
+@case("nacos-2.2.4", (known.creation_stamp, "under a later revision"), INV_REV=[None, None, None])
 def a_later_content_that_only_a_copy_had(run: Run) -> None:
     """c, which is not the owner, sends what its client never published, under a revision that it never had."""
     run.registered()
     sent_on(run, "c", sent=2, stamp=1)
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.brought_by_a_later_one), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "that brought the content"), INV_REV=[None])
 def an_old_content_by_a_message_that_says_so(run: Run) -> None:
     run.connect()
     run.change(1, "A")
@@ -248,7 +248,7 @@ def a_snapshot_of_who_took_a_late_one_over_a_newer_copy(run: Run) -> None:
     run.apply("c", 2, "B", run.loads("c", "b"))
 
 
-@case("nacos-2.2.4", (known.SNAPSHOT_UNDER_STAMP, known.replaced_a_copy), INV_REV=[None])
+@case("nacos-2.2.4", (known.snapshot_under_stamp, "replaced a copy"), INV_REV=[None])
 def a_snapshot_of_who_had_no_late_one(run: Run) -> None:
     run.connect()
     run.change(1, "B")
@@ -267,7 +267,7 @@ def a_late_change_which_only_its_arrival_shows(run: Run) -> None:
     an_empty_copy_over_a_new_one(run, also_sent=EMPTY)
 
 
-@case("nacos-2.2.4", (known.SNAPSHOT_UNDER_STAMP, known.came_with_a_snapshot), INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.2.4", (known.snapshot_under_stamp, "came with a snapshot"), INV_REV=[None], INV_CONV=[None])
 def a_late_change_under_the_stamp_of_a_newer_copy(run: Run) -> None:
     run.connect()
     run.change(1, "B")
@@ -275,7 +275,7 @@ def a_late_change_under_the_stamp_of_a_newer_copy(run: Run) -> None:
     an_old_copy_over_a_new_one(run, message)
 
 
-@case("nacos-2.2.4", (known.SNAPSHOT_UNDER_STAMP, known.keeps_its_stamp), INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.2.4", (known.snapshot_under_stamp, "has its revision since"), INV_REV=[None], INV_CONV=[None])
 def a_late_snapshot_on_a_copy_that_moves_on(run: Run) -> None:
     """Its stamp is not the one that it was created with: it takes over revisions."""
     run.registered()
@@ -298,7 +298,7 @@ def a_late_snapshot_under_the_stamp_that_came_with_a_batch(run: Run) -> None:
     run.apply("b", 2, "A", run.loads("b", "c"))
 
 
-@case("nacos-2.2.4", (known.SNAPSHOT_UNDER_STAMP, known.is_of_an_earlier_revision), INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.2.4", (known.snapshot_under_stamp, "under an earlier revision"), INV_REV=[None], INV_CONV=[None])
 def a_snapshot_with_what_its_client_never_published(run: Run) -> None:
     an_old_copy_over_a_new_one(run, content="X")
 
@@ -326,7 +326,7 @@ def a_copy_of_a_ip_port_client_that_keeps_the_stamp_of_its_creation(run: Run) ->
     a_copy_of_a_ip_port_client(run, -3)
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.owner_had_it_later), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "under a later revision"), INV_REV=[None])
 def a_copy_of_a_ip_port_client_with_what_no_owner_published(run: Run) -> None:
     a_copy_of_a_ip_port_client(run, 9)
 
@@ -393,6 +393,6 @@ def logs_of_a_content_that_its_owner_did_not_have_and_a_failed_verify(run: Run) 
     logs_of_a_change(run, 9, "X", read=True)
 
 
-@case("nacos-2.2.4", (known.CREATION_STAMP, known.brought_by_a_later_one), INV_REV=[None])
+@case("nacos-2.2.4", (known.creation_stamp, "that brought the content"), INV_REV=[None])
 def logs_of_another_content_by_a_message_of_the_same_revision(run: Run) -> None:
     logs_of_a_change(run, 7, "B")

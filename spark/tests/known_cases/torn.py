@@ -39,17 +39,17 @@ def a_snapshot_that_is_made_while_a_change_is_applied(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=True)
 
 
-@case("nacos-2.3.2", (known.GIVEN_TORN, known.source_was_applying), INV_REV=[None])
+@case("nacos-2.3.2", (known.given_torn, "handling a CHANGE to that revision"), INV_REV=[None])
 def a_snapshot_that_is_made_before_a_change_came(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=False)
 
 
-@case("nacos-2.3.2", (known.GIVEN_TORN, known.came_with_a_snapshot), INV_REV=[None])
+@case("nacos-2.3.2", (known.given_torn, "came with a snapshot"), INV_REV=[None])
 def a_content_that_no_snapshot_brings_while_a_change_is_applied(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=True, gives=None)
 
 
-@case("nacos-2.3.2", (known.GIVEN_TORN, known.change_carried_another), INV_REV=[None, None])
+@case("nacos-2.3.2", (known.given_torn, "carried another content"), INV_REV=[None, None])
 def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owner(run: Run) -> None:
     a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
 
@@ -81,7 +81,7 @@ def a_snapshot_that_is_taken_while_a_change_is_applied(run: Run) -> None:
     a_change_around_a_snapshot(run, comes_first=True)
 
 
-@case("nacos-2.3.0", (known.MIXED, known.two_at_once), INV_REV=[None], INV_ACK=[None])
+@case("nacos-2.3.0", (known.mixed, "while the node handled"), INV_REV=[None], INV_ACK=[None])
 def a_snapshot_that_is_taken_before_a_change_comes(run: Run) -> None:
     a_change_around_a_snapshot(run, comes_first=False)
 
@@ -105,17 +105,17 @@ def a_snapshot_that_is_made_between_the_content_and_the_revision(run: Run) -> No
     a_snapshot_with_the_revision_of_before(run)
 
 
-@case("nacos-2.5.1", (known.GIVEN_EARLY, known.source_was_applying_that_content), INV_REV=[None])
+@case("nacos-2.5.1", (known.given_early, "handling a CHANGE with that content"), INV_REV=[None])
 def a_snapshot_with_a_content_that_has_not_come_yet(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run, while_applied=False)
 
 
-@case("nacos-2.5.1", (known.GIVEN_EARLY, known.came_with_a_snapshot), INV_REV=[None])
+@case("nacos-2.5.1", (known.given_early, "came with a snapshot"), INV_REV=[None])
 def a_content_under_the_revision_of_before_that_no_snapshot_brings(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run, gives=None)
 
 
-@case("nacos-2.5.1", (known.GIVEN_EARLY, known.source_held_that_revision), INV_REV=[None])
+@case("nacos-2.5.1", (known.given_early, "held that revision"), INV_REV=[None])
 def a_snapshot_with_a_revision_that_its_source_never_held(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run, revision=2)
 
@@ -162,7 +162,7 @@ def an_older_change_that_ends_last(run: Run) -> None:
     run.answers("CHANGE", first)
 
 
-@case("nacos-2.2.4", (known.MIXED, known.not_what_it_carried), INV_REV=[None, None], INV_CONV=[None])
+@case("nacos-2.2.4", (known.mixed, "not what that sync carried"), INV_REV=[None, None], INV_CONV=[None])
 def a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -> None:
     first = first_of_two(run)
     run.after(1_000)
@@ -173,17 +173,17 @@ def a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -
     run.answers("CHANGE", second)
 
 
-@case("nacos-2.5.1", (known.MIXED, known.two_at_once), INV_ACK=[None], INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.5.1", (known.mixed, "while the node handled"), INV_ACK=[None], INV_REV=[None], INV_CONV=[None])
 def two_changes_that_are_applied_one_after_the_other(run: Run) -> None:
     two_changes(run, at_once=False)
 
 
-@case("nacos-2.5.1", (known.MIXED, known.came_of_both), INV_REV=[None, "B05"], INV_CONV=[None])
+@case("nacos-2.5.1", (known.mixed, "had handled both"), INV_REV=[None, "B05"], INV_CONV=[None])
 def something_else_that_is_applied_after_two_changes_at_once(run: Run) -> None:
     two_changes(run, at_once=True, later="X")
 
 
-@case("nacos-2.5.1", (known.MIXED, known.not_what_it_carried), INV_CONV=[None])
+@case("nacos-2.5.1", (known.mixed, "not what that sync carried"), INV_CONV=[None])
 def a_change_that_is_lost_after_two_that_were_applied_at_once(run: Run) -> None:
     """What b holds is what the later one of them carried, so its steps were not mixed with those of the other."""
     run.registered()
@@ -218,7 +218,7 @@ def two_changes_of_which_no_answer_is_recorded(run: Run) -> None:
     run.apply("c", 2, "B")
 
 
-@case("nacos-2.5.1", (known.MIXED, known.not_what_it_carried), INV_REV=[None], INV_CONV=[None])
+@case("nacos-2.5.1", (known.mixed, "not what that sync carried"), INV_REV=[None], INV_CONV=[None])
 def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Run) -> None:
     run.registered()
     run.change(2, "B")
@@ -227,9 +227,6 @@ def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Run) 
     run.apply("b", 2, "X", second)
     run.answers("CHANGE", first)
     run.answers("CHANGE", second)
-
-
-TWO_AT_ONCE, NOT_WHAT_IT_CARRIED, CAME_OF_BOTH = known.GIVEN_MIXED.clauses[2:]
 
 
 def c_loads_from_b(run: Run, content: str = "B", *, brings: bool = True) -> None:
@@ -250,31 +247,33 @@ def a_snapshot_of_two_changes_that_were_applied_at_once(run: Run) -> None:
     c_loads_from_b(run)
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, known.came_with_a_snapshot), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
+@case("nacos-2.3.1", (known.given_mixed, "came with a snapshot"), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
 def a_content_like_that_of_two_changes_at_once_which_no_snapshot_brings(run: Run) -> None:
     two_changes(run, at_once=True)
     c_loads_from_b(run, brings=False)
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, known.source_held_it), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
+@case("nacos-2.3.1", (known.given_mixed, "held that content"), INV_REV=[None, "B05"], INV_CONV=[None, "B05"])
 def a_snapshot_with_another_content_than_two_changes_at_once_have_left(run: Run) -> None:
     two_changes(run, at_once=True)
     c_loads_from_b(run, "X")
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, TWO_AT_ONCE), INV_REV=[None, None], INV_CONV=[None, None])
+@case("nacos-2.3.1", (known.given_mixed, "while the node handled"), INV_REV=[None, None], INV_CONV=[None, None])
 def a_snapshot_of_two_changes_that_were_applied_one_after_the_other(run: Run) -> None:
     two_changes(run, at_once=False)
     c_loads_from_b(run)
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, NOT_WHAT_IT_CARRIED), INV_REV=[None, None, None], INV_CONV=[None, None])
+@case(
+    "nacos-2.3.1", (known.given_mixed, "not what that sync carried"), INV_REV=[None, None, None], INV_CONV=[None, None]
+)
 def a_snapshot_of_a_change_that_carried_the_older_content_under_the_later_revision(run: Run) -> None:
     a_change_that_carried_the_older_content_under_the_later_revision(run)
     c_loads_from_b(run)
 
 
-@case("nacos-2.3.1", (known.GIVEN_MIXED, CAME_OF_BOTH), INV_REV=[None, None, "B05"], INV_CONV=[None, None])
+@case("nacos-2.3.1", (known.given_mixed, "had handled both"), INV_REV=[None, None, "B05"], INV_CONV=[None, None])
 def a_snapshot_of_something_else_that_was_applied_after_two_changes_at_once(run: Run) -> None:
     second = two_changes(run, at_once=True)
     run.apply("b", 3, "X", second)
@@ -295,17 +294,17 @@ def a_content_that_is_read_just_before_its_revision_is(run: Run) -> None:
     a_message_behind_its_revision(run)
 
 
-@case("nacos-2.5.1", (known.READ_TORN, known.left_in_the_moment), INV_REV=[None, None], INV_CONV=[None])
+@case("nacos-2.5.1", (known.read_torn, "left in the moment"), INV_REV=[None, None], INV_CONV=[None])
 def an_old_content_that_is_sent_long_after_the_change(run: Run) -> None:
     a_message_behind_its_revision(run, waits_ms=2_000)
 
 
-@case("nacos-2.5.1", (known.READ_TORN, known.left_with_that_content), INV_REV=[None, "B05", "B05"], INV_CONV=[None])
+@case("nacos-2.5.1", (known.read_torn, "left its owner with"), INV_REV=[None, "B05", "B05"], INV_CONV=[None])
 def another_content_than_was_read_just_before_its_revision_was(run: Run) -> None:
     a_message_behind_its_revision(run, applied="X")
 
 
-@case("nacos-2.5.1", (known.READ_TORN, known.content_of_before), INV_REV=[None, None], INV_CONV=[None])
+@case("nacos-2.5.1", (known.read_torn, "the content of before"), INV_REV=[None, None], INV_CONV=[None])
 def a_content_that_is_sent_in_the_moment_of_a_change_and_was_never_published(run: Run) -> None:
     a_message_behind_its_revision(run, sent="X", applied="X")
 
@@ -330,12 +329,12 @@ def a_delete_between_two_steps_of_a_change(run: Run) -> None:
     a_change_and("DELETE", run, at_once=True)
 
 
-@case("nacos-2.5.1", (known.REMOVED, known.deleted_meanwhile), INV_ACK=[None])
+@case("nacos-2.5.1", (known.removed, "a DELETE of the client"), INV_ACK=[None])
 def a_delete_after_a_change_that_was_not_applied(run: Run) -> None:
     a_change_and("DELETE", run, at_once=False)
 
 
-@case("nacos-2.5.1", (known.REMOVED, known.holds_nothing), INV_ACK=[None, None])
+@case("nacos-2.5.1", (known.removed, "holds nothing"), INV_ACK=[None, None])
 def a_delete_that_removes_nothing_while_a_change_is_not_applied(run: Run) -> None:
     a_change_and("DELETE", run, at_once=True, is_held=True)
 
@@ -345,12 +344,12 @@ def a_verify_between_two_steps_of_a_change(run: Run) -> None:
     a_change_and("VERIFY", run, at_once=True, revision=1)
 
 
-@case("nacos-2.5.1", (known.CONFIRMED, known.changed_meanwhile), INV_VERIFY=[None])
+@case("nacos-2.5.1", (known.confirmed, "a CHANGE of the client"), INV_VERIFY=[None])
 def a_verify_after_a_change_that_was_not_applied(run: Run) -> None:
     a_change_and("VERIFY", run, at_once=False, revision=1)
 
 
-@case("nacos-2.5.1", (known.CONFIRMED, known.changed_to_that_revision), INV_VERIFY=[None])
+@case("nacos-2.5.1", (known.confirmed, "that the verify asks for"), INV_VERIFY=[None])
 def a_verify_of_a_revision_that_the_change_between_does_not_bring(run: Run) -> None:
     a_change_and("VERIFY", run, at_once=True, revision=2)
 
@@ -374,22 +373,22 @@ def a_change_that_is_sent_before_it_is_counted(run: Run) -> None:
     a_change_that_is_sent_too_early(run, "B")
 
 
-@case("nacos-2.2.4", (known.SENT_EARLY, known.published_it_next), INV_REV=[None, None])
+@case("nacos-2.2.4", (known.sent_early, "published next"), INV_REV=[None, None])
 def a_content_that_the_owner_never_held(run: Run) -> None:
     a_change_that_is_sent_too_early(run, "C")
 
 
-@case("nacos-2.2.4", (known.SENT_EARLY, known.published_it_next), INV_REV=[None, None])
+@case("nacos-2.2.4", (known.sent_early, "published next"), INV_REV=[None, None])
 def a_content_that_the_owner_held_much_later(run: Run) -> None:
     a_change_that_is_sent_too_early(run, "B", after_ms=2_000)
 
 
-@case("nacos-2.2.4", (known.SENT_EARLY, known.published_another_before), INV_REV=[None, None])
+@case("nacos-2.2.4", (known.sent_early, "published another content"), INV_REV=[None, None])
 def a_content_that_is_sent_under_a_revision_that_the_owner_has_left(run: Run) -> None:
     a_change_that_is_sent_too_early(run, "B", before=2)
 
 
-@case("nacos-2.2.4", (known.SENT_EARLY, known.had_sent_it), INV_REV=[None, "B05", "B05"])
+@case("nacos-2.2.4", (known.sent_early, "had sent that content"), INV_REV=[None, "B05", "B05"])
 def a_content_that_comes_to_a_copy_before_its_owner_sends_it(run: Run) -> None:
     run.registered()
     run.apply("b", 1, "B")

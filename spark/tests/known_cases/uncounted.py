@@ -27,22 +27,22 @@ def health_under_the_revision_of_the_registration(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true")
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.is_of_http), INV_REV=[None, None])
+@case("nacos-2.3.2", (known.uncounted_beats, "of the HTTP API"), INV_REV=[None, None])
 def two_contents_of_a_connection_under_one_revision(run: Run) -> None:
     an_instance_that_falls_ill(run, "c1")
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B06"])
+@case("nacos-2.3.2", (known.uncounted_beats, "beats alone had made"), INV_REV=[None, "B06"])
 def a_content_that_no_owner_had_under_that_revision(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", came="C")
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B06"])
+@case("nacos-2.3.2", (known.uncounted_beats, "beats alone had made"), INV_REV=[None, "B06"])
 def a_content_that_a_copy_had_before_its_owner(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", late=True)
 
 
-@case("nacos-2.3.2", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, None])
+@case("nacos-2.3.2", (known.uncounted_beats, "beats alone had made"), INV_REV=[None, None])
 def a_registration_under_the_revision_of_the_one_before(run: Run) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true", why=None)
 
@@ -65,7 +65,7 @@ def beats_that_stay_out_at_two_owners_one_after_the_other(run: Run) -> None:
 
 @case(
     "nacos-2.3.2",
-    (known.UNCOUNTED_BEATS, known.beats_made_one_of_them),
+    (known.uncounted_beats, "beats alone had made"),
     INV_REV=[None, "B06", "B06"],
 )
 def a_registration_at_the_next_owner_under_the_revision_of_before(run: Run) -> None:
@@ -89,7 +89,7 @@ def beats_that_stay_out_at_the_owner_of_a_copy_with_an_old_revision(run: Run) ->
     a_copy_with_an_old_revision_becomes_the_owner(run)
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BEATS, known.beats_made_one_of_them), INV_REV=[None, "B10"])
+@case("nacos-2.2.4", (known.uncounted_beats, "beats alone had made"), INV_REV=[None, "B10"])
 def a_registration_at_the_owner_of_a_copy_with_an_old_revision(run: Run) -> None:
     a_copy_with_an_old_revision_becomes_the_owner(run, counts=True)
 
@@ -129,22 +129,22 @@ def logs_of_two_expiries_that_are_sent_as_one(run: Run) -> None:
     brought(run, 7, 7, EMPTY)
 
 
-@case("nacos-2.3.2", (known.EXPIRED_AT_OWNER, known.has_expired), INV_REV=[None])
+@case("nacos-2.3.2", (known.expired_at_owner, "an instance expired"), INV_REV=[None])
 def logs_of_a_withdrawal_that_is_sent_under_the_revision_of_before(run: Run) -> None:
     logs_of_an_expiry(run, detail=None)
 
 
-@case("nacos-2.3.2", (known.EXPIRED_AT_OWNER, known.came_from_its_owner), INV_REV=[None])
+@case("nacos-2.3.2", (known.expired_at_owner, "came from its owner"), INV_REV=[None])
 def logs_of_an_expiry_that_is_sent_under_another_revision(run: Run) -> None:
     logs_of_an_expiry(run, carried=9)
 
 
-@case("nacos-2.3.2", (known.EXPIRED_AT_OWNER, known.came_from_its_owner), INV_REV=[None])
+@case("nacos-2.3.2", (known.expired_at_owner, "came from its owner"), INV_REV=[None])
 def logs_of_an_expiry_after_which_a_copy_has_what_its_owner_never_had(run: Run) -> None:
     logs_of_an_expiry(run, came="X")
 
 
-@case("nacos-2.3.2", (known.EXPIRED_AT_OWNER, known.beats_alone_changed_it), INV_REV=[None])
+@case("nacos-2.3.2", (known.expired_at_owner, "changed it there"), INV_REV=[None])
 def logs_of_an_expiry_after_a_withdrawal(run: Run) -> None:
     """That was the client's own, and should have moved the revision."""
     logged(run, "A")
@@ -154,7 +154,7 @@ def logs_of_an_expiry_after_a_withdrawal(run: Run) -> None:
     brought(run, 7, 7, EMPTY)
 
 
-@case("nacos-2.3.2", (known.EXPIRED_AT_OWNER, known.is_of_http), INV_REV=[None])
+@case("nacos-2.3.2", (known.expired_at_owner, "of the HTTP API"), INV_REV=[None])
 def logs_of_an_expiry_of_a_client_with_a_connection(run: Run) -> None:
     logs_of_an_expiry(run, client="c1")
 
@@ -175,7 +175,7 @@ def a_batch_under_the_revision_of_what_it_replaced(run: Run) -> None:
     a_batch_that_one_member_misses(run)
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.a_batch_came_between), INV_REV=[None, None, None])
+@case("nacos-2.2.4", (known.uncounted_batch, "a batch came between"), INV_REV=[None, None, None])
 def a_change_that_is_not_counted_and_is_no_batch(run: Run) -> None:
     """As the message shows that carries it."""
     run.registered()
@@ -206,12 +206,12 @@ def a_first_batch_and_a_copy_that_is_gone(run: Run) -> None:
     run.removed("b")
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.published_both), INV_CONV=[None])
+@case("nacos-2.2.4", (known.uncounted_batch, "published both"), INV_CONV=[None])
 def a_batch_under_a_revision_of_its_own(run: Run) -> None:
     a_batch_that_one_member_misses(run, revision=2, detail=None)
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.published_both), INV_CONV=[None])
+@case("nacos-2.2.4", (known.uncounted_batch, "published both"), INV_CONV=[None])
 def a_change_that_is_lost_after_a_batch_that_was_not_counted(run: Run) -> None:
     """b has neither of the two contents of that revision, but what came before them."""
     run.registered()
@@ -220,21 +220,21 @@ def a_change_that_is_lost_after_a_batch_that_was_not_counted(run: Run) -> None:
     run.apply("c", 2, "C")
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.a_batch_came_between), INV_REV=[None, None])
+@case("nacos-2.2.4", (known.uncounted_batch, "a batch came between"), INV_REV=[None, None])
 def a_change_that_is_not_counted_and_that_no_message_carries(run: Run) -> None:
     run.registered()
     run.change(1, "B")
     run.apply("c", 1, "B")
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.published_both), INV_REV=[None, "B18"])
+@case("nacos-2.2.4", (known.uncounted_batch, "published both"), INV_REV=[None, "B18"])
 def what_no_owner_published_under_the_revision_of_a_batch(run: Run) -> None:
     run.registered()
     run.change(1, "B", detail=BATCH)
     run.apply("b", 1, "X")
 
 
-@case("nacos-2.2.4", (known.UNCOUNTED_BATCH, known.has_a_connection), INV_CONV=[None])
+@case("nacos-2.2.4", (known.uncounted_batch, "has a connection"), INV_CONV=[None])
 def a_batch_of_a_client_of_the_http_api(run: Run) -> None:
     client = "10.0.1.1:80#true"
     run.connect(client=client)
