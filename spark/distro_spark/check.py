@@ -90,9 +90,8 @@ def check(
         claims = _with_verdict(responsibility_of(_measured(engine, good, intervals, INTERVALS)), results)
     listed = tuple(violation(row) for name in names for row in found.listed.filter(invariant=name).to_dicts())
     quarantined = sum(each.rows for each in aside.invalid)
-    missing = max(0, good.missing - quarantined)
     reasons = (*without_events(engine.headers, cluster), *of_invalid(invalid))
-    reasons += tuple(doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
+    reasons += tuple(doubts(good, 0 if allow_quarantined else quarantined, chosen, invariants or ()))
     reasons += tuple(of_results(results, found.uncovered))
     if by_model is not None and by_model.undecided:
         reasons += (
@@ -107,7 +106,7 @@ def check(
         quarantined=quarantined,
         quarantine=aside.invalid,
         cuts=aside.cuts,
-        missing=max(0, cluster.missing - quarantined),
+        missing=sum(cluster.missing.values()),
         doubled=cluster.doubled,
         invariants=results,
         violations=listed,
@@ -151,10 +150,8 @@ def surveyed(engine: Engine) -> tuple[Cluster, dict[str, InvalidRecording]]:
     """What is known of the nodes of all runs, and by run the reason why it is not judged.
 
     Rows that are missing, beyond those that were set aside, may be the ones whose absence would be a violation."""
-    cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED})
-    invalid = invalid_recordings(engine, cluster)
-    has_gaps = cluster.missing > sum(each.rows for each in engine.set_aside().invalid)
-    return (cluster.with_gaps() if has_gaps else cluster), invalid
+    cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED}, engine.set_aside().of_run)
+    return cluster.with_gaps(), invalid_recordings(engine, cluster)
 
 
 def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRecording]:

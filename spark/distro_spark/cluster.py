@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
@@ -81,6 +81,8 @@ class Cluster:
     headers: Mapping[str, Header]
     needs: Mapping[str, Needs]
     """By invariant, and by name of a measure."""
+    aside: Mapping[str, int] = field(default_factory=dict)
+    """By run the rows that are no events. So many others of that run may lack."""
 
     @cached_property
     def judged(self) -> Mapping[str, frozenset[int]]:
@@ -90,31 +92,32 @@ class Cluster:
             header, names = self.headers[run], {g: self.names[g] for g in members}
             if not header.names_release:
                 continue  # its known failures are unknown
-            is_blind = header.observed.covered and not {*header.nodes} <= {*names.values()}
             for name, needs in self.needs.items():
                 others = {g: tuple(other for other in names.values() if other != names[g]) for g in members}
                 met = {g for g in members if needs.met(header.observed, names[g], others[g])}
-                if not (needs.everywhere and (is_blind or len(met) < len(members))):
+                if not (needs.everywhere and (run in self.partial or len(met) < len(members))):
                     found[name] |= met
         return {name: frozenset(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def partial(self) -> frozenset[str]:
+        """The runs without any row of a node that their header names."""
+        found = {run: {self.names[g] for g in members} for run, members in self.of_run.items()}
+        return frozenset(run for run, names in found.items() if not names.issuperset(self.headers[run].nodes))
 
     def whole(self, name: str) -> list[str]:
         """The runs of which enough was observed of every node for that entry of `needs`."""
         return [run for run, nodes in self.of_run.items() if self.judged[name].issuperset(nodes)]
 
-    @property
-    def missing(self) -> int:
-        """How many rows are missing, by gaps in the sequence numbers."""
-        return int((self.nodes["last_seq"] - self.nodes["distinct"]).sum())
-
     @cached_property
-    def gapped(self) -> frozenset[str]:
-        """The runs with missing rows."""
-        return frozenset(self.nodes.filter(pl.col("last_seq") > pl.col("distinct"))["run"])
+    def missing(self) -> Mapping[str, int]:
+        """By run how many rows are missing, by gaps in the sequence numbers, beyond those that were set aside."""
+        gaps = self.nodes.group_by("run").agg((pl.col("last_seq") - pl.col("distinct")).sum()).iter_rows()
+        return {run: gap - self.aside.get(run, 0) for run, gap in gaps if gap > self.aside.get(run, 0)}
 
     def with_gaps(self) -> Cluster:
         """The same, but the absence of a row in a run with missing rows proves nothing, whatever its header says."""
-        headers = {run: each.with_gaps() if run in self.gapped else each for run, each in self.headers.items()}
+        headers = {run: each.with_gaps() if run in self.missing else each for run, each in self.headers.items()}
         return replace(self, headers=headers)
 
     @property
@@ -274,7 +277,7 @@ class Cluster:
             return self
         nodes = self.nodes.filter(~pl.col("run").is_in(list(runs)))
         marks = self.marks.filter(~pl.col("run").is_in(list(runs)))
-        return cluster_of(nodes.drop("g"), marks.drop("g"), self.headers, self.needs)
+        return cluster_of(nodes.drop("g"), marks.drop("g"), self.headers, self.needs, self.aside)
 
     # Questions about one link, for few candidates
 
@@ -340,13 +343,17 @@ class Cluster:
 
 
 def cluster_of(
-    nodes: pl.DataFrame, marks: pl.DataFrame, headers: Mapping[str, Header], needs: Mapping[str, Needs]
+    nodes: pl.DataFrame,
+    marks: pl.DataFrame,
+    headers: Mapping[str, Header],
+    needs: Mapping[str, Needs],
+    aside: Mapping[str, int],
 ) -> Cluster:
     """`nodes`: run, node and `MEASURES`; `marks`: `MARK_COLUMNS`, each row once."""
     nodes = nodes.sort("run", "node").with_columns(g=pl.int_range(pl.len(), dtype=pl.Int64))
     marks = marks.select(MARK_COLUMNS).join(nodes.select("run", "node", "g"), ["run", "node"], maintain_order="left")
     marks = marks.sort("g", "seq").with_columns(mark=-1 - pl.int_range(pl.len(), dtype=pl.Int64))
-    return Cluster(nodes, marks, headers, needs)
+    return Cluster(nodes, marks, headers, needs, aside)
 
 
 def sync_delay_ms(profile: str) -> int:

@@ -36,13 +36,15 @@ def without_checkpoint(cluster: Cluster) -> list[str]:
 
 
 def with_unreached_checkpoint(cluster: Cluster) -> list[str]:
-    """The runs in which a node that is up has no row of a checkpoint: its end state is not compared."""
+    """The runs in which a node that is up, or of which nothing is known, has no row of a checkpoint: its end state is
+    not compared."""
     reached = cluster.checks.group_by("run", "ordinal").agg("g", at_ms=pl.col("at_ms").min())
     return sorted(
         {
             run
             for run, nodes, at_ms in reached.select("run", "g", "at_ms").iter_rows()
-            if any(_is_up(cluster.resets_of_node[g], at_ms) for g in {*cluster.of_run[run]} - {*nodes})
+            if run in cluster.partial
+            or any(_is_up(cluster.resets_of_node[g], at_ms) for g in {*cluster.of_run[run]} - {*nodes})
         }
     )
 
@@ -72,15 +74,13 @@ def without_events(headers: Iterable[str], cluster: Cluster) -> Iterator[str]:
         yield "no event is about a client"
 
 
-def doubts(
-    cluster: Cluster, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
-) -> Iterator[str]:
+def doubts(cluster: Cluster, quarantined: int, chosen: Sequence[Invariant], named: Sequence[str]) -> Iterator[str]:
     """`cluster`: without invalid runs. `chosen`: the invariants that were evaluated; `named`: those asked for by name,
     empty if all are evaluated."""
     if quarantined:
         yield f"{quarantined} rows do not fit the schema"
-    if missing:
-        yield missing_rows(missing)
+    if cluster.missing:
+        yield missing_rows(sum(cluster.missing.values()))
     if cluster.doubled:
         yield doubled_rows(cluster.doubled)
     nameless = [run for run in cluster.of_run if not cluster.headers[run].names_release]

@@ -34,10 +34,12 @@ Columns = Mapping[str, pl.DataType]
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """The rows set aside by the reader: reasons for quarantine with their counts, and cut recordings."""
+    """The rows set aside by the reader: reasons for quarantine with their counts, cut recordings, and the counts by the
+    run in whose file or table the rows are."""
 
     invalid: tuple[InvalidRows, ...]
     cuts: tuple[CutFile, ...]
+    of_run: Mapping[str, int]
 
 
 _CLOCKS = """SELECT run, node, seq, before_ms, at_ms, ROW_NUMBER() OVER (PARTITION BY run ORDER BY node, seq) AS place

@@ -95,9 +95,7 @@ def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
     """The violations that no later row can revoke, of the runs in these files, in times that their logs cover."""
     engine = Local(files)
     cluster, invalid = surveyed(engine)
-    quarantined = sum(each.rows for each in engine.set_aside().invalid)
-    waiting = list(cluster.of_run) if cluster.missing > quarantined else []
-    good = settled(cluster.without([*waiting, *invalid]))
+    good = settled(cluster.without([*cluster.missing, *invalid]))
     return covered(pl.concat(violations(engine, good, chosen, dict.fromkeys(chosen, 0.0))), good)[0]
 
 
@@ -110,7 +108,7 @@ def settled(cluster: Cluster) -> Cluster:
     )
     is_open = cluster.marks.filter(kind="checkpoint").join(open_ones, ["run", "detail"], how="semi")
     marks = cluster.marks.join(is_open, ["g", "seq"], how="anti").drop("g")
-    return cluster_of(cluster.nodes.drop("g"), marks, cluster.headers, cluster.needs)
+    return cluster_of(cluster.nodes.drop("g"), marks, cluster.headers, cluster.needs, cluster.aside)
 
 
 def _open_checkpoint(cluster: Cluster, run: str) -> str | None:

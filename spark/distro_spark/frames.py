@@ -8,6 +8,7 @@ damaged file costs more than a whole one, but all readers set aside the same row
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,17 @@ from distro_traces import ndjson, parquet
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
 from distro_traces.header import Header
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, Cut, Rejected, parse_event
+from distro_traces.ndjson import (
+    CALLED,
+    DIGEST_CHARS,
+    KINDS,
+    LINE_BYTES_MAX,
+    NOT_JSON,
+    OUTCOMES,
+    Cut,
+    Rejected,
+    parse_event,
+)
 from distro_traces.places import traces_at
 
 EVENT_TYPES: Mapping[str, pl.DataType] = {
@@ -53,11 +64,12 @@ class SameRunTwiceError(TraceError):
 
 @dataclass(frozen=True)
 class Recorded:
-    """`events` has the columns of `Event`; `files` has the recording of each run."""
+    """`events` has the columns of `Event`; `aside`: by run the number of the rows in `set_aside`."""
 
     headers: Mapping[str, Header]
     events: pl.DataFrame
     set_aside: Sequence[InvalidRows]
+    aside: Mapping[str, int]
     cuts: Sequence[CutFile]
 
 
@@ -97,10 +109,14 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
 def read(sources: Sequence[Source]) -> Recorded:
     """Raises the TraceError family."""
     parts = [_ndjson(Path(each.path), each.header) if each.is_ndjson else _parquet(each) for each in sources]
+    aside = Counter[str]()
+    for source, part in zip(sources, parts, strict=True):
+        aside[source.header.run] += len(part.set_aside)
     return Recorded(
         {each.header.run: each.header for each in sources},
         pl.concat([part.events for part in parts], rechunk=True) if parts else pl.DataFrame(schema=EVENT_TYPES),
         [each for part in parts for each in part.set_aside],
+        aside,
         [part.cut for part in parts if part.cut is not None],
     )
 
@@ -145,9 +161,14 @@ def _parsed(data: bytes, lengths: Sequence[int], run: str) -> pl.DataFrame | Non
 def fits(runs: Iterable[str]) -> pl.Expr:
     """Whether a row of these types is an event of one of the runs."""
     present = pl.all_horizontal(pl.col(name).is_not_null() for name in REQUIRED_COLUMNS)
-    outcome = pl.col("outcome").is_null() | pl.col("outcome").is_in(list(OUTCOMES))
+    outcome, operation, carried = pl.col("outcome"), pl.col("operation"), pl.col("digest")
+    others = pl.all_horizontal(
+        outcome.is_null() | outcome.is_in(list(OUTCOMES)),
+        operation.is_null() | operation.is_in(list(CALLED)),
+        carried.is_null() | ~carried.str.len_chars().is_in(DIGEST_CHARS) | (carried == carried.str.to_lowercase()),
+    )
     values = pl.col("kind").is_in(list(KINDS)) & (pl.col("seq") >= 1) & pl.col("run").is_in(list(runs))
-    return (present & outcome & values).fill_null(value=False)
+    return (present & others & values).fill_null(value=False)
 
 
 def _add_last(file: _File, path: Path, number: int, line: bytes, run: str) -> None:

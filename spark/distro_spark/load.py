@@ -31,7 +31,7 @@ from distro_spark.frames import EVENT_TYPES, Source, distinct, headed
 from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFFIX, TOO_LONG
+from distro_traces.ndjson import CALLED, DIGEST_CHARS, KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFFIX, TOO_LONG
 
 CUT = "cut in mid-line"
 WHOLE_FILE_BYTES = 32 << 20
@@ -49,8 +49,8 @@ class Loaded:
     """Rows of one or many runs.
 
     `rows` has the columns of `Event` and `reason`, which is null for an event. `events` and `quarantine` are
-    its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file, its
-    header, counts among the rows with a reason and is not in quarantine.
+    its two parts; quarantine has file, line (null in Parquet), reason, text, and run if the row has one. The first line
+    of each NDJSON file, its header, counts among the rows with a reason and is not in quarantine.
     """
 
     sources: tuple[Source, ...]
@@ -228,6 +228,11 @@ def _invalid() -> Column:
         *(F.when(F.col(name).isNull(), F.lit(f"missing field {name}")) for name in REQUIRED_COLUMNS),
         F.when(~F.col("kind").isin(*KINDS), F.format_string("unknown kind %s", "kind")),
         F.when(~F.col("outcome").isin(*OUTCOMES), F.format_string("unknown outcome %s", "outcome")),
+        F.when(~F.col("operation").isin(*CALLED), F.format_string("unknown operation %s", "operation")),
+        F.when(
+            F.length("digest").isin(*DIGEST_CHARS) & (F.col("digest") != F.lower("digest")),
+            F.lit("digest in capital letters"),
+        ),
         F.when(F.col("seq") < 1, F.lit("seq below 1")),
     )
 
@@ -262,5 +267,6 @@ def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
             line.alias("line"),
             F.when(is_last & (F.col("reason") == NOT_JSON), F.lit(CUT)).otherwise(F.col("reason")).alias("reason"),
             "text",
+            "run",
         )
     )

@@ -35,7 +35,7 @@ class Local(Engine):
         first = {each.reason: each for each in reversed(self._recorded.set_aside)}
         invalid = [replace(first[reason], rows=count) for reason, count in rows.items()]
         ordered = sorted(invalid, key=lambda each: (-each.rows, each.reason))
-        return Set(tuple(ordered), tuple(self._recorded.cuts))
+        return Set(tuple(ordered), tuple(self._recorded.cuts), self._recorded.aside)
 
     @cached_property
     def survey(self) -> Survey:

@@ -8,6 +8,7 @@ nodes goes along with the function; it is little for each node.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -29,6 +30,7 @@ from distro_spark.frames import EVENT_TYPES
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import SPANS, Survey, surveyed
+from distro_spark.tables import is_table
 from distro_spark.timeline import sorted_parts
 from distro_traces.errors import DamagedTraceError, TraceError
 from distro_traces.header import Header
@@ -152,11 +154,11 @@ def _set_aside(loaded: Loaded, is_any: bool) -> Set:
     """Reasons with their counts, and the cut recordings."""
     at_rest = tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
     if not is_any:
-        return Set((), at_rest)
+        return Set((), at_rest, {})
     place = F.struct("file", "line")
-    found = loaded.quarantine.groupBy("reason", F.when(F.col("reason") == CUT, F.col("file")).alias("cut")).agg(
-        F.count("*").alias("rows"), F.min(place).alias("first")
-    )
+    cut = F.when(F.col("reason") == CUT, F.col("file"))
+    quarantine = loaded.quarantine.withColumn("cut", cut)
+    found = quarantine.groupBy("reason", "cut").agg(F.count("*").alias("rows"), F.min(place).alias("first"))
     rows = found.orderBy(F.desc("rows"), "reason").collect()
     invalid = tuple(
         InvalidRows(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
@@ -164,7 +166,17 @@ def _set_aside(loaded: Loaded, is_any: bool) -> Set:
         if row["cut"] is None
     )
     cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
-    return Set(invalid, cuts + at_rest)
+    return Set(invalid, cuts + at_rest, _by_run(loaded, quarantine.where("cut is null")))
+
+
+def _by_run(loaded: Loaded, quarantine: DataFrame) -> Mapping[str, int]:
+    """The number of these rows by the run of their file. In a table each row names its run."""
+    of_file = {each.path: each.header.run for each in loaded.sources if each.path and not is_table(each.path)}
+    run = F.when(~F.col("file").isin(*of_file), F.col("run"))
+    found = Counter[str]()
+    for file, of_row, rows in quarantine.groupBy("file", run.alias("run")).count().collect():
+        found[of_file.get(file, of_row)] += rows
+    return found
 
 
 @contextmanager

@@ -192,6 +192,44 @@ def test_a_row_that_does_not_fit_hides_no_divergence(tmp_path: Path) -> None:
     assert (result.verdict, result.quarantined, result.missing) == ("violates", 1, 0)
 
 
+def without_a_row_beside_bad_lines(directory: Path) -> list[Path]:
+    """A run without the row of a change, and one with two lines that are no events."""
+    incomplete, invalid = record(directory, "incomplete"), record(directory, "invalid")
+    incomplete.write_text("".join(line for number, line in enumerate(incomplete.open()) if number != 12))
+    append(invalid, '{"kind": 1}\n{"kind": 1}\n')
+    return [incomplete, invalid]
+
+
+def test_bad_lines_of_one_run_stand_for_no_missing_row_of_another(tmp_path: Path) -> None:
+    paths = without_a_row_beside_bad_lines(tmp_path)
+    result = in_process(paths, allow_quarantined=True)
+    assert (result.verdict, result.quarantined, result.missing) == ("inconclusive", 2, 1)
+    assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
+    append(paths[0], '{"kind": 1}\n')
+    assert in_process(paths, allow_quarantined=True).reasons == ()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_counts_bad_lines_by_run_too(spark: SparkSession, tmp_path: Path) -> None:
+    paths = without_a_row_beside_bad_lines(tmp_path / "two words")
+    assert on_both(spark, paths, allow_quarantined=True).missing == 1
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_a_node_without_any_row_is_missed(tmp_path: Path, diverged: bool) -> None:
+    """The header names it. Its state at the checkpoint is unknown, and it may have what excuses the others."""
+    path = record(tmp_path, diverged=diverged)
+    path.write_text(path.read_text().replace('"nodes":["a","b","c"]', '"nodes":["a","b","c","d"]'))
+    result = in_process(path)
+    assert (result.verdict, {each.invariant for each in result.violations}) == (
+        ("violates", {"INV-CONV"}) if diverged else ("inconclusive", set())
+    )
+    assert any("without a row of each node" in each for each in result.reasons)
+    judged = {each.name: each.verdict for each in result.invariants}
+    assert (judged["INV-CONV"], judged["INV-REV"]) == ("violates" if diverged else "not-judged", "not-judged")
+
+
 NOTHING_OBSERVED = Observed(reported=(), sent=(), received=(), operations=(), values=())
 
 

@@ -41,7 +41,7 @@ def faulty(random: Random, profile: str = STRICT) -> tuple[Cluster, list[tuple[i
     measures = dict.fromkeys(MEASURES, 0)
     nodes = pl.DataFrame([{"run": "r", "node": name, **measures, "last_ms": 10**9} for name in "abc"])
     frame = pl.DataFrame(marks, {name: EVENT_TYPES[name] for name in MARK_COLUMNS})
-    return cluster_of(nodes, frame, {"r": replace(HEADER, profile=profile)}, {}), faults
+    return cluster_of(nodes, frame, {"r": replace(HEADER, profile=profile)}, {}, {}), faults
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -73,7 +73,7 @@ def every_violation(directory: Path) -> CheckResult:
 def found(directory: Path) -> FOUND_BY:
     """By run the violated invariants, with the findings that the symptoms judge."""
     recorded = frames.read([frames.headed(file) for file in frames.files_at([directory])])
-    cluster = cluster_of(*Local(directory).measured(), recorded.headers, {**NEEDS, **MEASURED})
+    cluster = cluster_of(*Local(directory).measured(), recorded.headers, {**NEEDS, **MEASURED}, {})
     rows = recorded.events.filter(pl.col("client").is_not_null()).sort(SORTED)
     of_clients, of_nodes = timeline(rows, cluster), timeline(rows.clear(), cluster)
     by_run = defaultdict[str, list[tuple[str, Finding]]](list)

@@ -23,12 +23,15 @@ from urllib.parse import quote
 from distro_traces.errors import EmptyTraceError, RunExistsError, UnreadableTraceError, UnwritableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Clock, Header, parse_header
-from distro_traces.observed import EVERYTHING, Observed
+from distro_traces.observed import EVERYTHING, OPERATIONS, Observed
 
 SUFFIX = ".ndjson"
 NOT_JSON = "not JSON"
 KINDS = frozenset(kind.value for kind in Kind)
 OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+CALLED = frozenset({*OPERATIONS, "ADD"})
+"""Operations in rows: ADD is on the wire what CHANGE is."""
+DIGEST_CHARS = (16, 64)
 SEGMENT_BYTES = 256 * 1024 * 1024
 LINE_BYTES_MAX = 1024 * 1024
 TOO_LONG = "longer than 1 MiB"
@@ -238,6 +241,11 @@ def event_in(row: dict[str, Any], run: str) -> Event:
         raise ValueError(f"unknown kind {values['kind']}")
     if values.get("outcome", Outcome.SUCCESS) not in OUTCOMES:
         raise ValueError(f"unknown outcome {values['outcome']}")
+    if values.get("operation", "ADD") not in CALLED:
+        raise ValueError(f"unknown operation {values['operation']}")
+    carried = values.get("digest", "")
+    if len(carried) in DIGEST_CHARS and carried != carried.lower():
+        raise ValueError("digest in capital letters")
     if values["seq"] < 1:
         raise ValueError("seq below 1")
     if values["run"] != run:

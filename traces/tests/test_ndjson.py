@@ -20,7 +20,7 @@ from distro_traces.errors import (
     UnreadableTraceError,
 )
 from distro_traces.event import SCHEMA_VERSION, Event, Kind, Outcome
-from distro_traces.ndjson import Recorder, TraceFile, parse_event, read_header, read_ndjson
+from distro_traces.ndjson import CALLED, Recorder, TraceFile, parse_event, read_header, read_ndjson
 
 ROW = {"run": "r1", "node": "a", "seq": 1, "at_ms": 0, "kind": "checkpoint"}
 
@@ -126,6 +126,9 @@ def test_a_trace_cut_at_any_byte_of_its_last_line_is_read_up_to_the_cut(recorder
         (json.dumps({**ROW, "owned": "true"}), "wrong type for owned"),
         (json.dumps({**ROW, "kind": "exploded"}), "unknown kind exploded"),
         (json.dumps({**ROW, "outcome": "maybe"}), "unknown outcome maybe"),
+        (json.dumps({**ROW, "operation": "Snapshot"}), "unknown operation Snapshot"),
+        (json.dumps({**ROW, "digest": "4F53CDA18C2BAA0C"}), "digest in capital letters"),
+        (json.dumps({**ROW, "digest": "4f53cda18c2baA0c" * 4}), "digest in capital letters"),
         (json.dumps({**ROW, "seq": 0}), "seq below 1"),
         (json.dumps({**ROW, "run": "r2"}), "run r2 has no header"),
     ],
@@ -191,7 +194,7 @@ events = st.builds(
     kind=st.sampled_from(Kind),
     peer=texts,
     message=texts,
-    operation=texts,
+    operation=st.none() | st.sampled_from(sorted(CALLED)),
     client=texts,
     owned=st.none() | st.booleans(),
     revision=st.none() | st.integers(-(2**31), 2**31 - 1),
