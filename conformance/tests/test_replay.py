@@ -146,3 +146,15 @@ def test_views_differ_by_what_a_subscriber_sees_only() -> None:
     several = {"a": {"c1": held, "c2": held, "c3": held}, "b": {"c2": held}}
     assert [client for client, _ in condition.differences(several)] == ["c1", "c3"]
     assert NodeHolds("c", "c1").unmet_in({"c": None}) == "c is down"
+
+
+@pytest.mark.parametrize("target", [pytest.param("embedded", marks=pytest.mark.wire), "model"])
+@pytest.mark.parametrize("line", ["", "expect all agree\n"])
+def test_a_scenario_that_expects_nothing_does_not_conform(target: str, line: str) -> None:
+    """A wrong node does all that it asks for too."""
+    result = replay(parse(f"nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n{line}"), target=target)
+    assert result.verdict is (Verdict.CONFORMS if line else Verdict.INCONCLUSIVE), result.steps
+    if not line:
+        assert result.steps[-1].outcome.startswith("nothing was expected")
+        with pytest.raises(AssertionError, match="nothing was expected"):
+            assert_scenario("nodes a b\nconnect c1 a\n", target=target)

@@ -28,7 +28,11 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import Verdict, worst
 from distro_model.actions import Action, BaseHttpRequest
 
-START = "(the nodes start)"
+START, END = "(the nodes start)", "(the end)"
+UNJUDGED = StepResult(
+    Verdict.INCONCLUSIVE, "nothing was expected, so nothing is judged; add an 'expect' line", text=END
+)
+"""The result of a scenario that has no expectation, unless the model judges the answers of all played members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,8 @@ async def _run(
             is_violated = isinstance(line.step, Expect | ExpectAnswer) and result.verdict is Verdict.VIOLATES
             if result.is_lost or (is_violated and not to_the_end):
                 break
+        if not watched and not any(isinstance(step, Expect | ExpectAnswer) for step in scenario.steps):
+            note(UNJUDGED)
     finally:
         await cluster.stop()
     return steps
