@@ -90,6 +90,7 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
         (("simulate", "--out", str(ROOT)), "is not empty, and recordings are never overwritten"),
         (("simulate", "--duration-s", "1", "--out", "/proc/nowhere"), "/proc/nowhere"),
         (("mutants", "run", "--level", "moon"), "no level 'moon'; known: model, node, real, trace"),
+        (("mutants", "run", "--level", "real", "--max-seconds", "9"), "the level real has none of them"),
         (("mutants", "run", "--mutant", "B99"), "unknown mutant 'B99' at the level model; known: "),
         (("mutants", "run", "--level", "node", "--mutant", "B43"), "unknown mutant 'B43' at the level node; known: "),
         (("mutants", "run", "--level", "trace", "--mutant", "B43"), "unknown mutant 'B43' at the level trace; known: "),

@@ -18,6 +18,12 @@ mutants = typer.Typer(invoke_without_command=True)
 app.add_typer(mutants, name="mutants")
 
 
+_LIMITS = (
+    "For each mutant, of its search (model), its walks if no requirement fails (node), or its random simulations "
+    "(trace). Requirements and scenarios end by themselves."
+)
+
+
 @mutants.callback()
 def list_mutants(context: typer.Context, json: JsonOption = False) -> None:
     """List the mutants, deliberate bugs that the kit must find; `run` tests whether it does."""
@@ -32,7 +38,7 @@ def run(
     target: Annotated[
         str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
     ] = None,
-    max_seconds: Annotated[float | None, measure("For each mutant.", least=0)] = None,
+    max_seconds: Annotated[float | None, measure(_LIMITS, least=0)] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -43,13 +43,14 @@ def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
     """Explore `strict` with the mutant within the mutant's own bounds; properties that `strict` breaks do not count."""
     bounds = MODEL_MUTANTS[mutant_id].bounds
     began = time.monotonic()
-    broken = _broken(explore(bounds, with_mutant(STRICT, mutant_id), watch=stop_after(seconds_max)))
+    found = explore(bounds, with_mutant(STRICT, mutant_id), watch=stop_after(seconds_max))
+    broken = _broken(found)
     seconds = time.monotonic() - began
     spoiled = _broken_by_strict(bounds, seconds_max)
-    if spoiled is None:
-        why = "strict alone was not searched to its end in the time given"
+    killed_by = () if spoiled is None else tuple(name for name in broken if name not in spoiled)
+    if spoiled is None or not (killed_by or found.complete):
+        why = f"{'strict alone' if spoiled is None else 'the mutant'} was not searched to its end in the time given"
         return replace(kill(mutant_id, "model", (), seconds), judgement=Judgement.NOT_JUDGED, message=why)
-    killed_by = tuple(name for name in broken if name not in spoiled)
     steps = min((broken[name] for name in killed_by), default=None)
     reason = "" if killed_by else "no property breaks within its bounds"
     return kill(mutant_id, "model", killed_by, seconds, steps, reason)
@@ -96,7 +97,8 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
     """Check a real server with the mutant's rules against the requirements: known failures of the release are no kill.
     Only if none of them fails, the requirements that start their own server are checked.
 
-    The result is inconclusive if the rules never fired or requirements were not judged. Time is not limited.
+    The result is inconclusive if the rules never fired or requirements were not judged. The time of a requirement is
+    its own, so `seconds_max` limits nothing.
     Raises UsageError for other targets.
     """
     began = time.monotonic()

@@ -27,6 +27,8 @@ def run_mutants(
         raise UsageError(f"unknown mutant '{unknown[0]}' at the level {level}; known: {', '.join(sorted(known))}")
     if target is not None and level != "real":
         raise UsageError(f"--target goes with --level real; the level {level} has its own")
+    if seconds_max is not None and level == "real":
+        raise UsageError("--max-seconds limits searches, walks and simulations; the level real has none of them")
     began, findings = time.monotonic(), []
     with chosen.judge() as judge:
         for name in mutants or known:

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from distro_conformance.findings import Finding
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import Scenario
 from distro_conformance.mutation.kill import kill
@@ -183,7 +183,8 @@ def kill_by_chance(judged: Judged, mutant_id: str, seconds_max: float, at: Circu
             return kill(mutant_id, "trace", broken, seconds, events)
         if seconds > seconds_max:
             break
-    return kill(mutant_id, "trace", (), seconds, reason=f"no invariant breaks in {events} events")
+    why = f"no invariant breaks in {events} events, the runs of the time given"
+    return replace(kill(mutant_id, "trace", (), seconds), judgement=Judgement.NOT_JUDGED, message=why)
 
 
 def _simulated(judged: Judged, mutant_id: str, at: Circumstances, seed: int) -> tuple[int, tuple[str, ...]]:
