@@ -35,7 +35,8 @@ from distro_spark.survey import SPANS, spans
 from distro_traces.event import COLUMNS
 
 CHUNKS = {**SPANS, "bucket": pl.Int64(), "chunk": pl.Binary()}
-"""A row has either the columns of `survey.spans`, or a bucket and its chunk; the other columns are null."""
+"""A row has either the columns of `survey.spans`, or a bucket, its chunk and the number of `rows` in that (of a file:
+null); the other columns are null."""
 
 CHUNK_ROWS = 500_000
 """The number of rows that a reading task has in memory at once."""
@@ -85,8 +86,10 @@ def _chunks(read: Read, buckets: Buckets, batches: Iterator[pa.RecordBatch]) -> 
 
 def _of(read: Sequence[Part], buckets: Buckets) -> Iterator[pa.RecordBatch]:
     aside = pl.DataFrame({"rows": [sum(each.aside for each in read)]})
-    chunks = [
-        (buckets.of(each.events["run"][0], None), each.file.to_pybytes()) for each in read if each.file is not None
+    chunks: list[tuple[int, bytes, int | None]] = [
+        (buckets.of(each.events["run"][0], None), each.file.to_pybytes(), None)
+        for each in read
+        if each.file is not None
     ]
     others = [each.events for each in read if each.file is None]
     if others:
@@ -95,12 +98,12 @@ def _of(read: Sequence[Part], buckets: Buckets) -> Iterator[pa.RecordBatch]:
         pl.DataFrame(schema=CHUNKS),
         aside,
         spans([each.events for each in read]),
-        pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk")}, orient="row"),
+        pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk", "rows")}, orient="row"),
     ]
     yield from table_of(pl.concat(parts, how="diagonal_relaxed"), CHUNKS).to_batches()
 
 
-def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, bytes]]:
+def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, bytes, int]]:
     clients = events.select("run", "client").unique()
     places = [buckets.of(run, client) for run, client in clients.iter_rows()]
     clients = clients.with_columns(bucket=pl.Series(places, dtype=pl.Int64))
@@ -108,7 +111,7 @@ def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, b
     for (bucket,), rows in placed.partition_by("bucket", as_dict=True, include_key=False).items():
         chunk = io.BytesIO()
         rows.write_ipc_stream(chunk, compression="lz4")
-        yield bucket, chunk.getvalue()
+        yield bucket, chunk.getvalue(), rows.height
 
 
 def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:

@@ -1,5 +1,6 @@
 """Facts about nodes: faults and starts are found at the right times, in runs of any length."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -42,6 +43,20 @@ def faulty(random: Random, profile: str = STRICT) -> tuple[Cluster, list[tuple[i
     nodes = pl.DataFrame([{"run": "r", "node": name, **measures, "last_ms": 10**9} for name in "abc"])
     frame = pl.DataFrame(marks, {name: EVENT_TYPES[name] for name in MARK_COLUMNS})
     return cluster_of(nodes, frame, {"r": replace(HEADER, profile=profile)}, {}, {}), faults
+
+
+def test_a_worker_keeps_the_last_cluster_that_a_task_brings() -> None:
+    (one, _), (other, _) = faulty(Random(1)), faulty(Random(2))
+    at_first = received(one)
+    assert received(one) is at_first
+    assert at_first.marks.equals(one.marks)
+    assert received(other).marks.equals(other.marks)
+    assert received(one) is not at_first, "a worker holds one cluster"
+
+
+def received(cluster: Cluster) -> Cluster:
+    found: Cluster = pickle.loads(pickle.dumps(cluster))
+    return found
 
 
 @pytest.mark.parametrize("seed", range(40))
