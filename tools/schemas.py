@@ -221,8 +221,9 @@ DOCUMENTS: Mapping[str, Schema] = {
     ),
     "audit": of_fields(
         Audited,
-        "readings",
+        *("readings", "once"),
         verdict=VERDICT,
+        reasons=many(TEXT),
         members=many(READING),
         diverged=many(of_fields(Diverged, since=TEXT, members=many(HELD))),
         disagreements=many(of_fields(Disagreement, since=TEXT, views=by_name(TEXT), is_violation=YES_OR_NO, text=TEXT)),

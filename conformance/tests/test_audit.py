@@ -181,6 +181,47 @@ async def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end
             await lab.audit.compare()
 
 
+async def test_a_member_that_is_read_once_is_not_compared_twice() -> None:
+    """What it holds may have been wrong for hours, or for a second: one reading cannot say."""
+    async with audited_cluster() as lab:
+        await lab.do(Cut("a", "c"), Register("c1", "web", "10.0.0.2:80"), Advance(1_500))
+        read = lab.audit._members[2].read
+
+        async def silent() -> Reading:
+            return Reading(lab.address("c"), error="not reached")
+
+        lab.audit._members[2].read = silent  # type: ignore[method-assign]
+        await lab.audit.compare()
+        lab.audit._members[2].read = read  # type: ignore[method-assign]
+        once = await lab.audit.compare()
+        assert (once.verdict, once.diverged) == (Verdict.INCONCLUSIVE, ())
+        assert once.reasons == (
+            f"{lab.address('c')} could not be read the time before, so a difference may be a change on its way",
+        )
+        assert (await lab.audit.compare()).verdict is Verdict.VIOLATES
+
+
+async def test_a_member_that_shows_no_list_leaves_the_verdict_open() -> None:
+    async with audited_cluster() as lab:
+        assert (await lab.twice()).lists == 1
+
+        async def refused(*_: object) -> None:
+            return None
+
+        lab.audit._members[1]._hosts = refused  # type: ignore[method-assign, assignment]
+        audited = await lab.twice()
+        assert (audited.verdict, audited.services, audited.lists) == (Verdict.INCONCLUSIVE, 1, 0)
+        assert audited.reasons == (f"{lab.address('b')} shows no list of 1 of 1 services that another member shows",)
+
+
+async def test_members_of_clients_that_publish_nothing_agree_about_nothing() -> None:
+    async with audited_cluster() as lab:
+        await lab.do(Disconnect("c1"), Connect("c2", "b"), Advance(VERIFIED_MS))
+        audited = await lab.twice()
+        assert (audited.verdict, audited.clients) == (Verdict.INCONCLUSIVE, 1)
+        assert audited.reasons == ("no client publishes an instance, so nothing was compared",)
+
+
 async def test_asking_changes_nothing() -> None:
     async with audited_cluster() as lab:
         before = await lab.cluster.observe()

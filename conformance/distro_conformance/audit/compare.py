@@ -8,7 +8,7 @@ not compared, since up to 2.2.x a copy does not take the revision of a CHANGE (B
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -70,7 +70,7 @@ class DivergedList:
 @dataclass(frozen=True, slots=True)
 class Audited:
     """The result of a reading. `services`: the number of services with instances; `lists`: the number of those whose
-    lists were compared."""
+    lists were compared. `once`: the members that the reading before lacks."""
 
     readings: tuple[Reading, ...]
     clients: int
@@ -80,6 +80,7 @@ class Audited:
     diverged_lists: tuple[DivergedList, ...] = ()
     services: int = 0
     lists: int = 0
+    once: tuple[str, ...] = ()
 
     @property
     def violations(self) -> tuple[Disagreement | DivergedList | Diverged, ...]:
@@ -91,9 +92,30 @@ class Audited:
     def verdict(self) -> Verdict:
         if self.violations:
             return Verdict.VIOLATES
-        if self.rounds < 2 or not self.clients or any(reading.error for reading in self.readings):
-            return Verdict.INCONCLUSIVE  # too little could be compared
-        return Verdict.CONFORMS
+        return Verdict.INCONCLUSIVE if self.reasons else Verdict.CONFORMS
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why too little was compared. A difference counts once it was in two readings of the same members."""
+        return tuple(self._reasons())
+
+    def _reasons(self) -> Iterator[str]:
+        read = [reading for reading in self.readings if reading.error is None]
+        if not self.clients:
+            yield "no member holds a client, so nothing was compared"
+        elif all(not each.published for reading in read for each in reading.clients.values()):
+            yield "no client publishes an instance, so nothing was compared"
+        if self.rounds < 2:
+            yield "there is one reading, and a difference may be a change on its way"
+        elif self.once:
+            names = ", ".join(self.once)
+            yield f"{names} could not be read the time before, so a difference may be a change on its way"
+        if silent := [reading.member for reading in self.readings if reading.error is not None]:
+            yield f"{', '.join(silent)} cannot be read"
+        some = frozenset().union(*(reading.lists for reading in read))
+        for reading in read:
+            if lacking := len(some - reading.lists.keys()):
+                yield f"{reading.member} shows no list of {lacking} of {len(some)} services that another member shows"
 
 
 class Audit:
@@ -105,6 +127,7 @@ class Audit:
         self._lists = DifferenceTracker[ServiceName](is_whole=False)
         self._each_other = DifferenceTracker[About]()
         self._turn = 0
+        self._read: frozenset[str] = frozenset()
         self.rounds = 0
 
     async def compare(self) -> Audited:
@@ -120,6 +143,7 @@ class Audit:
         now_ms = self._clock.now_ms()
         clients = _views_of_clients(answering)
         lists = _views_of_lists(answering)
+        before, self._read = self._read, frozenset(reading.member for reading in answering)
         self.rounds += 1
         return Audited(
             tuple(readings),
@@ -129,7 +153,8 @@ class Audit:
             tuple(map(self._disagreement, self._each_other.update(views_of_each_other(readings), now_ms))),
             tuple(self._diverged_list(found, answering) for found in self._lists.update(lists, now_ms)),
             len(services),
-            len(lists),
+            sum(len(views) == len(answering) for views in lists.values()),
+            tuple(sorted(self._read - before)),
         )
 
     def _chosen(self, services: Sequence[ServiceName]) -> list[ServiceName]:

@@ -240,9 +240,9 @@ def _say(audited: Audited) -> None:
         if not each.is_violation:
             echo(f"note: {each.sentence()}")
     lines = [ResultLine("violates", each.sentence()) for each in audited.violations]
-    nothing = "" if audited.clients else ": no member holds a client, so nothing was compared"
+    why = f": {'; '.join(audited.reasons)}" if audited.reasons else ""
     lists = f", {audited.lists} of {audited.services} service lists" if audited.services else ""
-    summary(lines, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{nothing}")
+    summary(lines, audited.verdict, f"{audited.clients} clients{lists} on {len(audited.readings)} members{why}")
 
 
 AROUND = 7
@@ -304,8 +304,8 @@ def _document(audited: Audited) -> dict[str, Any]:
         ],
         "diverged_lists": [{**_timed(each), "text": each.sentence()} for each in audited.diverged_lists],
     }
-    more = fields_of(audited, "readings", diverged=diverged, **causes)
-    return {"verdict": audited.verdict, "members": members, **more}
+    more = fields_of(audited, "readings", "once", diverged=diverged, **causes)
+    return {"verdict": audited.verdict, "reasons": list(audited.reasons), "members": members, **more}
 
 
 def _timed(found: Disagreement | DivergedList | Diverged) -> dict[str, Any]:
