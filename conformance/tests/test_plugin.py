@@ -72,6 +72,18 @@ def test_a_node_is_up_or_down(distro_cluster, as_line):
     restart("a")
 """
 
+UNAWAITED = """
+import asyncio, pytest
+
+@pytest.mark.distro(time="virtual", nodes=2, http=False)
+@pytest.mark.parametrize("line", ["expect b has c9", "expect all agree"])
+def test_what_is_not_awaited(distro_cluster, line):
+    async def run():
+        await distro_cluster.do("connect c1 a")
+        distro_cluster.do(line)
+    asyncio.run(run())
+"""
+
 WRONGLY_MARKED = """
 import pytest
 
@@ -119,6 +131,16 @@ def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(
     ran = run_pytest(tmp_path, "-q", *options)
     assert ran.returncode == 0, ran.stdout
     assert "5 passed" in ran.stdout
+
+
+@pytest.mark.wire
+def test_a_call_that_an_async_test_does_not_await_is_no_pass(tmp_path: Path) -> None:
+    """Its expectation fails where no test looks, or was not judged yet."""
+    (tmp_path / "test_it.py").write_text(UNAWAITED)
+    ran = run_pytest(tmp_path, "-q")
+    assert ran.returncode == 1, ran.stdout
+    assert "2 errors" in ran.stdout
+    assert "never awaited, so nothing was expected: expect b has c9" in ran.stdout
 
 
 @pytest.mark.slow

@@ -75,6 +75,8 @@ def distro_cluster(request: pytest.FixtureRequest) -> Iterator[TestCluster]:
         except (UsageError, ValueError) as error:
             raise pytest.UsageError(f"@pytest.mark.distro: {error}") from None
         yield cluster
+        if cluster.unawaited:
+            pytest.fail(f"never awaited, so nothing was expected: {'; '.join(cluster.unawaited)}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Generator
+from concurrent.futures import Future
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,10 +25,22 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def do(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
+class Pending(Awaitable[T]):
+    """What is under way, and whether its result was awaited."""
+
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+        self.is_awaited = False
+
+    def __await__(self) -> Generator[Any, None, T]:
+        self.is_awaited = True
+        return asyncio.wrap_future(self._future).__await__()
+
+
+def do(coroutine: Coroutine[Any, Any, T]) -> T | Pending[T]:
     """The result; within a running event loop an awaitable of it."""
     future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
-    return asyncio.wrap_future(future) if _is_within_a_loop() else future.result()
+    return Pending(future) if _is_within_a_loop() else future.result()
 
 
 def _is_within_a_loop() -> bool:

@@ -8,7 +8,7 @@ nodes' clock stands still until `advance`, and five seconds cost nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, Literal
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
@@ -17,7 +17,7 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.running import Running
 from distro_conformance.language.steps import Query
 from distro_conformance.language.text import read_line
-from distro_conformance.plugin.background import do, do_now
+from distro_conformance.plugin.background import Pending, do, do_now
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError, Verdict, named
 from distro_conformance.wire.transports import OVER_GRPC
@@ -66,6 +66,12 @@ class TestCluster:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self._running = Running(cluster)
+        self._pending: list[tuple[str, Pending[Any]]] = []
+
+    @property
+    def unawaited(self) -> tuple[str, ...]:
+        """The calls of `async` tests whose result was never awaited: an expectation among them was not judged."""
+        return tuple(text for text, each in self._pending if not each.is_awaited)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,11 +121,17 @@ class TestCluster:
 
         Raises ScenarioError for an invalid line, AssertionError when an expectation is not met.
         """
-        return do(self._run(line))
+        return self._done(line, self._run(line))
 
     def held(self) -> Done:
         """What each node holds: node -> client -> view with revision and content; None for a node that is down."""
-        return do(self._cluster.held_by(self.names))
+        return self._done("held()", self._cluster.held_by(self.names))
+
+    def _done(self, text: str, coroutine: Coroutine[Any, Any, Any]) -> Done:
+        done = do(coroutine)
+        if isinstance(done, Pending):
+            self._pending.append((text, done))
+        return done
 
     async def _run(self, line: str) -> str:
         match read_line(line, self.names):
