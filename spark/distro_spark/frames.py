@@ -8,9 +8,10 @@ damaged file costs more than a whole one, but all readers set aside the same row
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +21,7 @@ import pyarrow.json as pj
 
 from distro_spark.result import CutFile, InvalidRows
 from distro_traces import ndjson, parquet
+from distro_traces.compact import segments_missing
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
 from distro_traces.header import Header
@@ -34,7 +36,7 @@ from distro_traces.ndjson import (
     Rejected,
     parse_event,
 )
-from distro_traces.places import traces_at
+from distro_traces.places import SUFFIXES, traces_at
 
 EVENT_TYPES: Mapping[str, pl.DataType] = {
     name: pl.Int64() if name in INTEGER_COLUMNS else pl.Boolean() if name in BOOLEAN_COLUMNS else pl.String()
@@ -96,13 +98,20 @@ def headed(name: Path | str, file: BinaryIO | None = None) -> Source:
 
 
 def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
-    """The sources, of which no two have the same segment of a run. Raises SameRunTwiceError."""
+    """The sources, which have each segment of a run once. Raises SameRunTwiceError, NotATraceError."""
     by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
         run = source.header.run
         other = by_run.setdefault((run, source.header.segment), source)
         if other is not source:
             raise SameRunTwiceError(f"run {run} is in two files, {other.path} and {source.path}; check one of them")
+    numbers: defaultdict[str, list[int]] = defaultdict(list)
+    for (run, number), source in sorted(by_run.items(), key=itemgetter(0)):
+        if source.path.endswith(SUFFIXES):  # a table may have the header of one segment alone
+            numbers[run].append(number)
+    for run, found in numbers.items():
+        if found != list(range(1, len(found) + 1)):
+            raise segments_missing(run, found, [by_run[run, number].path for number in found])
     return tuple(by_run.values())
 
 

@@ -17,8 +17,9 @@ from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, InvalidRows
 from distro_traces.compact import compact
 from distro_traces.content import digest
+from distro_traces.errors import NotATraceError
 from distro_traces.event import Kind, Outcome
-from distro_traces.ndjson import Recorder
+from distro_traces.ndjson import Recorder, segment_path
 from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
 
@@ -228,6 +229,28 @@ def test_a_node_without_any_row_is_missed(tmp_path: Path, diverged: bool) -> Non
     assert any("without a row of each node" in each for each in result.reasons)
     judged = {each.name: each.verdict for each in result.invariants}
     assert (judged["INV-CONV"], judged["INV-REV"]) == ("violates" if diverged else "not-judged", "not-judged")
+
+
+def in_segments(directory: Path) -> Path:
+    """The diverged run, in files of a few rows."""
+    recorded = record(directory / "whole", diverged=True)
+    header, *rows = (json.loads(line) for line in recorded.read_text().splitlines())
+    (directory / "parts").mkdir()
+    for number in range(0, len(rows), 8):
+        path = segment_path(directory / "parts" / recorded.name, number // 8 + 1)
+        lines = [{**header, "segment": number // 8 + 1}, *rows[number : number + 8]]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return directory / "parts" / recorded.name
+
+
+def test_the_first_file_of_a_recording_names_all_its_segments(tmp_path: Path) -> None:
+    """What happened after it would not be judged."""
+    first = in_segments(tmp_path)
+    assert (in_process(first).verdict, in_process(first).events) == ("violates", 20)
+    segment_path(first, 2).unlink()
+    for path in (first, first.parent):
+        with pytest.raises(NotATraceError, match=r"run r1: segments \[1, 3\] instead of 1 to 3"):
+            in_process(path)
 
 
 NOTHING_OBSERVED = Observed(reported=(), sent=(), received=(), operations=(), values=())

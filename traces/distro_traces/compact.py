@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,7 @@ def compact(
 
 def recordings_at(path: Path) -> tuple[Path, ...]:
     """The NDJSON files at `path`: of a recording all its segments, of a directory all below it."""
-    found = traces_at(path, (ndjson.SUFFIX,))
-    if found != (path,):
-        return found
-    run = read_header(path).run
-    stem = path.name.removesuffix(ndjson.SUFFIX)
-    others = [
-        other for other in path.parent.glob(f"*{ndjson.SUFFIX}") if other != path and other.name.startswith(f"{stem}.")
-    ]
-    return (path, *(other for other in sorted(others) if read_header(other).run == run))
+    return traces_at(path, (ndjson.SUFFIX,))
 
 
 def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
@@ -65,9 +57,14 @@ def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
         segments.sort()
         numbers = [number for number, _ in segments]
         if numbers != list(range(1, len(numbers) + 1)):
-            files = ", ".join(str(path) for _, path in segments)
-            raise NotATraceError(f"run {run}: segments {numbers} instead of 1 to {max(numbers)}, in {files}")
+            raise segments_missing(run, numbers, [path for _, path in segments])
         yield tuple(path for _, path in segments)
+
+
+def segments_missing(run: str, numbers: Sequence[int], files: Iterable[Path | str]) -> NotATraceError:
+    return NotATraceError(
+        f"run {run}: segments {list(numbers)} instead of 1 to {max(numbers)}, in {', '.join(map(str, files))}"
+    )
 
 
 def _compact_run(segments: tuple[Path, ...], directory: Path, part_bytes: int) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ which are Parquet too, are left out as well. A file of another format than its n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -33,17 +34,26 @@ def _is_hidden(name: str) -> bool:
 
 
 def traces_at(path: Path, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[Path, ...]:
-    """The file at `path`, or those below it in order. Raises EmptyTraceError, NotATraceError."""
+    """The file at `path`, with the further segments beside it if it is the first one of a recording, or those below it
+    in order. Raises EmptyTraceError, NotATraceError."""
     if not path.exists():
         raise EmptyTraceError(f"{path}: no such file or directory; name a recording or a directory of them")
     if not path.is_dir():
         if path.suffix not in suffixes:
             raise not_named_so(path, suffixes)
-        return (path,)
+        return (path, *_further_segments(path)) if path.suffix == ndjson.SUFFIX else (path,)
     found = tuple(sorted(below(path, suffixes)))
     if not found:
         raise nothing_below(path, suffixes, next(below(path, (*SUFFIXES, PACKED)), None))
     return found
+
+
+def _further_segments(path: Path) -> Iterator[Path]:
+    """Those of a recording that its first file has beside it (`ndjson.segment_path`), also if one is missing."""
+    named = re.compile(re.escape(path.name.removesuffix(ndjson.SUFFIX)) + r"\.(\d+)" + re.escape(ndjson.SUFFIX))
+    numbers = (found[1] for each in path.parent.iterdir() if (found := named.fullmatch(each.name)))
+    for number in sorted(map(int, numbers)):
+        yield ndjson.segment_path(path, number)
 
 
 def not_named_so(path: Path | str, suffixes: tuple[str, ...] = SUFFIXES) -> NotATraceError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from distro_traces import ndjson, parquet
-from distro_traces.compact import by_run, recordings_at
+from distro_traces.compact import by_run
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
 from distro_traces.ndjson import TraceFile, read_header, read_ndjson
@@ -40,8 +40,6 @@ def read_run(path: Path, run: str | None = None) -> TraceFile:
 def headers_at(path: Path) -> tuple[tuple[Header, tuple[Path, ...]], ...]:
     """The header and the files of each run at `path`, in their order. Raises the TraceError family."""
     found = traces_at(path)
-    if found == (path,) and path.suffix == ndjson.SUFFIX:
-        found = recordings_at(path)  # its further segments too
     recordings = by_run(file for file in found if file.suffix == ndjson.SUFFIX)
     runs = [(read_header(segments[0]), segments) for segments in recordings]
     runs += _at_rest(file for file in found if file.suffix == parquet.SUFFIX)
