@@ -26,7 +26,7 @@ from distro_conformance.language.text import parse
 from distro_conformance.report import Report, Stage, write_report
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_spark.invariants import INVARIANTS
 
@@ -98,6 +98,28 @@ def test_a_stage_without_a_finding_that_says_so_is_red_in_each_file(
     assert sorted(each["kind"] for each in results) == sorted(
         ("pass", "open" if verdict is Verdict.INCONCLUSIVE else "fail")
     )
+
+
+def test_a_gate_that_does_not_end_leaves_no_report_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CI service shows the files that it finds, after a failed step too."""
+    met = Finding(about="INV-CONV", by="trace", judgement=Judgement.CONFORMS)
+    monkeypatch.setitem(
+        run.PLAYED, "explore", lambda *_: StageResult(Stage("explore", Verdict.CONFORMS, 1.0, ""), (met,))
+    )
+    again = Gate(GateOptions(budget=TINY, seed=0, out=tmp_path, stages=["explore"]))
+    write_report(again.run(), tmp_path, schema="distrocheck/gate/1")
+    written = {each.name for each in tmp_path.iterdir()}
+
+    def unreachable(*_: object) -> StageResult:
+        raise TargetError("not reached")
+
+    monkeypatch.setitem(run.PLAYED, "explore", unreachable)
+    with pytest.raises(TargetError):
+        again.run()
+    assert {"junit.xml", "report.html"} <= written
+    assert {each.name for each in tmp_path.iterdir()} == {"history.ndjson", "traces"}
 
 
 def without_figures(line: str) -> list[str]:

@@ -19,7 +19,7 @@ from distro_conformance.gate.stages import (
     real_cluster_stage,
 )
 from distro_conformance.release import judged_as
-from distro_conformance.report import Report, Stage
+from distro_conformance.report import Report, Stage, remove_report
 from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
@@ -66,6 +66,7 @@ class Gate:
         `on_stage` is called for each stage as it ends. Raises TargetError when the target cannot be started.
         """
         began = time.monotonic()
+        remove_report(self._options.out)
         if self._traces.exists():
             shutil.rmtree(self._traces)
         self._traces.mkdir(parents=True)

@@ -10,6 +10,6 @@
 """
 
 from distro_conformance.report.document import Chart, Failure, InvariantRow, Report, Stage
-from distro_conformance.report.write import write_page, write_report
+from distro_conformance.report.write import remove_report, write_page, write_report
 
-__all__ = ["Chart", "Failure", "InvariantRow", "Report", "Stage", "write_page", "write_report"]
+__all__ = ["Chart", "Failure", "InvariantRow", "Report", "Stage", "remove_report", "write_page", "write_report"]

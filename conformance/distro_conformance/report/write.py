@@ -1,6 +1,7 @@
 """The files of a report, the same findings in each.
 
-Each file is written beside its place and then moved there, so that an interrupted run leaves the last whole report.
+Each file is written beside its place and then moved there, so each is whole. The files of an earlier run are removed
+when a run begins: one that cannot start its target, or is interrupted, must not leave the report of another.
 The page is self-contained and has a size budget: what does not fit is counted, and the JSON has it all.
 """
 
@@ -25,6 +26,15 @@ from distro_conformance.report.sarif import sarif_text
 ROWS_ON_A_PAGE_MAX = 200
 LINKS_MAX = 12
 """To further findings, on the first screen."""
+
+
+FILES = ("report.html", "report.json", "junit.xml", "report.sarif", "summary.md")
+
+
+def remove_report(directory: Path) -> None:
+    """Remove the report of an earlier run, but for the history."""
+    for name in FILES:
+        (directory / name).unlink(missing_ok=True)
 
 
 def write_report(report: Report, directory: Path, *, schema: str) -> Path:
