@@ -102,6 +102,10 @@ NOT_JUDGED, NOT_APPLICABLE = Judgement.NOT_JUDGED, Judgement.NOT_APPLICABLE
         ([(M, KNOWN)], Verdict.CONFORMS),
         ([(S, VIOLATES), (M, CONFORMS)], Verdict.CONFORMS),
         ([(M, NOT_APPLICABLE)], Verdict.INCONCLUSIVE),
+        ([(S, CONFORMS), (S, VIOLATES)], Verdict.VIOLATES),
+        ([(M, NOT_APPLICABLE), (S, VIOLATES)], Verdict.VIOLATES),
+        ([(S, CONFORMS), (S, NOT_JUDGED)], Verdict.INCONCLUSIVE),
+        ([(S, CONFORMS), (S, NOT_APPLICABLE)], Verdict.CONFORMS),
         ([], Verdict.INCONCLUSIVE),
     ],
 )

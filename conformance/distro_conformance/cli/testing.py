@@ -33,7 +33,9 @@ from distro_conformance.cli.options import (
     writable_file,
 )
 from distro_conformance.cli.output import ResultLine, echo_page, print_judged, progress, summary
+from distro_conformance.findings import Judgement
 from distro_conformance.findings.expected import Expectations
+from distro_conformance.findings.finding import MUST
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import plain
 from distro_conformance.release import STRICT
@@ -122,7 +124,8 @@ def node(
         write_page(report_of_requirements(report, mutant), html)
     if json:
         rows = plain(report.findings)
-        failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
+        violated = report.those(Judgement.VIOLATES) if report.verdict is Verdict.VIOLATES else ()
+        failing = min(violated, key=lambda finding: finding.level is not MUST, default=None)
         failure = None
         if failing:
             # The id of a requirement is enough to run its check again.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -126,8 +126,12 @@ class Finding:
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """The worst verdict that any of them contributes; inconclusive if nothing was judged."""
-    return worst(finding.counted for finding in findings if finding.counted is not None)
+    """The worst verdict that any of them contributes; inconclusive if nothing was judged. Where no MUST was judged, as
+    in a run that selects a SHOULD by its id, the others count like one: the run has nothing else to judge by."""
+    found = tuple(findings)
+    if all(finding.level is not Level.MUST or finding.counted is None for finding in found):
+        found = tuple(replace(finding, level=Level.MUST) for finding in found)
+    return worst(finding.counted for finding in found if finding.counted is not None)
 
 
 def counts(findings: Iterable[Finding]) -> Counter[Judgement]:
