@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +22,9 @@ from distro_impl.clocks.clock import Waiting
 from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_impl.logs import LOG_FILES
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
-from distro_impl.transport.grpc_transport import GrpcChannel
-from distro_impl.transport.transport import Forward, PeerLink
+from distro_impl.transport.grpc_transport import GrpcChannel, GrpcTransport
+from distro_impl.transport.memory import MemoryTransport
+from distro_impl.transport.transport import Channel, Forward, PeerLink
 from distro_protos import Json, Message, Payload, decode, encode
 
 STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]
@@ -59,8 +61,8 @@ def sync_data(client_id: str, revision: int, **ports: int) -> Json:
 class RawClient:
     """One connection to one server of a node."""
 
-    def __init__(self, target: str, labels: dict[str, str], credentials: grpc.ChannelCredentials | None = None) -> None:
-        self._channel = GrpcChannel(target, credentials=credentials)
+    def __init__(self, channel: Channel, labels: dict[str, str]) -> None:
+        self._channel = channel
         self.headers: dict[str, str] = {}
         """Sent with every request."""
         self._labels = labels
@@ -295,11 +297,19 @@ class Links:
         ]
 
 
+class GrpcInMemory(MemoryTransport):
+    """HTTP stays on loopback, where any client can call it."""
+
+    serve_http = GrpcTransport.serve_http
+    http_connector = GrpcTransport.http_connector
+
+
 class Run:
     """A cluster on a virtual clock, with its links and all events that its nodes reported."""
 
-    def __init__(self, profile: Profile, size: int, options: NodeOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(self, profile: Profile, size: int, options: NodeOptions = DEFAULT_OPTIONS, *, over_grpc: bool) -> None:
         self.clock = VirtualClock()
+        self.transport = GrpcTransport() if over_grpc else GrpcInMemory(self.clock, seed=0)
         self.start_ms = self.clock.now_ms()
         self.links = Links(self.clock)
         self.events: list[NodeEvent] = []
@@ -309,8 +319,12 @@ class Run:
             options=options,
             clock=self.clock,
             observer=self.events.append,
+            transport=self.transport,
             links=self.links,
         )
+
+    def serves(self, target: str) -> bool:
+        return any(target in (node.config.sdk_target, node.config.cluster_target) for node in self.cluster.nodes)
 
     def link(self, sender: int, peer: int) -> Link:
         return self.links.between(self.cluster.addresses[sender], self.cluster.addresses[peer])
@@ -338,10 +352,12 @@ class Run:
 
 
 class Lab:
-    """Starts clusters and clients, and ends them with the test."""
+    """Starts clusters and clients, and ends them with the test. A node alone is called over gRPC, and a cluster in
+    memory unless `over_grpc`."""
 
-    def __init__(self) -> None:
-        self._clusters: list[Cluster] = []
+    def __init__(self, *, over_grpc: bool = False) -> None:
+        self._over_grpc = over_grpc
+        self._runs: list[Run] = []
         self._nodes: list[Node] = []
         self._clients: list[RawClient] = []
 
@@ -352,10 +368,12 @@ class Lab:
         options: NodeOptions = DEFAULT_OPTIONS,
         *,
         strangers: bool = False,
+        before_start: Callable[[Run], None] = lambda _: None,
     ) -> Run:
         """Nodes that have loaded, at virtual time 0; `strangers` of an old release have to report themselves first."""
-        run = Run(profile if strangers else profile.with_known_members(), size, options)
-        self._clusters.append(run.cluster)
+        run = Run(profile if strangers else profile.with_known_members(), size, options, over_grpc=self._over_grpc)
+        self._runs.append(run)
+        before_start(run)
         await run.cluster.start()
         await run.clock.settle()
         return run
@@ -379,7 +397,10 @@ class Lab:
 
     def raw(self, target: str, credentials: grpc.ChannelCredentials | None = None, **labels: str) -> RawClient:
         """A client that has not connected yet."""
-        client = RawClient(target, labels, credentials)
+        in_memory = (run.transport for run in self._runs if not self._over_grpc and run.serves(target))
+        transport = next(in_memory, None)
+        channel = transport.channel(target) if transport else GrpcChannel(target, credentials=credentials)
+        client = RawClient(channel, labels)
         self._clients.append(client)
         return client
 
@@ -395,7 +416,7 @@ class Lab:
     async def close(self) -> None:
         for client in self._clients:
             await client.close()
-        for cluster in self._clusters:
-            await cluster.stop()
+        for run in self._runs:
+            await run.cluster.stop()
         for node in self._nodes:
             await node.stop()

@@ -17,6 +17,7 @@ from distro_impl.java_hash import java_hash
 from distro_impl.naming import deleted
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 LONG = "1" * 100_000
 

@@ -12,6 +12,7 @@ from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, STRICT, Lab
 from distro_impl import Cluster, Node, NodeConfig, PortInUseError, Profile, VirtualClock, free_main_ports
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 
 async def test_until_it_begins_a_node_says_that_it_is_starting(lab: Lab) -> None:

@@ -18,6 +18,7 @@ from distro_protos import Message
 NACOS_2_3_2 = PROFILES["nacos-2.3.2"]
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 LIMITS = {
     "in all": ConnectionLimits(count_limit=1),

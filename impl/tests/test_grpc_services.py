@@ -13,6 +13,7 @@ from distro_impl import Node, NodeConfig, NodeOptions, VirtualClock, free_main_p
 from distro_impl.options import GrpcServerOptions
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 
 async def health(target: str, service: str = "") -> str:

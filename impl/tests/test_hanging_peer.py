@@ -13,6 +13,7 @@ from distro_impl.remote import cluster_client, connection_keeper
 from distro_impl.remote.peer_connection import PeerUnreachableError
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 HEALTH_CHECK: dict[str, Any] = {"module": "internal"}
 

@@ -86,11 +86,9 @@ def wordings(directory: Path) -> set[tuple[str, str]]:
 
 async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO") -> Run:
     """Clients of both kinds come, change and go, a verify finds a loss, a member crashes and comes back."""
-    run = Run(profile.with_known_members(), 3)
-    lab._clusters.append(run.cluster)
-    log_to_directory(logs, run.cluster.addresses, level=level)
-    await run.cluster.start()
-    await run.clock.settle()
+    run = await lab.cluster(
+        profile, before_start=lambda run: log_to_directory(logs, run.cluster.addresses, level=level)
+    )
     first = run.cluster.nodes[0]
     client, subscriber = await lab.naming(first), await lab.naming(first)
     await subscriber.subscribe("web")

@@ -16,6 +16,7 @@ from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.transport.grpc_transport import _ClientStream
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 
 @pytest.fixture(autouse=True)

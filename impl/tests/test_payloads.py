@@ -23,6 +23,7 @@ from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_protos import Message, Payload, encode
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 ERROR_CODES = {-401, 300, 301, 302, 400, 403, 404, 500, 502}
 """The errors of docs/protocol #wire-errors that a node answers with."""
@@ -78,7 +79,7 @@ def test_spoiled_requests_are_answered_and_change_nothing_else(quiet: Callable[[
     loop = asyncio.new_event_loop()
     failures: list[Any] = []
     loop.set_exception_handler(lambda _, context: failures.append(context))
-    lab = Lab()
+    lab = Lab(over_grpc=True)
     target = loop.run_until_complete(probe(lab))
 
     @settings(

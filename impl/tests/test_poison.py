@@ -20,6 +20,7 @@ from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.transport.grpc_transport import GrpcTransport
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 OWN, OTHER = "10.0.0.1:80#true", "10.0.0.9:90#true"
 HEAVY = {"publishInstanceWeight": "heavy"}

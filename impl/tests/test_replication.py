@@ -10,6 +10,7 @@ from distro_conformance.node_mutants import with_mutant
 from distro_impl import Profile
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 
 @pytest.mark.parametrize(("profile", "delay_ms"), [(NACOS_2_0_4, 2000), (NACOS_2_2_4, 1000), (STRICT, 1000)])

@@ -19,6 +19,7 @@ from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.remote.connection_manager import ConnectionManager
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 DRAINING = NodeOptions(drains_on_stop=True)
 

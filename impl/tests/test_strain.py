@@ -13,6 +13,7 @@ from distro_impl.clocks.clock import Waiting
 from distro_impl.distro.record import DistroRecord
 from distro_impl.tasks.execute_engine import IN_FLIGHT_MAX, ExecuteTaskEngine
 
+OVER_GRPC = True
 MANY = 1_500
 """gRPC's own limit is a thousand requests that wait; from there on it refuses at random."""
 

@@ -9,6 +9,7 @@ from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab, RawClient
 from distro_impl import Node, NodeConfig, Profile, VirtualClock, free_main_ports
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 PERSISTENT = {"ip": "10.0.0.1", "port": 80, "ephemeral": False}
 

@@ -19,6 +19,7 @@ from distro_impl.profiles import ReportTransport
 from distro_impl.transport.tls import client_context
 
 pytestmark = pytest.mark.wire
+OVER_GRPC = True
 
 
 @dataclass(frozen=True)
