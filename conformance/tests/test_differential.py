@@ -216,7 +216,7 @@ def played(profile: str, *ids: str, mutant: str | None = None) -> Log:
 
 @pytest.mark.wire
 @pytest.mark.slow  # other tests here hold one script each against a node that differs, and one that does not
-@pytest.mark.parametrize("profile", ["strict", "nacos-2.0.4", PROFILE])
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.0.4"])
 def test_a_node_does_not_differ_from_itself(profile: str) -> None:
     found = run_differential("embedded", profile)
     assert [each.message for each in found.findings if each.judgement is not Judgement.CONFORMS] == []

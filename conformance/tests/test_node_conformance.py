@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from zlib import adler32
 
 import pytest
 
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.wire
 def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else(*, whole: bool) -> None:
     here = [each for each in SYMPTOMS if each.is_of("nacos-2.2.4") and each.on_reference_node]
     listed = [(name, each.bug) for each in here for name in each.about]
+    if not whole:  # some of them, and two that it meets
+        listed = [each for each in listed if adler32(each[0].encode()) % 4 == 0]
     some = [*(name for name, _ in listed), "DISTRO-SYNC-001", "DISTRO-VERIFY-002"]
     report = run_node_conformance(resolve_target("embedded", "nacos-2.2.4"), None if whole else some)
 
