@@ -98,6 +98,13 @@ async def test_the_metadata_may_set_other_times(
     assert health(run, 0) == healthy_after_11_s
 
 
+@pytest.mark.parametrize(("text", "left"), [("true", [True]), ("Yes", [True]), ("false", [])])
+async def test_an_instance_that_its_metadata_exempt_needs_no_beats(lab: Lab, text: str, left: list[bool]) -> None:
+    run, _ = await registered(lab, enableClientBeat=text)
+    await run.clock.advance(60_000)
+    assert [health(run, node) for node in (0, 1)] == [left, left]
+
+
 async def test_clients_that_came_at_different_times_are_judged_each_at_its_own(lab: Lab) -> None:
     """To the tick of 100 ms after which it came."""
     run = await lab.cluster(size=1)

@@ -23,6 +23,7 @@ _PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/
 _IN_3X = Span("3.0.0", "3.99.99")
 _HAS_LATER_API = Span(since="2.2.0")
 
+_SERVICES = "/nacos/v1/ns/service/list"
 _SWITCHES = "/nacos/v1/ns/operator/switches"
 """3.x answers there as long as it is compatible with the API of administrators of 2.x."""
 
@@ -121,6 +122,15 @@ class PlayedHttpClient:
     async def list(self, service: str, **selector: str) -> HttpReply:
         """`selector`: parameters of the API, `clusters` for instance."""
         return await self._ask("GET", "/list", service, None, **selector)
+
+    async def query(self, service: str, **selector: str) -> HttpReply:
+        """The instance at this address."""
+        return await self._ask("GET", "", service, None, **selector)
+
+    async def services(self, group: str, page_no: int, page_size: int) -> HttpReply:
+        """A page of the services of the group, from page 1 on."""
+        query = {"groupName": group, "pageNo": str(page_no), "pageSize": str(page_size)}
+        return await self._send("GET", _SERVICES, query)
 
     async def passed_on(self, method: str, service: str) -> HttpReply:
         """A registration (POST), a beat (PUT) or a deregistration (DELETE) as a member would pass it on."""

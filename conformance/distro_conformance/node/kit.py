@@ -270,6 +270,8 @@ class Kit(Observer):
         poll = self.pushed(subscriber, service, *addresses)
         return await self.eventually(poll, within_ms=self.timings.push_ms, what=what)
 
+    arrange_pushed = assumed(eventually_pushed)
+
     async def revision_of(self, client: str) -> int | None:
         """The revision that the node holds; None: it does not know the client."""
         copy = await self.peer.query(client)

@@ -23,6 +23,8 @@ from distro_protos import Json, Message
 
 PUSH, DETECTION = "NotifySubscriberRequest", "ClientDetectionRequest"
 NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
+CACHE_MS = 10_000
+"""How long a list may be kept, which no switch has changed."""
 FIELDS = frozenset({"cluster", "weight", "enabled"})
 """Words of an instance's text that are no metadata."""
 Instance = tuple[str, int, Mapping[str, str]]

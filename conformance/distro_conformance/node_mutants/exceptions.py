@@ -25,11 +25,12 @@ from distro_impl.naming.deleted import DeletedClients
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
 from distro_impl.naming.service_info import ENABLED, WEIGHT
 from distro_impl.remote.acceptor import RequestAcceptor
+from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Message
 
-_FAILURES, _WORKERS, _LOADS, _REMEMBERED_MS = 5, 8, 3, 10_000
+_FAILURES, _WORKERS, _LOADS, _REMEMBERED_MS, _IDLE_MS = 5, 8, 3, 10_000, 20_000
 
 
 def _sends_on() -> None:
@@ -249,6 +250,17 @@ def _health_checks_alone(old: Any, self: Any, payload: Any, peer: Any) -> Any:
     if connection is not None and payload.metadata.type != "HealthCheckRequest":
         connection.last_active_ms = before_ms
     return reply
+
+
+@mutant("m-acknowledgements-are-no-signs-of-life", ConnectionManager, "acknowledge")
+def _acknowledgements_are_no_signs(old: Any, self: Any, connection_id: str, request_id: Any, succeeded: bool) -> None:
+    """An answer to a push is no sign of life of its connection; one to a detection is."""
+    connection = self._connections.get(connection_id)
+    before_ms = None if connection is None else connection.last_active_ms
+    is_detected = connection is not None and connection.idle_ms() >= _IDLE_MS
+    old(self, connection_id, request_id, succeeded)
+    if connection is not None and not is_detected:
+        connection.last_active_ms = before_ms
 
 
 @mutant("m-load-is-tried-three-times", LoadTask, "_try_again_later")

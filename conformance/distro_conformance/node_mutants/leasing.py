@@ -7,6 +7,7 @@ from typing import Any
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.naming import beats
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.changes import ServiceChanged
 from distro_impl.naming.client import Client, PublishedBatch
@@ -20,6 +21,12 @@ def _renews_all(old: Any, self: Any, client_id: str, revision: int, sender: str 
     if (client := self._clients.get(client_id)) is not None:
         self._clients.verified(client, sender)
     return bool(old(self, client_id, revision, sender))
+
+
+@mutant("m-exempt-instance-is-checked", beats, "is_exempt")
+def _nothing_is_exempt(*_: Any) -> bool:
+    """An instance that its metadata exempt from beats is checked for them."""
+    return False
 
 
 @mutant("m-cleaner-drops-native", Client, "is_expired")

@@ -175,3 +175,9 @@ add(
         ),
     )
 )
+
+
+@mutant("m-connection-to-who-left-stays", ClusterRpcClientProxy, "_follow")
+def _connection_stays(old: Any, self: Any, listed: Any) -> None:
+    """The connection to a member that has left the list stays open."""
+    old(self, sorted({*listed, *self._clients}))

@@ -110,3 +110,28 @@ def _as_the_first() -> None:
 _as_the_first()
 left_out("m-nobody-is-told", PushService, "_on_service_changed", "A change is not pushed.")
 left_out("m-unsubscribed-is-told", ClientManager, "unsubscribe", "A client that unsubscribes stays subscribed.")
+
+
+def _pushed_to_who_has_unsubscribed() -> None:
+    def kept(old: Any) -> Any:
+        def method(self: Any, client: Any, service: Any) -> None:
+            old(self, client, service)
+            if self.subscribers_of(service):
+                self._subscribers.add(service, client)
+
+        return method
+
+    def repeated(old: Any) -> Any:
+        def method(self: Any, service: Any, targets: Any) -> None:
+            old(self, service, targets)
+            if any(service not in client.subscribers for client in self._clients.subscribers_of(service)):
+                self._delayed.add(service, targets, self._profile.push_retry_delay_ms)
+
+        return method
+
+    text = "While one of several subscribers of a service has unsubscribed, each push to the others is repeated."
+    changes = (Change(ClientManager, "unsubscribe", kept), Change(PushService, "_push_to", repeated))
+    add(Mutant("m-push-is-repeated-for-who-unsubscribed", text, changes=changes))
+
+
+_pushed_to_who_has_unsubscribed()

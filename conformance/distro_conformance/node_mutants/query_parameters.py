@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
-from distro_impl.http import distro_filter, instance_parameters
+from distro_impl.http import distro_filter, instance_parameters, services
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.http.replies import ApiError
@@ -36,6 +36,25 @@ def _first_page(old: Any, self: Any, request: Any) -> Any:
     return old(self, request)
 
 
+@mutant("m-services-over-http-are-those-of-the-page", services, "json_reply")
+def _those_of_the_page(old: Any, body: Any) -> Any:
+    """The number in a list of services over HTTP is that of the page."""
+    return old({**body, "count": len(body["doms"])})
+
+
+left_out("m-empty-services-stay", ClientManager, "remove_empty_services", "A service without publishers stays known.")
+
+
+@mutant("m-empty-service-loses-its-subscribers", ClientManager, "remove_empty_services")
+def _loses_its_subscribers(old: Any, self: Any) -> None:
+    """A service that goes as it is empty loses its subscribers."""
+    before = set(self.services())
+    old(self)
+    for service in before - set(self.services()):
+        for client in self.subscribers_of(service):
+            self.unsubscribe(client, service)
+
+
 @mutant("m-services-change-places", ClientManager, "service_names")
 def _services_change_places(old: Any, self: Any, namespace: str, group: str) -> Any:
     """The order in a list of services depends on the number of services in the namespace."""
@@ -48,6 +67,18 @@ def _services_change_places(old: Any, self: Any, namespace: str, group: str) -> 
 def _names_no_cluster(old: Any, *arguments: Any, **named: Any) -> Any:
     """A list of one cluster does not name the cluster."""
     return {**old(*arguments, **named), "clusters": ""}
+
+
+@mutant("m-list-is-kept-for-a-second", service_storage, "service_info")
+def _kept_for_a_second(old: Any, *arguments: Any, **named: Any) -> Any:
+    """A list may be kept for one second instead of ten."""
+    return {**old(*arguments, **named), "cacheMillis": 1_000}
+
+
+@mutant("m-one-instance-of-every-cluster", InstanceOperator, "instance")
+def _of_every_cluster(_: Any, self: Any, service: Service, ip: str, port: int, cluster: str) -> Any:  # noqa: ARG001 - it ignores it
+    """A query of one instance over HTTP ignores the cluster that it names."""
+    return next((host for host in self.hosts(service) if (host["ip"], host["port"]) == (ip, port)), None)
 
 
 @mutant("m-subscription-answer-has-every-cluster", NamingHandlers, "subscribe")

@@ -72,20 +72,27 @@ async def idle_client_is_asked(kit: Kit) -> None:
 
 @requirement("DISTRO-CONNECTION-004", MUST, "#wire-checks, #ejector-check")
 async def active_client_is_not_asked(kit: Kit) -> None:
-    """Requests count as signs of life: a client that sends health checks, or queries alone, gets no detection, and an
-    idle client gets one.
+    """Requests count as signs of life, and so do answers to pushes: a client that sends health checks, or queries
+    alone, or only acknowledges pushes, gets no detection, and an idle client gets one.
 
     The idle client shows that the node sends detections at all; without it the absence of one would prove nothing.
     """
-    checking, querying, idle = [await kit.client(idle=True) for _ in range(3)]
+    checking, querying, acknowledging, idle = [await kit.client(idle=True) for _ in range(4)]
     active, query = (checking, querying), query_request(kit.service())
-    for _ in range(_EXPELLED_MS // _ACTIVE_MS):
+    (publisher, service), clock = await kit.publisher(), kit.target.clock
+    await acknowledging.subscribe(service)
+    pushed_ms = clock.now_ms()
+    for turn in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
+        await publisher.register(service, "10.0.0.1", 81 + turn)
+        await kit.arrange_pushed(acknowledging, service, f"10.0.0.1:{81 + turn}")
+        kit.assume_turns(clock.now_ms() - pushed_ms, kit.timings.idle_ms, "pushes")
+        pushed_ms = clock.now_ms()
         replies = await checking.check_health(), await querying.ask("ServiceQueryRequest", query)
         idle_ms = max(each.longest_idle_ms for each in active) if kit.target.clock.is_real else 0
         kit.assume_turns(idle_ms, kit.timings.idle_ms, "signs of life")
         kit.require(all(each.succeeded for each in replies), "connections that live", replies)
-    asked = [str(push) for each in active for push in each.pushes if push.type == DETECTION]
+    asked = [str(push) for each in (*active, acknowledging) for push in each.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
     await _is_asked(kit, idle, within_ms=_CHECK_MS)
 

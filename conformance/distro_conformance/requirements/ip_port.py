@@ -12,7 +12,7 @@ from distro_conformance.node.http_player import PlayedHttpClient, apis_of
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import answer_over_http, instance_request, read_host
+from distro_conformance.node.player import CACHE_MS, answer_over_http, instance_request, read_host
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
@@ -115,7 +115,8 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
 async def list_over_http(kit: Kit) -> None:
     """A list over HTTP, from any member, shows all published and enabled instances under the grouped name, each with
     its metadata and weight; a list of one cluster, by the later version of the HTTP API too, or of healthy instances,
-    leaves out all others."""
+    leaves out all others; a query of one instance shows the one of the cluster that it names, and fails if there is
+    none."""
     service, reader = kit.service(), kit.http_client(kit.peer.address)
     blue = {"clusterName": "blue", "metadata": {"zone": "a"}, "weight": 2.5}
     parts: Sequence[Json] = ({"healthy": False}, blue, {"enabled": False})
@@ -130,6 +131,7 @@ async def list_over_http(kit: Kit) -> None:
         kit.require(reply.status == 200, "status 200", reply)
         found = json.loads(reply.text)
         kit.require(found.get("name") == f"DEFAULT_GROUP@@{service}", "the grouped name", found)
+        kit.require(found.get("cacheMillis") == CACHE_MS, f"that it may be kept for {CACHE_MS} ms", found)
         return sorted(each["port"] for each in found["hosts"])
 
     async def shown() -> bool:
@@ -145,6 +147,15 @@ async def list_over_http(kit: Kit) -> None:
     values = {each.port: (each.healthy, each.cluster, dict(each.metadata), each.weight) for each in hosts}
     expected = {80: (False, "DEFAULT", {}, 1.0), 81: (True, "blue", {"zone": "a"}, 2.5)}
     kit.require(values == expected, "each instance of two clusters with its own values", values)
+    one = replace(reader, ip="10.0.0.1", port=81)
+    reply = await one.query(service, clusterName="blue")
+    kit.note(f"a query of 10.0.0.1:81 of {service} in the cluster blue: {reply}")
+    kit.require(reply.status == 200, "status 200", reply)
+    instance = json.loads(reply.text)
+    found = [instance.get(key) for key in ("weight", "healthy", "metadata")]
+    kit.require(found == [2.5, True, {"zone": "a"}], "the instance with its own values", instance)
+    reply = await one.query(service, clusterName="DEFAULT")
+    kit.require(reply.status >= 400, "no instance at 10.0.0.1:81 in the cluster DEFAULT", reply)
     for api in apis_of(kit.target.profile)[1:]:
         reply = await replace(reader, api=api).list(service, clusterName="blue")
         kit.note(f"the list of {service} in the cluster blue by {api}: {reply}")

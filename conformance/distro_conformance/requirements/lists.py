@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from http import HTTPStatus
+
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.player import CLUSTER, GROUP, PlayedClient, instance_request, query_request, read_hosts
+from distro_conformance.node.player import (
+    CACHE_MS,
+    CLUSTER,
+    GROUP,
+    NAMESPACE,
+    PlayedClient,
+    instance_request,
+    query_request,
+    read_hosts,
+    service_request,
+)
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import poll_local
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json, Message
 
@@ -15,6 +29,8 @@ _TIME_OUTS = {
 }
 _TIMES = ("instanceHeartBeatInterval", "instanceHeartBeatTimeOut", "ipDeleteTimeout")
 _NAMES = "address billing cart catalogue discount invoice payment refund stock tax"
+_EMPTY_MS = 60_000 + 60_000 + 5_000
+"""How long a service has to be empty, and the time between two checks of that."""
 _OWN_TIMES, _USUAL_TIMES = [3_000, 9_000, 18_000], [5_000, 15_000, 30_000]
 
 
@@ -84,7 +100,7 @@ async def selectors_select(kit: Kit) -> None:
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
     too, the time-outs in its metadata, and the service and group that it belongs to; what two clients publish
-    differently at one address is shown twice."""
+    differently at one address is shown twice; it says that it may be kept for ten seconds."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
     await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
@@ -99,6 +115,7 @@ async def list_is_the_union(kit: Kit) -> None:
     listed = (await reader.ask("ServiceQueryRequest", query_request(service))).body["serviceInfo"]
     named = (listed.get("name"), listed.get("groupName"))
     kit.require(named == (service, GROUP), f"{service} of the group {GROUP}", listed)
+    kit.require(listed.get("cacheMillis") == CACHE_MS, f"that it may be kept for {CACHE_MS} ms", listed)
     hosts = {host["port"]: host for host in listed["hosts"]}
     kept = ("healthy", "enabled", "ephemeral", "clusterName", "serviceName")
     for port, weight, held, times in (
@@ -206,6 +223,56 @@ async def pages_stay_while_other_services_come(kit: Kit) -> None:
     kit.note(f"two pages of {group}: {before}; when another group has got 23 services: {after}")
     observed = {"same_services": sorted(map(str, before)) == sorted(map(str, after))}
     kit.require(before == after, f"the pages {before}", after, observed=observed)
+
+
+@requirement("DISTRO-LIST-010", MUST, "#naming-requests, #http-v1")
+async def services_are_listed_over_http(kit: Kit) -> None:
+    """A list of the services of a group over HTTP shows what one over gRPC does: the same names, page by page, and
+    their number."""
+    client, operator, group = await kit.client(), kit.http_client(kit.peer.address), kit.service()
+    names = sorted(kit.service() for _ in range(3))
+    for name in names:
+        await _register_in(client, NAMESPACE, group, name)
+    listed: list[str] = []
+    for page_no, size in (1, 2), (2, 1), (3, 0):
+        reply = await operator.services(group, page_no, 2)
+        kit.note(f"page {page_no} of 2 services of {group} over HTTP: {reply}")
+        kit.require(reply.status == HTTPStatus.OK, "status 200", reply)
+        found = json.loads(reply.text)
+        kit.require(found.get("count") == len(names), f"the number {len(names)}", found)
+        kit.require(len(found.get("doms") or ()) == size, f"{size} of {names}", found)
+        listed += found.get("doms") or []
+    kit.require(sorted(listed) == names, f"each of {names} on one page", listed)
+
+
+@requirement("DISTRO-LIST-011", SHOULD, "#naming-names")
+async def empty_service_goes(kit: Kit) -> None:
+    """A service without publishers leaves the list of services after a minute or two, while one with publishers stays;
+    when it is published again it is in the list, and whoever subscribed to it before is pushed it."""
+    client, subscriber, group = await kit.client(), await kit.client(), kit.service()
+    empty, kept = names = [kit.service() for _ in range(2)]
+    body = {**service_request(empty), "groupName": group, "subscribe": True, "clusters": ""}
+    await subscriber.ask("SubscribeServiceRequest", body)
+
+    async def listed() -> object:
+        return sorted((await _page(client, NAMESPACE, group, 1, 10)).body.get("serviceNames") or [])
+
+    async def is_alone() -> bool:
+        return await listed() == [kept]
+
+    for name in names:
+        await _register_in(client, NAMESPACE, group, name)
+    kit.require(await listed() == sorted(names), f"{empty} and {kept} in the list of {group}", await listed())
+    body = instance_request("deregisterInstance", empty, "10.0.0.1", 80, {})
+    await client.ask("InstanceRequest", {**body, "groupName": group})
+    kit.note(f"{client.id} deregisters {empty}")
+    await kit.eventually(is_alone, within_ms=_EMPTY_MS, what=f"{kept} alone in the list of services of {group}")
+    before = len(subscriber.pushed(empty))
+    await _register_in(client, NAMESPACE, group, empty)
+    kit.note(f"{client.id} registers {empty} again")
+    kit.require(await listed() == sorted(names), f"{empty} and {kept} in the list of {group}", await listed())
+    pushed = poll_local(lambda: any(map(read_hosts, subscriber.pushed(empty)[before:])))
+    await kit.eventually(pushed, within_ms=kit.timings.push_ms, what=f"a push of {empty} to {subscriber.id}")
 
 
 async def _register(client: PlayedClient, service: str, port: int, **instance: object) -> None:

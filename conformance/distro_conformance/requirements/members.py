@@ -158,8 +158,9 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
 
 @requirement("DISTRO-MEMBER-008", SHOULD, "#member-list, #sync-execute", since="2.2.1", own_node=True)
 async def list_is_read_again(kit: Kit) -> None:
-    """A member that leaves the member list is sent nothing more, no report either, and gets VERIFYs again once it is
-    back, in the place of another member too; who is DOWN while another member joins stays DOWN."""
+    """A member that leaves the member list is sent nothing more, no report either, its connection ends, and it gets
+    VERIFYs again once it is back, in the place of another member too; who is DOWN while another member joins stays
+    DOWN."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -174,6 +175,7 @@ async def list_is_read_again(kit: Kit) -> None:
     await kit.eventually(announced, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
     more = first_of((sent, _report(kit.other, reports + 1)))
     await kit.never(more, for_ms=kit.timings.verify_ms + _ROUND_MS, what=f"{kit.other.address} is not on the list")
+    kit.require(not kit.other.is_connected, f"no connection to {kit.other.address}, which has left", "one is open")
     await kit.change_members(kit.other)
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
     verify = kit.arrival("VERIFY", client.id, after=before, at=kit.other)

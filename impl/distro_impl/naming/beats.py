@@ -23,6 +23,7 @@ from distro_impl.profiles import Profile
 
 BEAT_CHECK_PERIOD_MS = 5_000
 TICK_MS = 100
+TRUE = frozenset({"true", "yes", "on", "y", "t"})
 
 
 class Beats:
@@ -51,6 +52,8 @@ class Beats:
             return
         now_ms = self._clock.now_ms()
         for service, instance in client.singles.items():
+            if is_exempt(instance):
+                continue
             silent_ms = now_ms - client.heart_beats_ms[service]
             if instance.healthy and silent_ms >= heart_beat_ms(instance, "instanceHeartBeatTimeOut"):
                 self._clients.take_for_dead(client, service)
@@ -106,6 +109,11 @@ class BeatCheckRound:
             if was_paused and self._profile.renews_after_pause:
                 self._clients.renew_after_pause(client)
             self._check(client)
+
+
+def is_exempt(instance: PublishedInstance) -> bool:
+    """In spite of the name an instance that has it needs no beats."""
+    return str(instance.extend_datum.get("enableClientBeat", "")).lower() in TRUE
 
 
 def heart_beat_ms(instance: PublishedInstance, field: str) -> int:
