@@ -127,9 +127,10 @@ class PlayedHttpClient:
         """The instance at this address."""
         return await self._ask("GET", "", service, None, **selector)
 
-    async def services(self, group: str, page_no: int, page_size: int) -> HttpReply:
+    async def services(self, namespace: str, group: str, page_no: int, page_size: int) -> HttpReply:
         """A page of the services of the group, from page 1 on."""
-        query = {"groupName": group, "pageNo": str(page_no), "pageSize": str(page_size)}
+        of = {"namespaceId": namespace, "groupName": group}
+        query = {**of, "pageNo": str(page_no), "pageSize": str(page_size)}
         return await self._send("GET", _SERVICES, query)
 
     async def passed_on(self, method: str, service: str) -> HttpReply:

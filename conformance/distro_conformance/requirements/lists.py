@@ -230,12 +230,12 @@ async def services_are_listed_over_http(kit: Kit) -> None:
     """A list of the services of a group over HTTP shows what one over gRPC does: the same names, page by page, and
     their number."""
     client, operator, group = await kit.client(), kit.http_client(kit.peer.address), kit.service()
-    names = sorted(kit.service() for _ in range(3))
+    names, here = sorted(kit.service() for _ in range(3)), f"{group}-here"  # for itself, as in DISTRO-LIST-006
     for name in names:
-        await _register_in(client, NAMESPACE, group, name)
+        await _register_in(client, here, group, name)
     listed: list[str] = []
     for page_no, size in (1, 2), (2, 1), (3, 0):
-        reply = await operator.services(group, page_no, 2)
+        reply = await operator.services(here, group, page_no, 2)
         kit.note(f"page {page_no} of 2 services of {group} over HTTP: {reply}")
         kit.require(reply.status == HTTPStatus.OK, "status 200", reply)
         found = json.loads(reply.text)
