@@ -248,7 +248,7 @@ async def services_are_listed_over_http(kit: Kit) -> None:
 @requirement("DISTRO-LIST-011", SHOULD, "#naming-names")
 async def empty_service_goes(kit: Kit) -> None:
     """A service without publishers leaves the list of services after a minute or two, while one with publishers stays;
-    when it is published again it is in the list, and whoever subscribed to it before is pushed it."""
+    when it is published again it is in the list, and a client that subscribed to it before is pushed it."""
     client, subscriber, group = await kit.client(), await kit.client(), kit.service()
     empty, kept = names = [kit.service() for _ in range(2)]
     body = {**service_request(empty), "groupName": group, "subscribe": True, "clusters": ""}
