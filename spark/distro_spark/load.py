@@ -7,8 +7,8 @@ ignores a second object on the line. Parquet files of some megabytes are also li
 The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers.
 
 If the last line of a recording is incomplete JSON, the recording was cut by a crash, which is no defect. The cut is
-reported and does not change the verdict: all lines before it are complete, and a run without its last checkpoint is
-never judged as conforming.
+reported and does not change the verdict: all lines before it are complete. INV-CONV is judged at the checkpoints that
+were recorded, and what happened after the last of them is not part of it; a run without any does not conform.
 """
 
 from __future__ import annotations
