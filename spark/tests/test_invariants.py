@@ -119,14 +119,15 @@ class Expected:
     evidence: dict[str, str] = field(default_factory=dict)
 
 
-Case = Callable[[RunRecorder], list[Expected]]
+Case = Callable[[RunRecorder], list[Expected] | None]
 CASES: dict[str, tuple[Case, str, Sequence[str]]] = {}
 AT_REST = ("INV-CONV", "INV-OWNER", "INV-REV")
 """The invariants that judge the first cases: these record what each node holds, not every message."""
 
 
 def case(*profiles: str, of: Sequence[str] = AT_REST) -> Callable[[Case], Case]:
-    """`of`: the invariants that judge the case."""
+    """A run and its violations; None: it has none. One without a checkpoint gets one at its end. `of`: the invariants
+    that judge the case."""
 
     def register(record: Case) -> Case:
         for profile in profiles or ("strict",):
@@ -136,6 +137,14 @@ def case(*profiles: str, of: Sequence[str] = AT_REST) -> Callable[[Case], Case]:
     return register
 
 
+def recorded(record: Case, recorder: Recorder) -> list[Expected]:
+    run = RunRecorder(recorder)
+    expected = record(run) or []
+    if not run.checkpoints:
+        run.checkpoint()
+    return expected
+
+
 complete_case = partial(case, of=tuple(INVARIANTS))
 
 
@@ -143,7 +152,7 @@ complete_case = partial(case, of=tuple(INVARIANTS))
 
 
 @case()
-def a_healthy_run(run: RunRecorder) -> list[Expected]:
+def a_healthy_run(run: RunRecorder) -> None:
     run.registered()
     run.checkpoint()
     run.change("a", 2, "Y")
@@ -152,7 +161,6 @@ def a_healthy_run(run: RunRecorder) -> list[Expected]:
     run.disconnect("a")
     run.remove("bc")
     run.checkpoint()
-    return []
 
 
 @case("nacos-2.0.4", "strict")
@@ -326,18 +334,17 @@ def a_row_read_by_a_probe_counts_like_a_row_reported_by_the_node(run: RunRecorde
 
 
 @case()
-def nodes_that_differ_only_between_checkpoints(run: RunRecorder) -> list[Expected]:
+def nodes_that_differ_only_between_checkpoints(run: RunRecorder) -> None:
     run.registered()
     run.change("a", 2, "Y")
     run.apply("b", 2, "Y")
     run.apply("c", 2, "Y")
     run.checkpoint()
     run.change("a", 3, "Z")
-    return []
 
 
 @case()
-def an_empty_client_is_in_no_nodes_view(run: RunRecorder) -> list[Expected]:
+def an_empty_client_is_in_no_nodes_view(run: RunRecorder) -> None:
     run.connect("a")
     run.apply("b", 0, EMPTY)
     run.checkpoint()
@@ -347,35 +354,30 @@ def an_empty_client_is_in_no_nodes_view(run: RunRecorder) -> list[Expected]:
     run.remove("b")
     run.apply("c", 2, EMPTY)
     run.checkpoint()
-    return []
 
 
 @case()
-def a_node_that_is_down_need_not_agree(run: RunRecorder) -> list[Expected]:
+def a_node_that_is_down_need_not_agree(run: RunRecorder) -> None:
     run.registered()
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.change("a", 2, "Y")
     run.apply("b", 2, "Y")
     run.checkpoint("ab")
-    return []
 
 
 @case()
-def a_restarted_node_that_loaded(run: RunRecorder) -> list[Expected]:
+def a_restarted_node_that_loaded(run: RunRecorder) -> None:
     run.registered()
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     run.apply("b", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @case()
-def an_orphan_that_all_survivors_keep(run: RunRecorder) -> list[Expected]:
+def an_orphan_that_all_survivors_keep(run: RunRecorder) -> None:
     run.registered()
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.checkpoint("bc")
-    return []
 
 
 @case()
@@ -400,7 +402,6 @@ def a_replica_held_as_its_own(run: RunRecorder) -> list[Expected]:
     run.change("a", 1, "X")
     run.apply("b", 1, "X")
     claim = run.apply("c", 1, "X", owned=True)
-    run.checkpoint()
     return [Expected("INV-OWNER", "c", owners, claim, evidence={"owner": "a", "claims": "1"})]
 
 
@@ -412,12 +413,11 @@ def a_replica_that_verifies_and_deletes(run: RunRecorder) -> list[Expected]:
     run.send("a", "b", "VERIFY", revision=1)
     claim = run.send("b", "c", "VERIFY", revision=1)
     run.send("b", "c", "DELETE")
-    run.checkpoint()
     return [Expected("INV-OWNER", "b", owners, claim, evidence={"claims": "2"})]
 
 
 @case()
-def an_owner_that_came_back_and_nodes_that_only_answer(run: RunRecorder) -> list[Expected]:
+def an_owner_that_came_back_and_nodes_that_only_answer(run: RunRecorder) -> None:
     run.registered()
     run.send("a", "b", "CHANGE", revision=1, digest="X")
     run.row("a", Kind.NODE_STOPPED, detail="crash")
@@ -426,17 +426,13 @@ def an_owner_that_came_back_and_nodes_that_only_answer(run: RunRecorder) -> list
     run.send("c", "b", "SNAPSHOT", client=None)
     run.send("c", "b", "QUERY")
     run.apply("a", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @case()
-def a_hashed_client_that_moved_with_the_membership(run: RunRecorder) -> list[Expected]:
+def a_hashed_client_that_moved_with_the_membership(run: RunRecorder) -> None:
     run.change("a", 77, "X", client="10.0.0.1:80#true")
     run.apply("bc", 77, "X", client="10.0.0.1:80#true")
     run.send("b", "c", "VERIFY", client="10.0.0.1:80#true", revision=77)
-    run.checkpoint()
-    return []
 
 
 # INV-REV: one content per revision
@@ -492,7 +488,6 @@ def an_old_content_under_a_new_revision(run: RunRecorder) -> list[Expected]:
     run.apply("bc", 2, "Y")
     torn = run.apply("b", 2, "X")
     run.apply("b", 2, "Y")
-    run.checkpoint()
     return [Expected("INV-REV", "b", second, torn, evidence={"signature": "stale content"})]
 
 
@@ -502,7 +497,6 @@ def the_owners_row_defines_a_revision_even_after_a_replicas_row(run: RunRecorder
     early = run.apply("b", 2, "?")
     owners = run.change("a", 2, "Y")
     run.apply("bc", 2, "Y")
-    run.checkpoint()
     return [Expected("INV-REV", "b", owners, early, evidence={"expected": "Y", "signature": "foreign content"})]
 
 
@@ -513,7 +507,6 @@ def a_content_that_no_client_published(run: RunRecorder) -> list[Expected]:
     run.apply("c", 1, "X")
     foreign = run.apply("b", 1, "?")
     run.apply("b", 1, "X")
-    run.checkpoint()
     return [Expected("INV-REV", "b", first, foreign, evidence={"signature": "foreign content"})]
 
 
@@ -522,17 +515,14 @@ def a_revision_that_its_owner_never_had(run: RunRecorder) -> list[Expected]:
     run.registered()
     wrong = run.apply("c", 7, "X")
     run.apply("c", 1, "X")
-    run.checkpoint()
     return [Expected("INV-REV", "c", wrong, wrong, evidence={"signature": "foreign revision", "actual": "X"})]
 
 
 @case()
-def a_revision_of_a_client_that_was_there_before_the_trace(run: RunRecorder) -> list[Expected]:
+def a_revision_of_a_client_that_was_there_before_the_trace(run: RunRecorder) -> None:
     run.apply("c", 7, "X")
     run.change("a", 8, "Y")
     run.apply("bc", 8, "Y")
-    run.checkpoint()
-    return []
 
 
 @case("nacos-2.2.4", "nacos-2.3.2")
@@ -549,18 +539,16 @@ def an_owner_that_changes_without_moving_on(run: RunRecorder) -> list[Expected]:
 
 
 @case("nacos-2.0.4", "nacos-2.1.1")
-def releases_that_have_no_revisions(run: RunRecorder) -> list[Expected]:
+def releases_that_have_no_revisions(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 0, "X")
     run.apply("bc", 0, "X")
     run.change("a", 0, "Y")
     run.apply("bc", 0, "Y")
-    run.checkpoint()
-    return []
 
 
 @case()
-def one_content_under_two_revisions_and_two_clients_with_one_revision(run: RunRecorder) -> list[Expected]:
+def one_content_under_two_revisions_and_two_clients_with_one_revision(run: RunRecorder) -> None:
     run.registered()
     run.change("a", 2, "X")
     run.apply("bc", 2, "X")
@@ -568,8 +556,6 @@ def one_content_under_two_revisions_and_two_clients_with_one_revision(run: RunRe
     run.change("b", 1, "Z", client="c2")
     run.apply("ac", 1, "Z", client="c2")
     run.send("b", "a", "CHANGE", client="c2", revision=1, digest="Z")
-    run.checkpoint()
-    return []
 
 
 # The other invariants, each with a run that violates it and a near miss. All invariants judge these cases.
@@ -632,6 +618,12 @@ def published(run: RunRecorder, revision: int, content: str) -> Event:
     return change
 
 
+def everywhere(run: RunRecorder) -> None:
+    """c1 is connected to a, and what it registers is sent to both other nodes."""
+    run.connect("a")
+    published(run, 1, "X")
+
+
 def deleted(run: RunRecorder, peer: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
     def removed(message: str) -> Event:
         return run.row(peer, Kind.REPLICA_REMOVED, after_ms=0, client="c1", message=message)
@@ -648,9 +640,8 @@ def verified(run: RunRecorder, seconds: int, revision: int = 1, peers: str = "bc
 
 
 @complete_case()
-def a_whole_life(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_whole_life(run: RunRecorder) -> None:
+    everywhere(run)
     verified(run, 30)
     published(run, 2, "Y")
     run.checkpoint()
@@ -658,35 +649,28 @@ def a_whole_life(run: RunRecorder) -> list[Expected]:
     deleted(run, "b")
     deleted(run, "c")
     run.checkpoint()
-    return []
 
 
 @complete_case()
 def a_snapshot_that_overwrites_a_connected_client(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     published(run, 2, "Y")
     old = run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=True, revision=1, digest="X", message="m9")
     run.change("a", 2, "Y")
     synced(run, "b", 2, "Y")
     synced(run, "c", 2, "Y")
-    run.checkpoint()
     return [Expected("INV-NATIVE", "a", old, old)]
 
 
 @complete_case()
-def a_snapshot_with_the_current_content_of_a_connected_client(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_snapshot_with_the_current_content_of_a_connected_client(run: RunRecorder) -> None:
+    everywhere(run)
     run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=True, revision=1, digest="X", message="m9")
-    run.checkpoint()
-    return []
 
 
 @complete_case("nacos-2.2.4", "strict")
 def a_copy_that_expires_though_a_change_has_just_come(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.checkpoint()
     for _ in range(35):
         verified(run, 5, peers="c")
@@ -702,29 +686,25 @@ def a_copy_that_expires_though_a_change_has_just_come(run: RunRecorder) -> list[
 
 
 @complete_case()
-def a_copy_that_expires_when_its_lease_is_over(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_copy_that_expires_when_its_lease_is_over(run: RunRecorder) -> None:
+    everywhere(run)
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.wait(183_000)
     for node in "bc":
         run.row(node, Kind.REPLICA_REMOVED, after_ms=1, client="c1", detail="lease")
     run.checkpoint("bc")
-    return []
 
 
 @complete_case()
 def a_client_that_the_lease_check_of_its_own_node_removes(run: RunRecorder) -> list[Expected]:
     run.connect("a")
     gone = run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
-    run.checkpoint()
     return [Expected("INV-LIVE", "a", gone, gone)]
 
 
 @complete_case()
 def a_delete_that_was_never_sent_to_one_member(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     deleted(run, "b")
     checks = run.checkpoint()
@@ -733,8 +713,7 @@ def a_delete_that_was_never_sent_to_one_member(run: RunRecorder) -> list[Expecte
 
 @complete_case()
 def a_delete_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     deleted(run, "b")
     run.wait(20_000)
@@ -746,8 +725,7 @@ def a_delete_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Exp
 
 @complete_case()
 def a_delete_that_failed_and_was_given_up(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     deleted(run, "b")
     failed = deleted(run, "c", Outcome.FAIL).ended
@@ -762,8 +740,7 @@ def a_delete_that_failed_and_was_given_up(run: RunRecorder) -> list[Expected]:
 
 @complete_case()
 def a_delete_that_is_owed_to_no_member_outside_the_list(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     left = run.disconnect("a")
     deleted(run, "b")
@@ -774,8 +751,7 @@ def a_delete_that_is_owed_to_no_member_outside_the_list(run: RunRecorder) -> lis
 
 @complete_case()
 def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     left = run.disconnect("a")
     run.row("a", Kind.MEMBERS_CHANGED, after_ms=0, detail="a,b,c")
@@ -786,8 +762,7 @@ def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: RunRecord
 
 @complete_case()
 def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     deleted(run, "b")
@@ -798,8 +773,7 @@ def a_delete_that_is_owed_to_no_member_that_left_the_list_before_it_was_due(run:
 
 @complete_case()
 def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     deleted(run, "b")
     run.wait(10_000)
@@ -811,8 +785,7 @@ def a_delete_that_was_owed_to_a_member_long_before_it_left_the_list(run: RunReco
 
 @complete_case()
 def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
     left = run.disconnect("a")
@@ -822,12 +795,11 @@ def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: RunRecorder)
 
 
 @complete_case()
-def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunRecorder) -> list[Expected]:
+def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunRecorder) -> None:
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     run.load("b", "c")
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 60)
     run.disconnect("a")
     run.due()
@@ -837,8 +809,6 @@ def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: RunReco
         run.wait(3_000)
     run.row("b", Kind.REPLICA_REMOVED, after_ms=50, client="c1", detail="lease")
     call(run, "a", "b", "DELETE")
-    run.checkpoint()
-    return []
 
 
 def a_snapshot_from_a_member_without_the_delete(run: RunRecorder, unanswered_before: bool) -> tuple[Event, Event]:
@@ -868,9 +838,8 @@ def a_snapshot_from_a_member_without_the_delete(run: RunRecorder, unanswered_bef
 
 
 @complete_case()
-def a_copy_loaded_without_the_delete_after_minutes_of_unanswered_loads(run: RunRecorder) -> list[Expected]:
+def a_copy_loaded_without_the_delete_after_minutes_of_unanswered_loads(run: RunRecorder) -> None:
     a_snapshot_from_a_member_without_the_delete(run, unanswered_before=True)
-    return []
 
 
 @complete_case()
@@ -880,19 +849,16 @@ def a_copy_loaded_without_the_delete_by_a_node_loaded_long_before(run: RunRecord
 
 
 @complete_case()
-def a_delete_not_sent_since_its_owner_crashed(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_delete_not_sent_since_its_owner_crashed(run: RunRecorder) -> None:
+    everywhere(run)
     run.disconnect("a")
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.checkpoint("bc")
-    return []
 
 
 @complete_case()
 def a_client_that_comes_back_after_its_end(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     deleted(run, "b")
     deleted(run, "c")
@@ -900,14 +866,12 @@ def a_client_that_comes_back_after_its_end(run: RunRecorder) -> list[Expected]:
     again = run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
     run.wait(180_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
-    run.checkpoint()
     return [Expected("INV-RESURRECT", "b", left, again)]
 
 
 @complete_case()
-def a_client_that_a_node_loads_after_its_end(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_client_that_a_node_loads_after_its_end(run: RunRecorder) -> None:
+    everywhere(run)
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     run.disconnect("a")
@@ -919,8 +883,6 @@ def a_client_that_a_node_loads_after_its_end(run: RunRecorder) -> list[Expected]
     run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
     run.wait(180_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -939,8 +901,7 @@ def a_copy_that_outlives_its_lease(run: RunRecorder) -> list[Expected]:
 
 @complete_case()
 def a_copy_that_refused_verifies_keep_alive(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 10)
     renewed = [event for event in run.events if event.node == "b" and event.kind is Kind.REPLY_SENT][-1]
     for _ in range(40):
@@ -949,7 +910,6 @@ def a_copy_that_refused_verifies_keep_alive(run: RunRecorder) -> list[Expected]:
         last = call(run, "a", "b", "VERIFY", Outcome.ERROR, revision=1).received
         if last.at_ms - renewed.at_ms > 188_000:
             break
-    run.checkpoint()
     return [Expected("INV-RENEW", "b", renewed, last)]
 
 
@@ -971,8 +931,7 @@ def a_node_that_gets_no_snapshot_and_verifies_anyway(run: RunRecorder) -> list[E
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     call(run, "a", "b", "SNAPSHOT", Outcome.TIMEOUT, client=None)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.wait(1_000)
     early = call(run, "a", "b", "VERIFY", revision=1).sent
     given = gave(run, "a", "c")
@@ -986,17 +945,14 @@ def a_node_that_gets_no_snapshot_and_verifies_anyway(run: RunRecorder) -> list[E
 
 
 @complete_case()
-def a_node_that_loads_and_then_verifies(run: RunRecorder) -> list[Expected]:
+def a_node_that_loads_and_then_verifies(run: RunRecorder) -> None:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     call(run, "a", "b", "SNAPSHOT", Outcome.TIMEOUT, client=None)
     call(run, "a", "c", "SNAPSHOT", client=None)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 10)
     gave(run, "a", "c")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1005,7 +961,6 @@ def a_node_that_gives_a_snapshot_before_it_asks_for_its_own(run: RunRecorder) ->
     started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     given = gave(run, "a", "c")
     run.load("a", "b")
-    run.checkpoint()
     return [Expected("INV-INIT", "a", started, given, client="")]
 
 
@@ -1036,17 +991,15 @@ OF_LOAD = ("INV-LOAD",)
 def a_load_that_begins_with_the_last_member(run: RunRecorder) -> list[Expected]:
     loads_again(run)
     wrong = asked(run, "c").sent
-    run.checkpoint()
     return [Expected("INV-LOAD", "a", wrong, wrong, client="")]
 
 
 @case(of=OF_LOAD)
-def a_load_that_begins_with_the_last_member_as_the_first_is_down(run: RunRecorder) -> list[Expected]:
+def a_load_that_begins_with_the_last_member_as_the_first_is_down(run: RunRecorder) -> None:
     loads_again(run)
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     asked(run, "c")
     run.checkpoint("ac")
-    return []
 
 
 @case(of=OF_LOAD)
@@ -1054,7 +1007,6 @@ def a_load_that_goes_on_after_a_snapshot(run: RunRecorder) -> list[Expected]:
     loads_again(run)
     end = asked(run, "b").ended
     wrong = asked(run, "c").sent
-    run.checkpoint()
     return [Expected("INV-LOAD", "a", end, wrong, client="")]
 
 
@@ -1082,7 +1034,6 @@ def a_load_that_leaves_out_the_next_member(run: RunRecorder) -> list[Expected]:
     end = asked(run, "b", Outcome.ERROR).ended
     run.due(30_000)
     again = asked(run, "b").sent
-    run.checkpoint()
     return [Expected("INV-LOAD", "a", end, again, client="")]
 
 
@@ -1104,15 +1055,13 @@ def a_snapshot_of_which_a_client_is_not_held(run: RunRecorder) -> list[Expected]
 
 
 @complete_case()
-def a_load_that_repeats_after_every_lost_request(run: RunRecorder) -> list[Expected]:
+def a_load_that_repeats_after_every_lost_request(run: RunRecorder) -> None:
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     for _ in range(3):
         for peer in "bc":
             lost(run, "a", peer, "SNAPSHOT", client=None)
         run.due(30_000)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1126,10 +1075,9 @@ def a_load_that_is_answered_with_an_error_and_goes_on(run: RunRecorder) -> list[
 
 
 @complete_case()
-def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> list[Expected]:
+def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> None:
     """The lease of b began again when it loaded its copy back."""
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.wait(100_000)
     run.row("b", Kind.NODE_STOPPED, detail="crash")
@@ -1141,8 +1089,6 @@ def orphans_whose_leases_end_one_after_another(run: RunRecorder) -> list[Expecte
     run.row("a", Kind.REPLICA_APPLIED, after_ms=0, client="c1", owned=False, revision=1, digest="X")
     run.wait(80_000)
     run.remove("c")
-    run.checkpoint()
-    return []
 
 
 def copy_on_a_node_that_is_paused(run: RunRecorder, *, for_ms: int, removed_after_ms: int) -> dict[str, Event]:
@@ -1161,9 +1107,8 @@ def copy_on_a_node_that_is_paused(run: RunRecorder, *, for_ms: int, removed_afte
 
 
 @complete_case("nacos-2.3.2", "strict")
-def a_copy_on_a_node_that_is_paused_for_longer_than_its_lease(run: RunRecorder) -> list[Expected]:
+def a_copy_on_a_node_that_is_paused_for_longer_than_its_lease(run: RunRecorder) -> None:
     copy_on_a_node_that_is_paused(run, for_ms=300_000, removed_after_ms=4_000)
-    return []
 
 
 @complete_case("nacos-2.3.2", "strict")
@@ -1198,15 +1143,13 @@ def an_orphan_that_one_node_keeps_beyond_its_lease(run: RunRecorder) -> list[Exp
 
 
 @complete_case()
-def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: RunRecorder) -> list[Expected]:
+def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X", Outcome.TIMEOUT)
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1221,7 +1164,6 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
     call(run, "a", "c", "CHANGE", Outcome.TIMEOUT, does=applied, revision=1, digest="X")
-    run.checkpoint()
     return []
 
 
@@ -1331,7 +1273,7 @@ def a_change_that_failed_and_was_not_sent_again(run: RunRecorder) -> list[Expect
 
 
 @complete_case()
-def a_change_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Expected]:
+def a_change_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> None:
     """5 s later it would have been, up to 2.1.2."""
     run.connect("a")
     run.change("a", 1, "X")
@@ -1348,51 +1290,43 @@ def a_change_that_failed_too_late_to_be_sent_again(run: RunRecorder) -> list[Exp
         does=lambda m: run.row("c", Kind.REPLICA_REMOVED, client="c1", message=m),
     )
     run.wait(4_000)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def a_change_that_failed_and_was_sent_again(run: RunRecorder) -> list[Expected]:
+def a_change_that_failed_and_was_sent_again(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X", Outcome.TIMEOUT)
     run.wait(3_000)
     synced(run, "c", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def a_change_that_failed_towards_a_member_that_is_down(run: RunRecorder) -> list[Expected]:
+def a_change_that_failed_towards_a_member_that_is_down(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
     call(run, "a", "c", "CHANGE", Outcome.FAIL, revision=1, digest="X")
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.checkpoint("ab")
-    return []
 
 
 @complete_case()
 def an_answer_with_success_and_a_replica_not_applied(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.change("a", 2, "Y")
     lied = call(run, "a", "b", "CHANGE", revision=2, digest="Y")
     synced(run, "c", 2, "Y")
     run.change("a", 3, "Z")
     synced(run, "b", 3, "Z")
     synced(run, "c", 3, "Z")
-    run.checkpoint()
     return [Expected("INV-ACK", "b", lied.received, lied.replied)]
 
 
 @complete_case("nacos-2.0.4")
 def another_content_applied_than_the_one_that_is_acknowledged(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
 
     def applied(message: str) -> Event:
         copy = {"client": "c1", "owned": False, "revision": 2, "digest": "X"}
@@ -1402,7 +1336,6 @@ def another_content_applied_than_the_one_that_is_acknowledged(run: RunRecorder) 
     wrong = call(run, "a", "b", "CHANGE", does=applied, revision=2, digest="Y")
     synced(run, "c", 2, "Y")
     published(run, 3, "Z")
-    run.checkpoint()
     return [Expected("INV-ACK", "b", wrong.received, wrong.replied)]
 
 
@@ -1417,7 +1350,6 @@ def a_verify_that_an_old_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.change("a", 3, "Z")
     synced(run, "b", 3, "Z")
     synced(run, "c", 3, "Z")
-    run.checkpoint()
     return [Expected("INV-VERIFY", "b", applied["b"], wrong)]
 
 
@@ -1426,14 +1358,12 @@ def a_verify_of_no_revision_that_is_confirmed_without_a_copy(run: RunRecorder) -
     run.connect("a")
     wrong = call(run, "a", "b", "VERIFY", revision=0)
     published(run, 1, "X")
-    run.checkpoint()
     return [Expected("INV-VERIFY", "b", wrong.received, wrong.replied)]
 
 
 @complete_case()
-def a_verify_that_a_newer_copy_confirms(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_verify_that_a_newer_copy_confirms(run: RunRecorder) -> None:
+    everywhere(run)
     rows = {"message": run.recorder.new_message_id(), "operation": "VERIFY", "client": "c1"}
     run.row("a", Kind.REQUEST_SENT, peer="b", **rows, revision=1)
     run.change("a", 2, "Y")
@@ -1442,8 +1372,6 @@ def a_verify_that_a_newer_copy_confirms(run: RunRecorder) -> list[Expected]:
     run.row("b", Kind.REQUEST_RECEIVED, peer="a", **rows, revision=1)
     run.row("b", Kind.REPLY_SENT, peer="a", **rows, outcome=Outcome.SUCCESS)
     run.row("a", Kind.REPLY_RECEIVED, peer="b", **rows, outcome=Outcome.SUCCESS)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1459,7 +1387,6 @@ def a_fresh_change_that_waits_like_a_retry(run: RunRecorder) -> list[Expected]:
     synced(run, "b", 2, "Y")
     run.wait(950)
     late = synced(run, "c", 2, "Y").sent
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", change, late)]
 
 
@@ -1472,15 +1399,13 @@ def a_change_that_members_are_not_sent_until_a_verify_fails(run: RunRecorder) ->
     failed = {peer: call(run, "a", peer, "VERIFY", Outcome.FAIL, revision=1).ended for peer in "bc"}
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X")
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", change, failed[peer]) for peer in "bc"]
 
 
 @complete_case()
 def a_change_that_one_member_is_never_sent(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     change = run.change("a", 2, "Y")
     run.due()
     synced(run, "b", 2, "Y")
@@ -1489,40 +1414,34 @@ def a_change_that_one_member_is_never_sent(run: RunRecorder) -> list[Expected]:
     run.due()
     deleted(run, "b")
     deleted(run, "c")
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", change, left)]
 
 
 @complete_case()
-def a_change_of_a_client_that_leaves_before_it_is_due(run: RunRecorder) -> list[Expected]:
+def a_change_of_a_client_that_leaves_before_it_is_due(run: RunRecorder) -> None:
     run.wait(60_000)
     run.connect("a")
     run.change("a", 1, "X")
     run.disconnect("a")
-    run.checkpoint()
-    return []
 
 
 @complete_case("strict")
 def content_that_a_failed_verify_asks_for_and_that_is_sent_late(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 5, peers="b", first_ms=4_400)
     run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
     run.wait(3_000)
     late = synced(run, "c", 1, "X").sent
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", failed, late)]
 
 
 @complete_case("strict")
-def content_that_a_failed_verify_asks_for(run: RunRecorder) -> list[Expected]:
+def content_that_a_failed_verify_asks_for(run: RunRecorder) -> None:
     """In time; and not at all, as the answer is none, or as the client ends."""
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lost")
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1)
     call(run, "a", "b", "VERIFY", revision=1)
@@ -1536,42 +1455,34 @@ def content_that_a_failed_verify_asks_for(run: RunRecorder) -> list[Expected]:
     deleted(run, "b")
     deleted(run, "c")
     run.wait(3_000)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
 def the_end_of_a_client_that_is_sent_late(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     run.wait(3_000)
     late = [deleted(run, peer).sent for peer in "bc"]
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", left, sent) for sent in late]
 
 
 @complete_case()
-def the_end_of_a_client_that_is_sent_late_after_a_failed_try(run: RunRecorder) -> list[Expected]:
+def the_end_of_a_client_that_is_sent_late_after_a_failed_try(run: RunRecorder) -> None:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.disconnect("a")
     run.due()
     deleted(run, "b")
     call(run, "a", "c", "DELETE", Outcome.TIMEOUT)
     run.due(3_000)
     deleted(run, "c")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(run: RunRecorder) -> list[Expected]:
+def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(run: RunRecorder) -> None:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.change("a", 2, "Y")
     run.due()
     synced(run, "b", 2, "Y")
@@ -1583,8 +1494,6 @@ def the_end_of_a_client_that_is_sent_late_as_its_last_change_failed_meanwhile(ru
     run.row("a", Kind.REPLY_RECEIVED, after_ms=1_500, peer="c", **lost, outcome=Outcome.TIMEOUT)
     run.wait(2_000)
     deleted(run, "c")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1602,7 +1511,6 @@ def calls_that_leave_before_their_delay_is_over(run: RunRecorder) -> list[Expect
     retry = synced(run, "c", 2, "Y").sent
     left = run.disconnect("a")
     ends = [deleted(run, peer).sent for peer in "bc"]
-    run.checkpoint()
     return [
         *(Expected("INV-DELAY", "a", change, sent) for sent in early),
         Expected("INV-DELAY", "a", failed, retry),
@@ -1611,7 +1519,7 @@ def calls_that_leave_before_their_delay_is_over(run: RunRecorder) -> list[Expect
 
 
 @complete_case()
-def changes_that_are_sent_when_the_first_of_them_is_due(run: RunRecorder) -> list[Expected]:
+def changes_that_are_sent_when_the_first_of_them_is_due(run: RunRecorder) -> None:
     """A change, one that joins it, and one that joins a waiting retry, which has waited long enough for it."""
     run.wait(60_000)
     run.connect("a")
@@ -1627,8 +1535,6 @@ def changes_that_are_sent_when_the_first_of_them_is_due(run: RunRecorder) -> lis
     run.due()
     deleted(run, "b")
     deleted(run, "c")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -1639,7 +1545,6 @@ def changes_of_which_each_puts_off_the_sync(run: RunRecorder) -> list[Expected]:
     run.row("a", Kind.CLIENT_CHANGED, after_ms=800, client="c1", owned=True, revision=2, digest="Y")
     run.due()
     late = [synced(run, peer, 2, "Y").sent for peer in "bc"]
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", change, sent) for sent in late]
 
 
@@ -1670,8 +1575,7 @@ def a_retry_that_is_late(run: RunRecorder) -> list[Expected]:
 def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunRecorder) -> list[Expected]:
     """It is sent at once. Where the client changes meanwhile, it waits for the delay of the change."""
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 5, peers="b", first_ms=4_400)
     run.row("c", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=1).ended
@@ -1684,7 +1588,6 @@ def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunR
     run.due()
     synced(run, "b", 2, "Y")
     synced(run, "c", 2, "Y")
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", failed, late)]
 
 
@@ -1694,8 +1597,7 @@ def content_that_a_failed_verify_asks_for_and_that_waits_like_a_change(run: RunR
 @case(of=("INV-SOURCE",))
 def calls_that_say_something_else_than_the_sender_holds(run: RunRecorder) -> list[Expected]:
     """The state of before in a CHANGE, another revision in a VERIFY, and the DELETE of a client that is connected."""
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     change = run.change("a", 2, "Y")
     run.due()
     stale = synced(run, "b", 1, "X").sent
@@ -1703,26 +1605,23 @@ def calls_that_say_something_else_than_the_sender_holds(run: RunRecorder) -> lis
     verify = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=3).sent
     synced(run, "b", 2, "Y")
     delete = deleted(run, "c").sent
-    run.checkpoint()
     return [Expected("INV-SOURCE", "a", change, wrong) for wrong in (stale, verify, delete)]
 
 
 @case(of=("INV-SOURCE",))
 def calls_about_a_client_that_has_left(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     left = run.disconnect("a")
     run.due()
     change = synced(run, "b", 1, "X").sent
     verify = call(run, "a", "c", "VERIFY", revision=1).sent
     deleted(run, "b")
     deleted(run, "c")
-    run.checkpoint()
     return [Expected("INV-SOURCE", "a", left, wrong) for wrong in (change, verify)]
 
 
 @case(of=("INV-SOURCE",))
-def calls_that_were_made_when_the_client_had_just_changed(run: RunRecorder) -> list[Expected]:
+def calls_that_were_made_when_the_client_had_just_changed(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     run.due()
@@ -1733,8 +1632,6 @@ def calls_that_were_made_when_the_client_had_just_changed(run: RunRecorder) -> l
     run.due()
     deleted(run, "b")
     deleted(run, "c")
-    run.checkpoint()
-    return []
 
 
 @case(of=("INV-AIM",))
@@ -1744,15 +1641,13 @@ def a_connection_that_members_are_sent(run: RunRecorder) -> list[Expected]:
     first = synced(run, "b", 0, EMPTY).sent
     call(run, "a", "c", "VERIFY", Outcome.FAIL, revision=0)
     synced(run, "c", 0, EMPTY)
-    run.checkpoint()
     return [Expected("INV-AIM", "a", first, first)]
 
 
 @case(of=("INV-AIM",))
 def deletes_that_are_sent_again(run: RunRecorder) -> list[Expected]:
     """To b, which has confirmed it, and to c, where it failed."""
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.disconnect("a")
     run.due()
     first = deleted(run, "b").sent
@@ -1760,7 +1655,6 @@ def deletes_that_are_sent_again(run: RunRecorder) -> list[Expected]:
     run.due(3_000)
     again = call(run, "a", "b", "DELETE").sent
     deleted(run, "c")
-    run.checkpoint()
     return [Expected("INV-AIM", "a", first, again)]
 
 
@@ -1777,7 +1671,6 @@ def verifies_that_fail_for_a_copy_of_that_revision(run: RunRecorder) -> list[Exp
     call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1, does=lambda _: run.apply("b", 1, "X"))
     wrong = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
     held = next(event for event in reversed(run.events) if event.kind is Kind.REPLICA_APPLIED)
-    run.checkpoint()
     return [Expected("INV-VERIFY", "b", held, wrong.replied)] if run.recorder.header.has_revisions else []
 
 
@@ -1796,7 +1689,6 @@ def calls_that_are_applied_and_fail(run: RunRecorder) -> list[Expected]:
     removed = partial(run.row, "b", Kind.REPLICA_REMOVED, after_ms=0, client="c1")
     delete = call(run, "a", "b", "DELETE", Outcome.FAIL, does=lambda message: removed(message=message))
     call(run, "a", "c", "DELETE", Outcome.FAIL)
-    run.checkpoint()
     return [Expected("INV-ACK", "b", wrong.received, wrong.replied) for wrong in (change, delete)]
 
 
@@ -1819,8 +1711,7 @@ def revisions_that_are_not_counted(run: RunRecorder) -> list[Expected]:
 def a_member_that_is_verified_twice_in_a_round(run: RunRecorder) -> list[Expected]:
     """And once more after a suspension of the node."""
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 10, first_ms=4_600)
     last = next(event for event in reversed(run.events) if (event.kind, event.peer) == (Kind.REQUEST_SENT, "c"))
     again = call(run, "a", "c", "VERIFY", revision=1).sent
@@ -1828,19 +1719,16 @@ def a_member_that_is_verified_twice_in_a_round(run: RunRecorder) -> list[Expecte
     run.row("a", Kind.LINK_FAULT, detail="paused")
     run.row("a", Kind.LINK_FAULT, detail="resumed")
     verified(run, 5, first_ms=0)
-    run.checkpoint()
     return [Expected("INV-ROUND", "a", last, again)]
 
 
 @case(of=("INV-DELAY",))
 def a_registration_that_changes_nothing_is_not_sent(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     change = run.change("a", 2, "X")
     run.due(3_000)
     late = [synced(run, peer, 2, "X").sent for peer in "bc"]
-    run.checkpoint()
     return [Expected("INV-DELAY", "a", change, sent) for sent in late]
 
 
@@ -1863,7 +1751,7 @@ def a_change_that_waits_for_the_call_to_another_member(run: RunRecorder) -> list
 
 
 @complete_case()
-def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> list[Expected]:
+def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> None:
     run.wait(60_000)
     run.connect("a")
     run.change("a", 1, "X")
@@ -1872,14 +1760,11 @@ def a_retry_that_waits_for_its_own_time(run: RunRecorder) -> list[Expected]:
     lost(run, "a", "c", "CHANGE", revision=1, digest="X")
     run.due(3_000)
     synced(run, "c", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
 def a_verify_that_brings_a_client_into_being(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
 
     def made_up(message: str) -> Event:
@@ -1907,8 +1792,7 @@ def _arrives(run: RunRecorder, peer: str, operation: str, **about: object) -> tu
 
 @complete_case()
 def a_verify_that_brings_a_client_into_being_while_another_arrives(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
 
     one, _ = _arrives(run, "a", "VERIFY", revision=1)
@@ -1917,12 +1801,11 @@ def a_verify_that_brings_a_client_into_being_while_another_arrives(run: RunRecor
     for answers in (one, other):
         answers(Outcome.FAIL)
     synced(run, "b", 1, "X")
-    run.checkpoint()
     return [Expected("INV-ASKS", "b", received, made)]
 
 
 @complete_case()
-def a_change_that_arrives_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
+def a_change_that_arrives_while_a_verify_is_answered(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "c", 1, "X")
@@ -1931,24 +1814,19 @@ def a_change_that_arrives_while_a_verify_is_answered(run: RunRecorder) -> list[E
     run.apply("b", 1, "X")
     verify(Outcome.FAIL)
     change(Outcome.SUCCESS)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def a_change_that_is_applied_and_answered_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
+def a_change_that_is_applied_and_answered_while_a_verify_is_answered(run: RunRecorder) -> None:
     run.connect("a")
     run.change("a", 1, "X")
     synced(run, "c", 1, "X")
     call(run, "a", "b", "VERIFY", Outcome.FAIL, does=lambda _: synced(run, "b", 1, "X").done, revision=1)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
 def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
     load = {"peer": "a", "operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
@@ -1959,25 +1837,21 @@ def a_client_that_comes_with_a_snapshot_while_a_verify_is_answered(run: RunRecor
         return run.apply("b", 1, "X")
 
     call(run, "a", "b", "VERIFY", does=loaded, revision=1)
-    run.checkpoint()
     return []
 
 
 @complete_case()
 def a_silent_client_whose_connection_stays(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     silent = run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
     verified(run, 40)
     late = next(event for event in run.events if event.node == "a" and event.at_ms - silent.at_ms > 35_000)
-    run.checkpoint()
     return [Expected("INV-SILENT", "a", silent, late)]
 
 
 @complete_case()
-def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRecorder) -> None:
+    everywhere(run)
     run.row("a", Kind.LINK_FAULT, after_ms=0, client="c1", detail="silent")
     verified(run, 20)
     run.row("a", Kind.LINK_FAULT, after_ms=0, client="c1", detail="answers")
@@ -1989,19 +1863,15 @@ def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: RunRec
     deleted(run, "b")
     deleted(run, "c")
     run.wait(60_000)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
 def a_full_sync_to_a_member_whose_calls_succeeded(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     failed = call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1).ended
     synced(run, "b", 1, "X")
     unprovoked = synced(run, "c", 1, "X").sent
-    run.checkpoint()
     return [Expected("INV-AIM", "a", failed, unprovoked)]
 
 
@@ -2021,9 +1891,8 @@ def sent_again_after_a_change(run: RunRecorder, *, in_the_moment_of_the_call: bo
 
 
 @complete_case()
-def a_change_at_the_moment_of_a_call_is_sent_again(run: RunRecorder) -> list[Expected]:
+def a_change_at_the_moment_of_a_call_is_sent_again(run: RunRecorder) -> None:
     sent_again_after_a_change(run, in_the_moment_of_the_call=True)
-    return []
 
 
 @complete_case()
@@ -2033,7 +1902,7 @@ def a_change_before_a_call_is_not_sent_again(run: RunRecorder) -> list[Expected]
 
 
 @complete_case()
-def a_change_is_under_way_when_its_verify_fails(run: RunRecorder) -> list[Expected]:
+def a_change_is_under_way_when_its_verify_fails(run: RunRecorder) -> None:
     """The failure queues a second CHANGE: one too many, but to the right member."""
     run.connect("a")
     run.change("a", 1, "X")
@@ -2041,14 +1910,11 @@ def a_change_is_under_way_when_its_verify_fails(run: RunRecorder) -> list[Expect
     call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
     synced(run, "b", 1, "X")
     synced(run, "b", 1, "X")
-    run.checkpoint()
-    return []
 
 
 def two_calls_fail_before_either_retry(run: RunRecorder) -> None:
     """As seen on a busy 2.2.4: the retry of the first call is already queued when the second call fails."""
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     run.change("a", 2, "Y")
     synced(run, "c", 2, "Y")
     call(run, "a", "b", "CHANGE", Outcome.TIMEOUT, revision=2, digest="Y")
@@ -2058,10 +1924,8 @@ def two_calls_fail_before_either_retry(run: RunRecorder) -> None:
 
 
 @complete_case()
-def as_many_full_syncs_as_failures(run: RunRecorder) -> list[Expected]:
+def as_many_full_syncs_as_failures(run: RunRecorder) -> None:
     two_calls_fail_before_either_retry(run)
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -2072,7 +1936,6 @@ def one_full_sync_more_than_failures(run: RunRecorder) -> list[Expected]:
     confirmed = next(
         row for row in reversed(run.events) if row.message == before.message and row.kind == "request_sent"
     )
-    run.checkpoint()
     return [Expected("INV-AIM", "a", confirmed, unprovoked)]
 
 
@@ -2111,10 +1974,9 @@ def a_client_of_the_http_api_that_its_owner_never_sends(run: RunRecorder) -> lis
 
 
 @case("nacos-2.5.1", of=("INV-DELAY",))
-def a_client_of_the_http_api_that_another_member_owns(run: RunRecorder) -> list[Expected]:
+def a_client_of_the_http_api_that_another_member_owns(run: RunRecorder) -> None:
     """A request by version 2 stays at the receiving node (D7), which must send nothing about it."""
     registered_and_never_sent(run, "10.0.0.2:80#true")
-    return []
 
 
 @complete_case()
@@ -2133,14 +1995,11 @@ def a_client_of_the_http_api_that_is_sent_twice_by_its_owner(run: RunRecorder) -
 
 
 @complete_case()
-def a_full_sync_to_a_member_whose_call_failed(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def a_full_sync_to_a_member_whose_call_failed(run: RunRecorder) -> None:
+    everywhere(run)
     run.row("b", Kind.REPLICA_REMOVED, after_ms=0, client="c1", detail="lost")
     call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
     synced(run, "b", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
@@ -2150,7 +2009,6 @@ def a_delete_refused_by_a_node_without_a_copy(run: RunRecorder) -> list[Expected
     refused = call(run, "a", "b", "DELETE", Outcome.FAIL)
     deleted(run, "b")
     deleted(run, "c")
-    run.checkpoint()
     return [Expected("INV-GONE", "b", refused.received, refused.replied)]
 
 
@@ -2175,9 +2033,8 @@ def without_rounds(run: RunRecorder, *answers: tuple[str, Outcome]) -> tuple[Eve
 
 
 @complete_case()
-def no_rounds_of_a_node_that_waits_for_a_snapshot(run: RunRecorder) -> list[Expected]:
+def no_rounds_of_a_node_that_waits_for_a_snapshot(run: RunRecorder) -> None:
     without_rounds(run, ("b", Outcome.TIMEOUT), ("c", Outcome.FAIL))
-    return []
 
 
 @complete_case()
@@ -2198,8 +2055,7 @@ def c_is_left_out(run: RunRecorder) -> list[Expected]:
 @complete_case()
 def rounds_that_leave_one_member_out(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)  # by then all members are known to be up
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     verified(run, 10, first_ms=4_600)
     return c_is_left_out(run)
 
@@ -2207,8 +2063,7 @@ def rounds_that_leave_one_member_out(run: RunRecorder) -> list[Expected]:
 @complete_case()
 def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: RunRecorder) -> list[Expected]:
     run.wait(60_000)
-    run.connect("a")
-    published(run, 1, "X")
+    everywhere(run)
     for _ in range(5):
         run.wait(4_600)
         for peer in "bc":
@@ -2218,19 +2073,16 @@ def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: RunRecor
 
 
 @complete_case()
-def rounds_that_leave_out_a_member_that_cannot_be_reached(run: RunRecorder) -> list[Expected]:
-    run.connect("a")
-    published(run, 1, "X")
+def rounds_that_leave_out_a_member_that_cannot_be_reached(run: RunRecorder) -> None:
+    everywhere(run)
     verified(run, 10)
     run.row("a", Kind.LINK_FAULT, peer="c", detail="cut")
     verified(run, 20, peers="b")
     run.row("a", Kind.LINK_FAULT, peer="c", detail="healed")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: RunRecorder) -> list[Expected]:
+def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: RunRecorder) -> None:
     run.row("b", Kind.LINK_FAULT, peer="a", detail="cut")
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.wait(120_000)
@@ -2243,12 +2095,10 @@ def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: RunRecorder
     run.row("b", Kind.LINK_FAULT, peer="a", detail="healed")
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X")
-    run.checkpoint()
-    return []
 
 
 @complete_case()
-def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(run: RunRecorder) -> list[Expected]:
+def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(run: RunRecorder) -> None:
     for peer in "bc":
         run.row("a", Kind.LINK_FAULT, peer=peer, detail="cut")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a")
@@ -2260,8 +2110,6 @@ def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(ru
     for peer in "bc":
         run.row("a", Kind.LINK_FAULT, peer=peer, detail="healed")
         synced(run, peer, 1, "X")
-    run.checkpoint()
-    return []
 
 
 @pytest.mark.parametrize(("clock", "rounds", "nodes"), [("virtual", 1, ["a"]), ("wall", 2, []), ("wall", 4, ["a"])])
@@ -2294,7 +2142,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     expected = {}
     for name, (record, profile, _) in CASES.items():
         with Recorder(directory, name, profile=profile, target="test", nodes=NODES) as recorder:
-            expected[name] = record(RunRecorder(recorder))
+            expected[name] = recorded(record, recorder)
     return Library(directory, in_process(directory, convergence=True), expected)
 
 
@@ -2370,7 +2218,7 @@ def test_fewer_observed_rows_cause_no_further_violation(library: Library, tmp_pa
         for each in lacks if profile == "strict" else ():
             options = {"profile": profile, "target": "test", "nodes": NODES, "observed": WITHOUT[each]}
             with Partly(tmp_path / each, f"{each}: {name}", **options) as recorder:  # type: ignore[arg-type]
-                record(RunRecorder(recorder))
+                recorded(record, recorder)
     found = in_process(tmp_path)
     assert found.violations_left_out == 0
     known = {_subject(each.run, each) for each in library.result.violations}
