@@ -25,8 +25,7 @@ from distro_spark.invariants import (
     silent,
     source,
 )
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 
 INVARIANTS: dict[str, Invariant] = {
     each.name: each

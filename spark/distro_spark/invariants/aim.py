@@ -17,8 +17,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, call_before, ended, is_change, is_delete, is_owned, is_sync, succeeded
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.reasons import reasons_of_calls
 from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS
@@ -46,8 +45,6 @@ def _without_cause(t: Timeline) -> pl.DataFrame:
     before = {f"before_{name}": c(name).shift(1).over(by) for name in ("row", "message", "is_done")}
     calls = calls.with_columns(**before).filter(c("first").is_null())
     found = calls.filter(c("before_row").is_null() | c("before_is_done").fill_null(value=False)).sort("row")
-    if found.is_empty():
-        return NOTHING
     deleted_by = pl.format("{} had confirmed its end as {}, and it has not come since", t.name("to"), "before_message")
     return found.select(
         "g",

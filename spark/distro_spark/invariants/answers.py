@@ -30,8 +30,7 @@ from distro_spark.expressions import (
     stamped,
     succeeded,
 )
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS
 

@@ -11,8 +11,7 @@ import polars as pl
 
 from distro_spark.expressions import c, is_applied, is_change, is_verify, received
 from distro_spark.invariants.answers import answered
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline
 
 

@@ -19,8 +19,7 @@ import polars as pl
 from distro_spark.expressions import c, is_left, is_own, is_sync, received, renews, replied, sent
 from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
 from distro_spark.invariants.delete import SWALLOWED, swallowed
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, swept
 from distro_traces.content import NOTHING_PUBLISHED
 

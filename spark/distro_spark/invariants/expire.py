@@ -11,8 +11,7 @@ import polars as pl
 
 from distro_spark.expressions import c, is_change, is_verify, renews, replied, succeeded
 from distro_spark.history import LEASE_CHECK_PERIOD_MS, LEASE_MS
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 CHECK_MS = LEASE_CHECK_PERIOD_MS + 3_000

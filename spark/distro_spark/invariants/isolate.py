@@ -10,8 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import before, c, call_before, ended, is_left, is_sync, succeeded
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, where
 
 MARGIN_MS = 1_000

@@ -27,8 +27,7 @@ from distro_spark.expressions import (
     succeeded,
 )
 from distro_spark.history import LEASE_MS
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline
 
 TOLERANCE_MS = 1000
@@ -56,8 +55,6 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
     soon = (since["renewed"] < LEASE_MS - TOLERANCE_MS).fill_null(value=False)
     in_vain = (since["asked_3"] < ASKED_WITHIN_MS).fill_null(value=False)
     found = found.filter(c("is_native") | soon | in_vain)
-    if found.is_empty():
-        return NOTHING
     signature = (
         pl.when("is_native")
         .then(pl.lit("native removed"))

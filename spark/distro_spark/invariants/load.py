@@ -25,8 +25,7 @@ import polars as pl
 from distro_spark.cluster import SLOW
 from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded, words
 from distro_spark.history import ASKS_AGAIN_MS, LEASE_MS, Row
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, either, first_of
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header

@@ -11,8 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import by_lease, c, is_applied, is_removed, stamped
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import Timeline, either
 
 

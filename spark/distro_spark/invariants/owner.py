@@ -17,8 +17,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.responsibility import BY_CONNECTION, BY_HASH, ROUNDS_MS, claims_by_hash, holdings_by_hash
 from distro_spark.timeline import Timeline, first_of
 

@@ -29,8 +29,7 @@ from distro_spark.expressions import (
     neighbour,
     succeeded,
 )
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.reasons import asks_for_content, for_members, is_changed, is_failed, reasons_of_calls
 from distro_spark.timeline import NOTHING, Timeline, either, first_of, where
 
@@ -52,8 +51,6 @@ def repeated(t: Timeline) -> pl.DataFrame:
     calls = t.of(calls.with_columns(**before), "row", "apart_ms")
     found = calls.filter(c("at_ms") - c("before_at_ms") < c("apart_ms")).sort("row")
     found = where(found, t.cluster.is_excused, "g", "to", "before_at_ms", "at_ms", but_not=True)
-    if found.is_empty():
-        return NOTHING
     return found.select(
         "g",
         first="before_row",
@@ -147,26 +144,39 @@ def delayed(t: Timeline) -> pl.DataFrame:
 def _sent_late(t: Timeline) -> pl.DataFrame:
     """Changes, ends of clients, repairs and retries that a member was not sent in time: by then no CHANGE or DELETE
     left, and no call failed whose retry would have replaced the queued task and has its own delay."""
-    failed = ended & ~succeeded
-    changes = _late(t, _changes(t), (c("is_sent") & is_change) | failed)
-    ends = _late(t, _ends(t), (c("is_sent") & is_delete) | failed)
-    ends = ends.filter((c("close_op") == "DELETE") & c("close_is_sent"))
-    repairs = _late(t, _repairs(t), (c("is_sent") & is_change) | (failed & is_sync))
-    retries = _late(t, _retries(t), c("is_sent") & is_sync)
-    late = pl.concat([changes, ends, repairs, retries], how="diagonal")
-    late = where(late, t.cluster.is_excused, "g", "to", "begin_ms", "due_ms", but_not=True)
-    late = t.of(late, "row", "client_no")
-    late = where(late, lambda g, client_no: t.cluster.may_own(g, t.clients[client_no]), "g", "client_no")
-    return NOTHING if late.is_empty() else _delayed(t, late)
+    sends, failed = c("is_sent") & is_sync, ended & ~succeeded
+    changes = is_changed & (c("is_connection") | c("content").ne_missing(c("held"))) & is_owned
+    retries = is_failed & is_owned & (is_delete | c("held").is_not_null())
+    ends = _late(t, "end", is_left & c("is_connection"), pl.lit(value=False), (sends & is_delete) | failed, "delay_ms")
+    repaired = (sends & is_change) | (failed & is_sync)
+    late = [
+        _late(t, "change", changes, is_gone, (sends & is_change) | failed, "delay_ms"),
+        ends.filter((c("close_op") == "DELETE") & c("close_is_sent")),
+        _late(t, "content", asks_for_content & is_owned, is_gone | is_changed, repaired, pl.lit(0)),
+        _late(t, "failed call", retries, is_gone, sends, "retry_ms"),
+    ]
+    found = where(pl.concat(late, how="diagonal"), t.cluster.is_excused, "g", "to", "begin_ms", "due_ms", but_not=True)
+    found = t.of(found, "row", "client_no")
+    found = where(found, lambda g, client_no: t.cluster.may_own(g, t.clients[client_no]), "g", "client_no")
+    return NOTHING if found.is_empty() else _delayed(t, found)
 
 
-def _late(t: Timeline, begun: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
-    """Of `begun` the first rows since the last call that closes any, where the next such call came too late."""
-    closes = t.calls.filter(is_close).select(
+def _late(
+    t: Timeline, what: str, begins: pl.Expr, ends: pl.Expr, closes: pl.Expr, delay_ms: str | pl.Expr
+) -> pl.DataFrame:
+    """A row that `begins` queues a call, to every member if it is a change or an end. That lasts until a row that
+    `ends` it or the end of the life (end_row, end_ms), and until the next call that `closes` it (close, close_ms). Of
+    the rows since the last such call the first ones, where that came later than after the delay."""
+    begun = _held(t, begins, ends, *_COLUMNS, "to")
+    begun = for_members(t, begun.drop("to")) if what in ("change", "end") else begun
+    due_ms = c("at_ms") + (c(delay_ms) if isinstance(delay_ms, str) else delay_ms) + c("late_ms")
+    columns = ("begin", "g", "to", "row", "end_ms")
+    begun = begun.select(*columns, begin_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
+    found = ("close", "close_ms", "close_op", "close_is_sent")
+    calls = t.calls.filter(closes).select(
         *("begin", "to", "row"), close="row", close_ms="at_ms", close_op="op", close_is_sent="is_sent"
     )
-    found = ("close", "close_ms", "close_op", "close_is_sent")
-    marks = pl.concat([begun, closes], how="diagonal").sort("begin", "to", "row")
+    marks = pl.concat([begun, calls], how="diagonal").sort("begin", "to", "row")
     marks = marks.with_columns(c(found).backward_fill().over("begin", "to"))
     is_first = c("begin_ms").shift(1).over("begin", "to").is_null()
     late = marks.filter(c("begin_ms").is_not_null() & is_first)
@@ -174,44 +184,10 @@ def _late(t: Timeline, begun: pl.DataFrame, is_close: pl.Expr) -> pl.DataFrame:
     return late.filter(c("until_ms") > c("due_ms"))
 
 
-def _changes(t: Timeline) -> pl.DataFrame:
-    """For each change of a client by its own connection and each other member: begin, g, to, row, begin_ms, due_ms,
-    end_row and end_ms, with which the node holds the client no more or its life ends."""
-    is_change_of_content = is_changed & (c("is_connection") | c("content").ne_missing(c("held")))
-    return _due(for_members(t, _held(t, is_change_of_content & is_owned, is_gone, *_COLUMNS)), "change")
-
-
-def _ends(t: Timeline) -> pl.DataFrame:
-    """The same for each client that leaves its node; it lasts until the node's life ends."""
-    left = _held(t, is_left & c("is_connection"), pl.lit(value=False), *_COLUMNS)
-    return _due(for_members(t, left), "end")
-
-
-def _repairs(t: Timeline) -> pl.DataFrame:
-    """The same for each VERIFY of a client that its node still holds, and that one member answered with FAIL; it lasts
-    until a change, which has its own delay."""
-    repairs = _held(t, asks_for_content & is_owned, is_gone | is_changed, *_COLUMNS, "to")
-    return _due(repairs, "content", pl.lit(0))
-
-
-def _retries(t: Timeline) -> pl.DataFrame:
-    """The same for each CHANGE of a client that its node still holds, and each DELETE, that failed."""
-    is_to_be_repeated = is_failed & is_owned & (is_delete | c("held").is_not_null())
-    return _due(_held(t, is_to_be_repeated, is_gone, *_COLUMNS, "to"), "failed call", c("retry_ms"))
-
-
-def _due(begun: pl.DataFrame, what: str, delay_ms: pl.Expr = c("delay_ms")) -> pl.DataFrame:
-    due_ms = c("at_ms") + delay_ms + c("late_ms")
-    columns = ("begin", "g", "to", "row", "end_ms")
-    return begun.select(*columns, begin_ms="at_ms", what=pl.lit(what), due_ms=due_ms, end_row="end")
-
-
 def _sent_early(t: Timeline) -> pl.DataFrame:
     """Calls that left before their delay was over."""
     early = reasons_of_calls(t).filter(c("at_ms") < c("first_ms") + c("wait_ms") - EARLY_MS)
     early = where(early.sort("row"), t.cluster.is_excused, "g", "to", "first_ms", "at_ms", but_not=True)
-    if early.is_empty():
-        return NOTHING
     return t.of(early, "first", reason_ms="at_ms").select(
         "g",
         "first",

@@ -23,6 +23,7 @@ import polars as pl
 from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline
 
+__all__ = ["Invariant", "Needs"]
 Find = Callable[[Timeline], pl.DataFrame]
 
 

@@ -12,8 +12,7 @@ import polars as pl
 
 from distro_spark.expressions import c, is_applied, is_left, is_own
 from distro_spark.history import LEASE_MS
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import Timeline, first_of
 
 LOAD_MS = 35_000

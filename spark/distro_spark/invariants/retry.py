@@ -12,8 +12,7 @@ import polars as pl
 
 from distro_spark.expressions import c, is_change, is_left, is_own, is_sync, neighbour, until
 from distro_spark.history import REPEATED_WITHIN_MS
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 

@@ -21,8 +21,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, sent
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.responsibility import BY_CONNECTION
 from distro_spark.timeline import NOTHING, Timeline, either
 from distro_traces.header import WITHOUT_REVISIONS

@@ -10,8 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000

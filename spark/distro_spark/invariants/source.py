@@ -11,9 +11,8 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, is_delete, is_sync, is_verify, sent, stamped
-from distro_spark.invariants.registry import Invariant
-from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline
+from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.timeline import Timeline
 
 
 def misstated(t: Timeline) -> pl.DataFrame:
@@ -37,8 +36,6 @@ def misstated(t: Timeline) -> pl.DataFrame:
     found = t.having(sent & (is_sync | is_verify) & wrong.fill_null(value=False), *columns)
     found = t.of(found, "state", state_ms="at_ms")
     found = found.filter((c("at_ms") - c("state_ms") > c("late_ms")).fill_null(value=True))
-    if found.is_empty():
-        return NOTHING
     holds = pl.format("content {}", stamped("held", "held_revision"))
     says = pl.format("content {}", stamped("digest", "revision"))
     revision = pl.format("revision {}", "revision")
