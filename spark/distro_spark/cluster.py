@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from uuid import uuid4
 
 import polars as pl
@@ -28,6 +29,7 @@ from distro_spark.needs import Needs
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
+_AT_MS = attrgetter("at_ms")
 SEQ_MAX = 2**40
 """Sequence numbers are below: a node's number and a sequence number make one sortable number."""
 
@@ -167,21 +169,15 @@ class Cluster:
         by hash may have moved: a member list changed, or a member might be taken for dead)."""
         moves = pl.col("kind").is_in([Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED]) | pl.col("detail").is_in(BREAKS)
         moved = dict(self.marks.filter(moves).group_by("run").agg(pl.col("at_ms").min()).iter_rows())
-        runs = list(self.of_run)
-        headers = [self.headers[run] for run in runs]
-        return pl.DataFrame(
-            {
-                "run": pl.Series(runs, dtype=pl.String),
-                "has_revisions": pl.Series([header.has_revisions for header in headers], dtype=pl.Boolean),
-                "delay_ms": pl.Series([sync_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
-                "retry_ms": pl.Series([retry_delay_ms(header.profile) for header in headers], dtype=pl.Int64),
-                "late_ms": pl.Series([SENT_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
-                "apart_ms": pl.Series([APART_MS[header.clock] for header in headers], dtype=pl.Int64),
-                "counts_batches": pl.Series([not header.profile.startswith(UNCOUNTED) for header in headers]),
-                "rounds_ms": pl.Series([VERIFIED_WITHIN_MS[header.clock] for header in headers], dtype=pl.Int64),
-                "moved_ms": pl.Series([moved.get(run, NEVER) for run in runs], dtype=pl.Int64),
-            }
-        )
+        columns = {"run": pl.String(), "has_revisions": pl.Boolean(), "counts_batches": pl.Boolean()}
+        columns |= dict.fromkeys(("delay_ms", "retry_ms", "late_ms", "rounds_ms", "apart_ms", "moved_ms"), pl.Int64())
+        rows = []
+        for run in self.of_run:
+            header, profile = self.headers[run], self.headers[run].profile
+            by_clock = (of[header.clock] for of in (SENT_WITHIN_MS, VERIFIED_WITHIN_MS, APART_MS))
+            delays = (sync_delay_ms(profile), retry_delay_ms(profile), *by_clock, moved.get(run, NEVER))
+            rows.append((run, header.has_revisions, not profile.startswith(UNCOUNTED), *delays))
+        return pl.DataFrame(rows, columns, orient="row")
 
     @cached_property
     def _lives(self) -> pl.DataFrame:
@@ -245,7 +241,7 @@ class Cluster:
         for g, marks in self.rows_of_node.items():
             for peer, fault in faults_of(g, marks, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
                 found[g, peer].append(fault)
-        return {link: sorted(faults, key=lambda fault: fault.at_ms) for link, faults in found.items()}
+        return {link: sorted(faults, key=_AT_MS) for link, faults in found.items()}
 
     @cached_property
     def rows_of_node(self) -> Mapping[int, Sequence[Row]]:
@@ -296,13 +292,13 @@ class Cluster:
         if self.last_ms[peer] < until_ms:
             return True
         for g in (node, peer):
-            times, kinds = self._resets[g]
-            at = bisect_left(times, from_ms)
-            if (at and kinds[at - 1] == Kind.NODE_STOPPED) or (at < len(times) and times[at] <= until_ms):
+            resets = self.resets_of_node[g]
+            at = bisect_left(resets, from_ms, key=_AT_MS)
+            if (at and resets[at - 1].kind == Kind.NODE_STOPPED) or (at < len(resets) and resets[at].at_ms <= until_ms):
                 return True
         for link in ((node, peer), (peer, node), (node, node), (peer, peer)):
             faults = self.faults.get(link, ())
-            at = bisect_left(faults, from_ms, key=lambda fault: fault.at_ms)
+            at = bisect_left(faults, from_ms, key=_AT_MS)
             if (at < len(faults) and faults[at].at_ms <= until_ms) or (at and faults[at - 1].is_broken):
                 return True
         return False
@@ -344,11 +340,6 @@ class Cluster:
                 due_ms = max(due_ms, fault.at_ms + (lasts_ms if is_anew else check_ms))
             is_paused = fault.is_broken
         return not is_paused and now_ms > due_ms
-
-    @cached_property
-    def _resets(self) -> Sequence[tuple[list[int], list[str]]]:
-        of_nodes = [[row for row in self.rows_of_node[g] if row.kind in RESET_KINDS] for g in range(len(self.names))]
-        return [([row.at_ms for row in rows], [row.kind for row in rows]) for rows in of_nodes]
 
 
 _IN_WORKER: dict[str, Cluster] = {}
