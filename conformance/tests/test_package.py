@@ -81,7 +81,8 @@ def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
     """`distrocheck` in a directory in which there are a scenario and the logs of a server, and nothing else."""
     directory = tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(ROOT / "traces" / "tests" / "data" / "nacos-2.2.4", directory / "logs")
-    (directory / "life.scenario").write_text("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n")
+    life = "nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\nexpect b has c1\n"
+    (directory / "life.scenario").write_text(life)
 
     def command(*arguments: str) -> Ran:
         return executed(installed / "bin" / "distrocheck", *arguments, cwd=directory)
