@@ -15,8 +15,8 @@ The checksum of a client's id decides its bucket, so every task chooses the same
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 from zlib import crc32
@@ -24,36 +24,19 @@ from zlib import crc32
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.arrow import ddl, frames_of, gathered, table_of
+from distro_spark.arrow import gathered, table_of
 from distro_spark.expressions import c
-from distro_spark.files import name_of
-from distro_spark.frames import EVENT_TYPES, fits, parquet_rows
-from distro_spark.load import Loaded
+from distro_spark.frames import EVENT_TYPES, parquet_rows
+from distro_spark.load import PART_BATCH_ROWS, Loaded, Part
 from distro_spark.survey import SPANS, spans
-from distro_traces.event import COLUMNS
 
 CHUNKS = {**SPANS, "bucket": pl.Int64(), "chunk": pl.Binary()}
 """A row has either the columns of `survey.spans`, or a bucket, its chunk and the number of `rows` in that (of a file:
 null); the other columns are null."""
 
-CHUNK_ROWS = 500_000
-"""The number of rows that a reading task has in memory at once."""
-
 OF_PARQUET = b"PAR1"
 """The first bytes of a chunk that is a Parquet file; a chunk without them is an Arrow stream."""
-
-
-class Part(NamedTuple):
-    """The events among some rows, and the number of rows that are no events.
-
-    `file`: the bytes of the file, if it has only events of a small run.
-    """
-
-    events: pl.DataFrame
-    aside: int
-    file: pa.Buffer | None = None
 
 
 class Buckets(NamedTuple):
@@ -64,43 +47,25 @@ class Buckets(NamedTuple):
         return crc32((run if run in self.small else f"{run}\n{client}").encode()) % self.number
 
 
-Read = Callable[[Iterator[pa.RecordBatch]], Iterator[Part]]
-
-
 def chunked(loaded: Loaded, number: int) -> DataFrame:
-    """All rows as `CHUNKS`, in that number of buckets. Spark reads the source once."""
-    found, buckets = [], Buckets(number, loaded.small_runs)
-    if loaded.files is not None:
-        read: Read = partial(_in_files, loaded.runs, loaded.small_runs)
-        found.append(loaded.files.mapInArrow(partial(_chunks, read, buckets), ddl(CHUNKS)))
-    if loaded.others is not None:
-        rows = loaded.others.select(*COLUMNS, F.col("reason").isNull().alias("is_event"))
-        found.append(rows.mapInArrow(partial(_chunks, _in_rows, buckets), ddl(CHUNKS)))
-    return reduce(DataFrame.union, found)
+    """All rows as `CHUNKS`, in that number of buckets."""
+    return loaded.read(partial(_chunks, Buckets(number, loaded.small_runs)), CHUNKS)
 
 
-def _chunks(read: Read, buckets: Buckets, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for parts in gathered(read(batches), lambda part: part.events.height, CHUNK_ROWS):
-        yield from _of(parts, buckets)
-
-
-def _of(read: Sequence[Part], buckets: Buckets) -> Iterator[pa.RecordBatch]:
-    aside = pl.DataFrame({"rows": [sum(each.aside for each in read)]})
-    chunks: list[tuple[int, bytes, int | None]] = [
-        (buckets.of(each.events["run"][0], None), each.file.to_pybytes(), None)
-        for each in read
-        if each.file is not None
-    ]
-    others = [each.events for each in read if each.file is None]
-    if others:
-        chunks += _in_buckets(pl.concat(others, rechunk=True), buckets)
-    parts = [
-        pl.DataFrame(schema=CHUNKS),
-        aside,
-        spans([each.events for each in read]),
-        pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk", "rows")}, orient="row"),
-    ]
-    yield from table_of(pl.concat(parts, how="diagonal_relaxed"), CHUNKS).to_batches()
+def _chunks(buckets: Buckets, read: Iterator[Part]) -> Iterator[pl.DataFrame]:
+    for parts in gathered(read, lambda part: part.events.height, PART_BATCH_ROWS):
+        aside = pl.DataFrame({"rows": [sum(each.aside.height for each in parts)]})
+        chunks: list[tuple[int, bytes, int | None]] = [
+            (buckets.of(each.events["run"][0], None), each.file.to_pybytes(), None)
+            for each in parts
+            if each.file is not None
+        ]
+        others = [each.events for each in parts if each.file is None]
+        if others:
+            chunks += _in_buckets(pl.concat(others, rechunk=True), buckets)
+        found = pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk", "rows")}, orient="row")
+        surveyed = [aside, spans([each.events for each in parts]), found]
+        yield pl.concat([pl.DataFrame(schema=CHUNKS), *surveyed], how="diagonal_relaxed")
 
 
 def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, bytes, int]]:
@@ -112,22 +77,6 @@ def _in_buckets(events: pl.DataFrame, buckets: Buckets) -> Iterator[tuple[int, b
         chunk = io.BytesIO()
         rows.write_ipc_stream(chunk, compression="lz4")
         yield bucket, chunk.getvalue(), rows.height
-
-
-def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
-    for batch in batches:
-        for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
-            rows = parquet_rows(io.BytesIO(content.as_buffer()), name_of(path))
-            here = runs.intersection(rows["run"].unique())
-            events = rows.filter(fits(here))
-            is_chunk = events.height == rows.height and len(here) == 1 and here <= small
-            yield Part(events, rows.height - events.height, content.as_buffer() if is_chunk else None)
-
-
-def _in_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
-    for rows in frames_of(batches, CHUNK_ROWS):
-        events = rows.filter("is_event").drop("is_event")
-        yield Part(events, rows.height - events.height)
 
 
 def rows_in(chunk: pa.Buffer) -> pl.DataFrame:

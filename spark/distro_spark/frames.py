@@ -1,19 +1,19 @@
-"""Recordings of this machine's disk as one frame in memory: every line an event, or set aside with the reason.
+"""Rows of recordings as frames: every line an event, or set aside with the reason; for both engines.
 
-Arrow parses NDJSON, and refuses values of other types than the schema's. A file that it does not parse to the last
-line, or with a row that is no event, is read line by line by `distro_traces.ndjson`, which also gives the reasons. So a
-damaged file costs more than a whole one, but all readers set aside the same rows.
+Arrow parses NDJSON, and refuses values of other types than the schema's. Lines that it does not parse, or with one that
+is no event, are read one by one by `distro_traces.ndjson`, which also gives the reasons. So a damaged file costs more
+than a whole one, but all readers set aside the same rows.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 import pyarrow as pa
@@ -32,8 +32,8 @@ from distro_traces.ndjson import (
     LINE_BYTES_MAX,
     NOT_JSON,
     OUTCOMES,
+    TOO_LONG,
     Cut,
-    Rejected,
     parse_event,
 )
 from distro_traces.places import SUFFIXES, traces_at
@@ -44,6 +44,7 @@ EVENT_TYPES: Mapping[str, pl.DataType] = {
 }
 _ARROW = pa.schema([pa.field(field.name, field.type) for field in parquet.SCHEMA])
 _BLOCK_BYTES = 4 * LINE_BYTES_MAX
+_PIECE_BYTES = 4 * _BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +63,6 @@ class Source:
 
 class SameRunTwiceError(TraceError):
     """Two files contain one run: their rows would be read as one history."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """`events` has the columns of `Event`; `aside`: by run the number of the rows in `set_aside`."""
-
-    headers: Mapping[str, Header]
-    events: pl.DataFrame
-    set_aside: Sequence[InvalidRows]
-    aside: Mapping[str, int]
-    cuts: Sequence[CutFile]
-
-
-@dataclass
-class _File:
-    """The content of one file."""
-
-    events: pl.DataFrame
-    set_aside: list[InvalidRows]
-    cut: CutFile | None = None
 
 
 def files_at(paths: Iterable[Path | str]) -> list[Path]:
@@ -115,97 +96,102 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(by_run.values())
 
 
-def read(sources: Sequence[Source]) -> Recorded:
-    """Raises the TraceError family."""
-    parts = [_ndjson(Path(each.path), each.header) if each.is_ndjson else _parquet(each) for each in sources]
-    aside = Counter[str]()
-    for source, part in zip(sources, parts, strict=True):
-        aside[source.header.run] += len(part.set_aside)
-    return Recorded(
-        {each.header.run: each.header for each in sources},
-        pl.concat([part.events for part in parts], rechunk=True) if parts else pl.DataFrame(schema=EVENT_TYPES),
-        [each for part in parts for each in part.set_aside],
-        aside,
-        [part.cut for part in parts if part.cut is not None],
-    )
+def read(sources: Sequence[Source]) -> tuple[pl.DataFrame, list[InvalidRows], list[CutFile]]:
+    """All events, the rows that are none, each by itself, and the cuts. Raises the TraceError family."""
+    parts, invalid, cuts = [pl.DataFrame(schema=EVENT_TYPES)], list[InvalidRows](), list[CutFile]()
+    for source in sources:
+        path, runs, cut = source.path, [source.header.run], source.cut and source.cut.line
+        if source.is_ndjson:
+            aside, lines = dict[int, str](), 1
+            for text in _pieces(Path(path)):
+                events, reasons = events_in(text, runs)
+                parts.append(events)
+                aside |= {lines + 1 + place: reason for place, reason in reasons.items()}
+                lines += _lines(text)
+            cut = lines if aside.get(lines) == NOT_JSON else None
+            invalid += [InvalidRows(reason, 1, path, line) for line, reason in aside.items() if line != cut]
+        else:
+            rows = parquet_rows(Path(path), path)
+            parts.append(rows.filter(fits(runs)))
+            others = rows.filter(~fits(runs)).iter_rows(named=True)
+            invalid += [InvalidRows(reason_of(row, runs), 1, path, None) for row in others]
+        cuts += [] if cut is None else [CutFile(path, cut)]
+    return pl.concat(parts, rechunk=True), invalid, cuts
 
 
-def _ndjson(path: Path, header: Header) -> _File:
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The lines after the first one, some at a time. A last line that no line feed ends is a piece of its own."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            file.readline()
+            while text := file.read(_PIECE_BYTES):
+                text += file.readline()
+                end = text.rfind(b"\n") + 1
+                yield from filter(None, (text[:end], text[end:]))
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error
     except OSError as error:
         raise UnreadableTraceError(path, error) from error
-    lengths = [len(line) for line in data.split(b"\n")]
-    whole = _parsed(data, lengths, header.run)
-    if whole is None:
-        return _line_by_line(path)
-    file = _File(whole, [])
-    tail = data[len(data) - lengths[-1] :]
-    if tail.strip():
-        _add_last(file, path, len(lengths), tail, header.run)
-    return file
 
 
-def _parsed(data: bytes, lengths: Sequence[int], run: str) -> pl.DataFrame | None:
-    """The events of all lines but the first and the last, which no line feed ends; None: not every line is one."""
-    if len(lengths) < 2 or not data.isascii() or max(lengths) > LINE_BYTES_MAX:
-        return None
-    begin, end = lengths[0] + 1, len(data) - lengths[-1]
-    if begin == end:
+def _lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
+def events_in(text: bytes, runs: Collection[str]) -> tuple[pl.DataFrame, dict[int, str]]:
+    """The events of these lines, and by place of each line that is none the reason. Blank lines are skipped."""
+    whole = _parsed(text, runs)
+    if whole is not None:
+        return whole, {}
+    events, reasons = list[Event](), dict[int, str]()
+    for place, line in enumerate(text.split(b"\n")):
+        try:
+            if len(line) > LINE_BYTES_MAX:
+                raise ValueError(TOO_LONG)
+            if line.strip():
+                events.append(parse_event(line, runs))
+        except ValueError as reason:
+            reasons[place] = str(reason)
+    return frame_of(events), reasons
+
+
+def _parsed(text: bytes, runs: Collection[str]) -> pl.DataFrame | None:
+    """None: not every line is an event."""
+    if not text:
         return pl.DataFrame(schema=EVENT_TYPES)
-    if data.count(b"\n{", begin - 1, end) != len(lengths) - 2:  # Arrow 26 ends this process at a line `null`
+    if text.startswith(b"{") + text.count(b"\n{") != _lines(text):  # Arrow 26 ends this process at a line `null`
+        return None
+    if not text.isascii() or max(map(len, text.split(b"\n"))) > LINE_BYTES_MAX:
         return None
     options = pj.ParseOptions(explicit_schema=_ARROW, unexpected_field_behavior="ignore")
     try:
-        table = pj.read_json(
-            pa.py_buffer(memoryview(data)[begin:end]), pj.ReadOptions(block_size=_BLOCK_BYTES), options
-        )
+        table = pj.read_json(pa.py_buffer(text), pj.ReadOptions(block_size=_BLOCK_BYTES), options)
     except pa.ArrowException:
         return None
     events = pl.DataFrame(pl.from_arrow(table.select(COLUMNS)))
-    is_whole = events.height == len(lengths) - 2 and events.select(fits([run]).all()).item()
-    return events if is_whole else None
+    return events if events.height == _lines(text) and events.select(fits(runs).all()).item() else None
 
 
-def fits(runs: Iterable[str]) -> pl.Expr:
+_PRESENT = " AND ".join(f"{name} IS NOT NULL" for name in REQUIRED_COLUMNS)
+FITS = f"""{_PRESENT} AND seq >= 1 AND kind IN ('{"', '".join(sorted(KINDS))}')
+    AND (outcome IS NULL OR outcome IN ('{"', '".join(sorted(OUTCOMES))}'))
+    AND (operation IS NULL OR operation IN ('{"', '".join(sorted(CALLED))}'))
+    AND (digest IS NULL OR length(digest) NOT IN {DIGEST_CHARS} OR digest = lower(digest))"""
+"""The condition of a row that is an event, in SQL, for both engines."""
+
+
+def fits(runs: Collection[str]) -> pl.Expr:
     """Whether a row of these types is an event of one of the runs."""
-    present = pl.all_horizontal(pl.col(name).is_not_null() for name in REQUIRED_COLUMNS)
-    outcome, operation, carried = pl.col("outcome"), pl.col("operation"), pl.col("digest")
-    others = pl.all_horizontal(
-        outcome.is_null() | outcome.is_in(list(OUTCOMES)),
-        operation.is_null() | operation.is_in(list(CALLED)),
-        carried.is_null() | ~carried.str.len_chars().is_in(DIGEST_CHARS) | (carried == carried.str.to_lowercase()),
-    )
-    values = pl.col("kind").is_in(list(KINDS)) & (pl.col("seq") >= 1) & pl.col("run").is_in(list(runs))
-    return (present & others & values).fill_null(value=False)
+    return (pl.sql_expr(FITS) & pl.col("run").is_in(list(runs))).fill_null(value=False)
 
 
-def _add_last(file: _File, path: Path, number: int, line: bytes, run: str) -> None:
-    """A last line without an end: an event all the same, or what the recorder was writing when it died."""
+def reason_of(row: dict[str, Any], runs: Collection[str]) -> str:
+    """Why a row, by column, is no event of these runs."""
     try:
-        file.events = pl.concat([file.events, frame_of([parse_event(line, run)])])
+        ndjson.event_in(row, runs)
     except ValueError as reason:
-        if str(reason) == NOT_JSON:
-            file.cut = CutFile(str(path), number)
-        else:
-            file.set_aside.append(InvalidRows(str(reason), 1, str(path), number))
-
-
-def _line_by_line(path: Path) -> _File:
-    events: list[Event] = []
-    file = _File(pl.DataFrame(schema=EVENT_TYPES), [])
-    for row in ndjson.stream_ndjson(path):
-        match row:
-            case Event():
-                events.append(row)
-            case Rejected(line, reason, _):
-                file.set_aside.append(InvalidRows(reason, 1, str(path), line))
-            case Cut(line, _):
-                file.cut = CutFile(str(path), line)
-    file.events = frame_of(events)
-    return file
+        return str(reason)
+    raise AssertionError(f"it is one: {row}")
 
 
 def frame_of(events: Sequence[Event]) -> pl.DataFrame:
@@ -218,28 +204,9 @@ def _value(event: Event, name: str) -> object:
     return str(value).encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _parquet(source: Source) -> _File:
-    path, run, cut = Path(source.path), source.header.run, source.cut
-    rows = parquet_rows(path, path)
-    good = rows.select(fits([run])).to_series()
-    file = _File(rows, [], None if cut is None else CutFile(str(path), cut.line))
-    if not good.all():
-        file.events = rows.filter(good)
-        file.set_aside = list(_invalid_rows(rows.filter(~good), path, run))
-    return file
-
-
 def parquet_rows(file: Path | BinaryIO, name: Path | str) -> pl.DataFrame:
     """Raises DamagedTraceError."""
     try:
         return pl.read_parquet(file, columns=list(COLUMNS), hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DamagedTraceError(name, error) from error
-
-
-def _invalid_rows(rows: pl.DataFrame, path: Path, run: str) -> Iterator[InvalidRows]:
-    for row in rows.iter_rows(named=True):
-        try:
-            ndjson.event_in(row, run)
-        except ValueError as reason:
-            yield InvalidRows(str(reason), 1, str(path), None)

@@ -1,10 +1,8 @@
-"""From paths to rows: each line becomes an event, or is put into quarantine with the reason. No line is lost.
+"""From paths to the rows of their traces, as Spark reads them; no rows pass through the driver.
 
-Spark reads the files; no rows pass through the driver. To check that a line was read without loss, its event is written
-again and compared with the line. The lines of a recorder always pass this check. Other lines are parsed again as a
-variant, at ten times the cost, since Spark's JSON reader is too lenient: it accepts `"seq": "1"` as a number and
-ignores a second object on the line. Parquet files of some megabytes are also listed, to be read in Python (`chunks`).
-The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers.
+There are three sources of rows. Spark reads the lines of recordings, which Python parses (`frames.events_in`). It reads
+the rows of tables and of large Parquet files, and the bytes of smaller Parquet files, which Polars reads in Python. A
+reader makes *parts* of what a task gets of a source: its events, and the other rows with their reasons.
 
 If the last line of a recording is incomplete JSON, the recording was cut by a crash, which is no defect. The cut is
 reported and does not change the verdict: all lines before it are complete. INV-CONV is judged at the checkpoints that
@@ -13,25 +11,29 @@ were recorded, and what happened after the last of them is not part of it; a run
 
 from __future__ import annotations
 
+import io
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from pathlib import Path
+from typing import NamedTuple
 
+import polars as pl
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.arrow import ddl
-from distro_spark.engine import PART_ROWS
-from distro_spark.files import beginnings, contents, is_local, literal, named, sizes, traces_below
-from distro_spark.frames import EVENT_TYPES, Source, distinct, headed
+from distro_spark.arrow import ddl, frames_of, table_of
+from distro_spark.engine import PART_ROWS, Columns
+from distro_spark.files import beginnings, contents, is_local, literal, name_of, named, sizes, traces_below
+from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, events_in, fits, headed, parquet_rows, reason_of
 from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
-from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
+from distro_traces.event import COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import CALLED, DIGEST_CHARS, KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, SUFFIX, TOO_LONG
+from distro_traces.ndjson import NOT_JSON, SUFFIX
 
 CUT = "cut in mid-line"
 WHOLE_FILE_BYTES = 32 << 20
@@ -41,38 +43,84 @@ ROW_BYTES, LINE_BYTES = 8, 150
 """The approximate minimum size of a row in Parquet, and in NDJSON."""
 
 _AT_ONCE = 16
-_WITHOUT_NULLS = {"ignoreNullFields": "true"}
+
+
+ASIDE = {
+    **dict.fromkeys(("run", "reason", "text", "file"), pl.String()),
+    **dict.fromkeys(("block", "position"), pl.Int64()),
+}
+"""Of a row that is no event. `run`: null for a line, which is of the run of its file; `file`, `block` and `position` as
+`_lines` returns them."""
+
+PART_BATCH_ROWS = 500_000
+"""The number of rows that a reader has in memory at once."""
+
+
+class Part(NamedTuple):
+    """The events among some rows, and the others (`ASIDE`).
+
+    `file`: the bytes of the file, if it has only events of a small run.
+    """
+
+    events: pl.DataFrame
+    aside: pl.DataFrame
+    file: pa.Buffer | None = None
+
+
+Read = Callable[[Iterator[pa.RecordBatch]], Iterator[Part]]
+Made = Callable[[Iterator[Part]], Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows of one or many runs.
-
-    `rows` has the columns of `Event` and `reason`, which is null for an event. `events` and `quarantine` are
-    its two parts; quarantine has file, line (null in Parquet), reason, text, and run if the row has one. The first line
-    of each NDJSON file, its header, counts among the rows with a reason and is not in quarantine.
-    """
+    """Rows of one or many runs. `events` has the columns of `Event`; `quarantine` has file, line (null in Parquet),
+    reason, text and run (null for a line) of the rows that are no events."""
 
     sources: tuple[Source, ...]
-    rows: DataFrame
-    others: DataFrame | None  # the part of `rows` that is not in `files`
-    files: DataFrame | None  # path and content of the Parquet files that Python reads as a whole
-    lines: DataFrame  # of NDJSON files, as `_lines` returns them
+    lines: DataFrame | None  # of NDJSON files (`_lines`)
+    files: DataFrame | None  # path and content of the small Parquet files
+    rows: DataFrame | None  # of tables and large Parquet files: the columns of an event, and `file`
+    at_rest: DataFrame | None  # the same, with those of small Parquet files
     tables: tuple[DataFrame, ...]
     file_rows: int  # the approximate number of rows that are not in tables
     small_runs: frozenset[str]  # runs in a single one of `files`, small enough to be judged at once
 
+    def read(self, made: Made, columns: Columns) -> DataFrame:
+        """What is made of the parts of all rows, in these columns. Spark reads each source once."""
+        sources: list[tuple[DataFrame | None, Read]] = [
+            (self.files, partial(_in_files, self.runs, self.small_runs)),
+            (self.lines, partial(_in_lines, self.runs)),
+            (self.rows, partial(_in_rows, self.runs)),
+        ]
+        found = [
+            source.mapInArrow(partial(_tables, read, made, columns), ddl(columns))
+            for source, read in sources
+            if source is not None
+        ]
+        return reduce(DataFrame.union, found)
+
     @property
     def events(self) -> DataFrame:
-        return self.rows.where("reason is null").select(*COLUMNS)
+        """Spark reads Parquet and tables here, since it reads only the columns that are asked for."""
+        found = []
+        if self.lines is not None:
+            found.append(replace(self, files=None, rows=None).read(_events, EVENT_TYPES))
+        if self.at_rest is not None:
+            # An Arrow table, since it needs no Python worker.
+            runs = self.at_rest.sparkSession.createDataFrame(
+                pa.table({"run": pa.array(sorted(self.runs), pa.string())})
+            )
+            found.append(self.at_rest.where(FITS).join(F.broadcast(runs), "run", "left_semi").select(*COLUMNS))
+        return reduce(DataFrame.unionByName, found)
 
     @property
     def quarantine(self) -> DataFrame:
-        return _placed(self.rows.where("reason is not null"), self.lines)
-
-    @property
-    def headers(self) -> int:
-        return sum(source.is_ndjson for source in self.sources)
+        aside = self.read(_aside, ASIDE)
+        placed = (
+            aside.withColumn("line", F.lit(None).cast("bigint")) if self.lines is None else _placed(aside, self.lines)
+        )
+        file = F.url_decode(F.replace(F.regexp_replace("file", "^file:/+", "/"), F.lit("+"), F.lit("%2B")))
+        return placed.select(file.alias("file"), "line", "reason", "text", "run")
 
     @property
     def runs(self) -> frozenset[str]:
@@ -110,22 +158,17 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     bytes_of = sizes(session, [*recordings, *at_rest])
     small = [name for name in at_rest if bytes_of[name] <= WHOLE_FILE_BYTES]
     large = [name for name in at_rest if bytes_of[name] > WHOLE_FILE_BYTES]
-    lines = _lines(session, recordings)
-    tables = [_at_rest(rows_of(session, name).withColumn("file", F.lit(name))) for name in names]
-    others = [
-        *([from_ndjson(lines)] if recordings else []),
-        *([_from_parquet(session, large)] if large else []),
-        *tables,
-    ]
-    every = [*others, *([_from_parquet(session, small)] if small else [])]
+    tables = [rows_of(session, name).withColumn("file", F.lit(name)) for name in names]
+    rows = [*([_from_parquet(session, large)] if large else []), *tables]
+    at_rest_rows = [*rows, *([_from_parquet(session, small)] if small else [])]
     segments = Counter(source.header.run for source in sources)
     of_small = [each for each in sources if each.path in small and bytes_of[each.path] <= PART_ROWS * ROW_BYTES]
     return Loaded(
         sources,
-        fitted(reduce(DataFrame.unionByName, every), sources),
-        fitted(reduce(DataFrame.unionByName, others), sources) if others else None,
+        _lines(session, recordings) if recordings else None,
         contents(session, small) if small else None,
-        lines,
+        reduce(DataFrame.unionByName, rows) if rows else None,
+        reduce(DataFrame.unionByName, at_rest_rows) if at_rest_rows else None,
         tuple(tables),
         sum(bytes_of[name] // (LINE_BYTES if name.endswith(SUFFIX) else ROW_BYTES) for name in bytes_of),
         frozenset(each.header.run for each in of_small if segments[each.header.run] == 1),
@@ -136,21 +179,18 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
     """The rows of a DataFrame that has the columns of an event, of the runs with these headers. Raises
     NotATraceError."""
     sources = tuple(Source("", header) for header in headers)
-    rows = _at_rest(as_events(fitting(events, "events", EVENT)).withColumn("file", F.lit("")))
-    of_runs = fitted(rows, sources)
-    return Loaded(sources, of_runs, of_runs, None, _lines(events.sparkSession, []), (rows,), 0, frozenset())
+    rows = as_events(fitting(events, "events", EVENT)).withColumn("file", F.lit(""))
+    return Loaded(sources, None, None, rows, rows, (rows,), 0, frozenset())
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:
     """The columns text, file, block and position. `position` increases within a `block` of the file, from any
     number."""
-    if not files:
-        return session.createDataFrame([], "text string, file string, block long, position long")
     return (
         session.read.option("lineSep", "\n")
         .text([literal(file) for file in files])
         .select(
-            F.col("value").alias("text"),
+            F.col("value").cast("binary").alias("text"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.monotonically_increasing_id().alias("position"),
@@ -158,87 +198,69 @@ def _lines(session: SparkSession, files: list[str]) -> DataFrame:
     )
 
 
-def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
-    """The rows with the reason why one is no event of any run. Rows without a reason lose their text."""
-    runs = sorted({source.header.run for source in sources})
-    # An Arrow table, since it needs no Python worker.
-    table = pa.table({"run": pa.array(runs, pa.string()), "has_header": [True] * len(runs)})
-    known = F.broadcast(rows.sparkSession.createDataFrame(table))
-    headless = F.when(F.col("has_header").isNull(), F.format_string("run %s has no header", "run"))
-    reason = F.coalesce("reason", _invalid(), headless)
-    text = F.when(F.col("reason").isNotNull(), F.col("text"))
-    return rows.join(known, "run", "left").withColumn("reason", reason).withColumn("text", text).drop("has_header")
-
-
-def from_ndjson(lines: DataFrame) -> DataFrame:
-    """From lines (text, file, block, position) the columns of their events, and the reason if a line is no event."""
-    lines = (
-        lines.where(F.col("text").rlike("[^ \\t\\r]"))
-        .withColumn("event", F.from_json("text", ddl(EVENT_TYPES)))
-        .withColumn("is_exact", F.coalesce(F.to_json("event", _WITHOUT_NULLS) == F.col("text"), F.lit(False)))
-        # Within brackets, so that a second value on the line is found and not dropped.
-        .withColumn("json", F.try_parse_json(F.when(~F.col("is_exact"), F.concat(F.lit("["), "text", F.lit("]")))))
-    )
-    types = {name: F.schema_of_variant(F.try_variant_get("json", f"$[0].{name}", "variant")) for name in COLUMNS}
-    whole = F.col("json").isNotNull() & F.try_variant_get("json", "$[1]", "variant").isNull()
-    invalid = F.coalesce(
-        F.when(~whole, F.lit(NOT_JSON)),
-        F.when(~F.ltrim("text").startswith("{"), F.lit("not a JSON object")),
-        *(
-            F.when(F.coalesce(types[name], F.lit("VOID")) == "VOID", F.lit(f"missing field {name}"))
-            for name in REQUIRED_COLUMNS
-        ),
-        *(
-            F.when(~types[name].isin("VOID", kind.upper()), F.lit(f"wrong type for {name}"))
-            for name, kind in EVENT.items()
-        ),
-    )
-    too_long = F.when(F.octet_length("text") > LINE_BYTES_MAX, F.lit(TOO_LONG))
-    reason = F.coalesce(too_long, F.when(~F.col("is_exact"), invalid))
-    values = [
-        F.when(F.col("is_exact"), F.col("event")[name])
-        .otherwise(F.try_variant_get("json", f"$[0].{name}", kind))
-        .alias(name)
-        for name, kind in EVENT.items()
-    ]
-    return lines.select(*values, reason.alias("reason"), "text", "file", "block", "position")
-
-
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
     # `run` is a column of the file, and must not be inferred from its path
     rows = session.read.schema(ddl(EVENT_TYPES)).option("recursiveFileLookup", "true").parquet(*map(literal, files))
-    return _at_rest(rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file")))
+    return rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file"))
 
 
-def _at_rest(rows: DataFrame) -> DataFrame:
-    """Rows of Parquet or tables: the columns of an event, and `file`."""
-    return rows.select(
-        *COLUMNS,
-        F.lit(None).cast("string").alias("reason"),
-        F.to_json(F.struct(*COLUMNS)).alias("text"),
-        "file",
-        F.lit(None).cast("long").alias("block"),
-        F.lit(None).cast("long").alias("position"),
-    )
+def _in_lines(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    """The first line of a file, its header, is neither an event nor set aside."""
+    before = None
+    for some in frames_of(batches, PART_BATCH_ROWS):
+        piece = some.select(pl.format("{} {}", "file", "block")).to_series()
+        rows = some.filter(piece.eq_missing(piece.shift(1, fill_value=before)) | (some["block"] > 0))
+        before = piece[-1]
+        lines = rows["text"].to_list()
+        events, reasons = events_in(b"\n".join(lines), runs)
+        texts = [lines[place].decode("utf-8", "replace") for place in reasons]
+        aside = rows.drop("text")[list(reasons)].with_columns(
+            run=pl.lit(None, pl.String),
+            reason=pl.Series(list(reasons.values()), dtype=pl.String),
+            text=pl.Series(texts, dtype=pl.String),
+        )
+        yield Part(events, aside.select(list(ASIDE)))
 
 
-def _invalid() -> Column:
-    """The reason why a row with columns of the right types is no event; null if it is one."""
-    return F.coalesce(
-        *(F.when(F.col(name).isNull(), F.lit(f"missing field {name}")) for name in REQUIRED_COLUMNS),
-        F.when(~F.col("kind").isin(*KINDS), F.format_string("unknown kind %s", "kind")),
-        F.when(~F.col("outcome").isin(*OUTCOMES), F.format_string("unknown outcome %s", "outcome")),
-        F.when(~F.col("operation").isin(*CALLED), F.format_string("unknown operation %s", "operation")),
-        F.when(
-            F.length("digest").isin(*DIGEST_CHARS) & (F.col("digest") != F.lower("digest")),
-            F.lit("digest in capital letters"),
-        ),
-        F.when(F.col("seq") < 1, F.lit("seq below 1")),
-    )
+def _in_rows(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    for rows in frames_of(batches, PART_BATCH_ROWS):
+        yield Part(rows.filter(fits(runs)).select(COLUMNS), _set_aside(rows.filter(~fits(runs)), runs))
 
 
-def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
-    """Rows of `Loaded.rows` with their line numbers, without the headers.
+def _set_aside(rows: pl.DataFrame, runs: frozenset[str]) -> pl.DataFrame:
+    each = [
+        {"run": row["run"], "reason": reason_of(row, runs), "text": json.dumps(row), "file": row["file"]}
+        for row in rows.iter_rows(named=True)
+    ]
+    return pl.DataFrame(each, ASIDE)
+
+
+def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    for batch in batches:
+        for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
+            rows = parquet_rows(io.BytesIO(content.as_buffer()), name_of(path)).with_columns(file=pl.lit(path))
+            here = runs.intersection(rows["run"].unique())
+            events = rows.filter(fits(here)).drop("file")
+            aside = _set_aside(rows.filter(~fits(here)), here)
+            is_chunk = aside.is_empty() and len(here) == 1 and here <= small
+            yield Part(events, aside, content.as_buffer() if is_chunk else None)
+
+
+def _events(parts: Iterator[Part]) -> Iterator[pl.DataFrame]:
+    return (part.events for part in parts)
+
+
+def _aside(parts: Iterator[Part]) -> Iterator[pl.DataFrame]:
+    return (part.aside for part in parts)
+
+
+def _tables(read: Read, made: Made, columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for frame in made(read(batches)):
+        yield from table_of(frame, columns).to_batches()
+
+
+def _placed(aside: DataFrame, lines: DataFrame) -> DataFrame:
+    """Rows that are no events, those of lines with their numbers.
 
     Spark does not number lines. A position counts within one block of a file, so the number of lines in the blocks
     before is added. The table of these numbers has a row for each block, and is only computed if rows are in
@@ -256,17 +278,9 @@ def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
             "last",
         )
     )
-    line = F.col("lines_before") + F.col("position") - F.col("first") + 1
-    is_last = F.col("is_last_block") & (F.col("position") == F.col("last"))
-    is_header = (F.col("lines_before") == 0) & (F.col("position") == F.col("first"))
+    is_cut = F.col("is_last_block") & (F.col("position") == F.col("last")) & (F.col("reason") == NOT_JSON)
     return (
-        rows.join(F.broadcast(blocks), ["file", "block"], "left")
-        .where(~F.coalesce(is_header, F.lit(False)))
-        .select(
-            F.url_decode(F.replace(F.regexp_replace("file", "^file:/+", "/"), F.lit("+"), F.lit("%2B"))).alias("file"),
-            line.alias("line"),
-            F.when(is_last & (F.col("reason") == NOT_JSON), F.lit(CUT)).otherwise(F.col("reason")).alias("reason"),
-            "text",
-            "run",
-        )
+        aside.join(F.broadcast(blocks), ["file", "block"], "left")
+        .withColumn("line", F.col("lines_before") + F.col("position") - F.col("first") + 1)
+        .withColumn("reason", F.when(is_cut, F.lit(CUT)).otherwise(F.col("reason")))
     )

@@ -26,16 +26,17 @@ class Local(Engine):
 
     def __init__(self, paths: Path | str | Iterable[Path | str]) -> None:
         files = frames.files_at([paths] if isinstance(paths, Path | str) else paths)
-        self._recorded = frames.read(frames.distinct(map(frames.headed, files)))
-        self.headers: Mapping[str, Header] = self._recorded.headers
-        self._events = self._recorded.events
+        sources = frames.distinct(map(frames.headed, files))
+        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in sources}
+        self._run_of = {each.path: each.header.run for each in sources}
+        self._events, self._invalid, self._cuts = frames.read(sources)
 
     def set_aside(self) -> Set:
-        rows = Counter(each.reason for each in self._recorded.set_aside)
-        first = {each.reason: each for each in reversed(self._recorded.set_aside)}
+        rows = Counter(each.reason for each in self._invalid)
+        first = {each.reason: each for each in reversed(self._invalid)}
         invalid = [replace(first[reason], rows=count) for reason, count in rows.items()]
         ordered = sorted(invalid, key=lambda each: (-each.rows, each.reason))
-        return Set(tuple(ordered), tuple(self._recorded.cuts), self._recorded.aside)
+        return Set(tuple(ordered), tuple(self._cuts), Counter(self._run_of[each.file] for each in self._invalid))
 
     @cached_property
     def survey(self) -> Survey:

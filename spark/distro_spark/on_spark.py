@@ -77,7 +77,7 @@ class OnSpark(Engine):
 
     @cached_property
     def _aside(self) -> Set:
-        return _set_aside(self.loaded, self.survey.aside > self.loaded.headers)
+        return _set_aside(self.loaded, self.survey.aside > 0)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         runs = self.survey.nodes.group_by("run").agg(pl.col("client_rows").sum())

@@ -27,8 +27,7 @@ of the file), or the number of the rows that are no events (run null)."""
 @dataclass(frozen=True)
 class Survey:
     """`nodes`: run, node, `MEASURES` but `distinct`, `is_unordered` (sequence numbers are perhaps not different),
-    `may_go_back` (the clock perhaps does); `marks`: each once; `aside`: how many rows are no events, headers of NDJSON
-    included."""
+    `may_go_back` (the clock perhaps does); `marks`: each once; `aside`: how many rows are no events."""
 
     nodes: pl.DataFrame
     marks: pl.DataFrame

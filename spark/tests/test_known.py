@@ -72,9 +72,10 @@ def every_violation(directory: Path) -> CheckResult:
 @pytest.fixture(scope="module")
 def found(directory: Path) -> FOUND_BY:
     """By run the violated invariants, with the findings that the symptoms judge."""
-    recorded = frames.read([frames.headed(file) for file in frames.files_at([directory])])
-    cluster = cluster_of(*Local(directory).measured(), recorded.headers, {**NEEDS, **MEASURED}, {})
-    rows = recorded.events.filter(pl.col("client").is_not_null()).sort(SORTED)
+    events, _, _ = frames.read([frames.headed(file) for file in frames.files_at([directory])])
+    engine = Local(directory)
+    cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED}, {})
+    rows = events.filter(pl.col("client").is_not_null()).sort(SORTED)
     of_clients, of_nodes = timeline(rows, cluster), timeline(rows.clear(), cluster)
     by_run = defaultdict[str, list[tuple[str, Finding]]](list)
     for name, invariant in INVARIANTS.items():

@@ -149,7 +149,8 @@ def test_lines_are_numbered_through_all_blocks_of_a_long_file(spark: SparkSessio
     spark.conf.set("spark.sql.files.maxPartitionBytes", "50000")
     try:
         loaded = load(spark, [tmp_path])
-        assert loaded.rows.rdd.getNumPartitions() > 10
+        assert loaded.lines is not None
+        assert loaded.lines.rdd.getNumPartitions() > 10
         found = loaded.quarantine.orderBy("file", "line").select("file", "line", "reason").collect()
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")

@@ -3,8 +3,8 @@
 The header is the first line, every further line is one event, each written and handed to the system before `record`
 returns: when the recording process dies, at most the line it was writing is incomplete. A long run goes on in a further
 file, a segment with the same header, before one grows too large. The reader reads a file up to the cut and reports it,
-and sets aside every invalid line with the reason. `distro_spark.load` reads the same files with the same reasons,
-without passing them through one process.
+and sets aside every invalid line with the reason. `distro_spark.frames` reads the same files into frames, and takes the
+reasons from here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -200,7 +200,7 @@ def stream_ndjson(path: Path | str) -> Iterator[Event | Rejected | Cut]:
         try:
             if len(line) > LINE_BYTES_MAX:
                 raise ValueError(TOO_LONG)
-            yield parse_event(line, header.run)
+            yield parse_event(line, [header.run])
         except ValueError as reason:
             waiting = Rejected(number, str(reason), line[:LINE_BYTES_MAX].decode("utf-8", "replace"))
     if waiting is not None:
@@ -217,19 +217,19 @@ def first_too_long(path: Path | str) -> int | None:
     return next((number for number, line in _lines(path) if len(line) > LINE_BYTES_MAX), None)
 
 
-def parse_event(line: str | bytes, run: str) -> Event:
-    """One line of run `run` as an event. Raises ValueError whose text is the reason for setting the line aside."""
+def parse_event(line: str | bytes, runs: Collection[str]) -> Event:
+    """A line of one of these runs as an event. Raises ValueError; its text is the reason for setting the line aside."""
     try:
         row = json.loads(line)
     except ValueError:
         raise ValueError(NOT_JSON) from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
-    return event_in(row, run)
+    return event_in(row, runs)
 
 
-def event_in(row: dict[str, Any], run: str) -> Event:
-    """A row of run `run`, by column, as an event. Raises ValueError as `parse_event` does."""
+def event_in(row: dict[str, Any], runs: Collection[str]) -> Event:
+    """A row of one of these runs, by column, as an event. Raises ValueError as `parse_event` does."""
     values = {name: value for name in COLUMNS if (value := row.get(name)) is not None}
     for name in REQUIRED_COLUMNS:
         if name not in values:
@@ -248,7 +248,7 @@ def event_in(row: dict[str, Any], run: str) -> Event:
         raise ValueError("digest in capital letters")
     if values["seq"] < 1:
         raise ValueError("seq below 1")
-    if values["run"] != run:
+    if values["run"] not in runs:
         raise ValueError(f"run {values['run']} has no header")
     values["kind"] = Kind(values["kind"])
     if "outcome" in values:

@@ -77,7 +77,7 @@ def stream_parquet(path: Path) -> Iterator[Event | Rejected]:
             for batch in file.iter_batches(columns=list(COLUMNS)):  # version 1 has one column more
                 for row in batch.to_pylist():
                     try:
-                        yield event_in(row, run)
+                        yield event_in(row, [run])
                     except ValueError as reason:
                         yield Rejected(0, str(reason), json.dumps(row))
     except (pa.ArrowException, OSError) as error:

@@ -206,7 +206,7 @@ events = st.builds(
 
 @given(events)
 def test_every_event_survives_its_json(event: Event) -> None:
-    assert parse_event(json.dumps(event.to_json()), "r1") == event
+    assert parse_event(json.dumps(event.to_json()), ["r1"]) == event
 
 
 def test_a_digest_has_all_256_bits_but_where_nothing_is_published() -> None:
