@@ -7,8 +7,9 @@ nothing that judges.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -40,6 +41,16 @@ class Set:
     invalid: tuple[InvalidRows, ...]
     cuts: tuple[CutFile, ...]
     of_run: Mapping[str, int]
+
+
+def set_aside(rows: Iterable[tuple[str, InvalidRows]], cuts: Iterable[CutFile]) -> Set:
+    """`rows`: some at a time, by run; of each reason the first ones are named, and the most frequent reason first."""
+    found, of_run = dict[str, InvalidRows](), Counter[str]()
+    for run, some in rows:
+        first = found.get(some.reason)
+        found[some.reason] = some if first is None else replace(first, rows=first.rows + some.rows)
+        of_run[run] += some.rows
+    return Set(tuple(sorted(found.values(), key=lambda each: (-each.rows, each.reason))), tuple(cuts), of_run)
 
 
 _CLOCKS = """SELECT run, node, seq, before_ms, at_ms, ROW_NUMBER() OVER (PARTITION BY run ORDER BY node, seq) AS place

@@ -21,7 +21,7 @@ import pyarrow.json as pj
 
 from distro_spark.result import CutFile, InvalidRows
 from distro_traces import ndjson, parquet
-from distro_traces.compact import segments_missing
+from distro_traces.compact import require_whole
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event
 from distro_traces.header import Header
@@ -86,13 +86,12 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
         other = by_run.setdefault((run, source.header.segment), source)
         if other is not source:
             raise SameRunTwiceError(f"run {run} is in two files, {other.path} and {source.path}; check one of them")
-    numbers: defaultdict[str, list[int]] = defaultdict(list)
+    segments: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for (run, number), source in sorted(by_run.items(), key=itemgetter(0)):
         if source.path.endswith(SUFFIXES):  # a table may have the header of one segment alone
-            numbers[run].append(number)
-    for run, found in numbers.items():
-        if found != list(range(1, len(found) + 1)):
-            raise segments_missing(run, found, [by_run[run, number].path for number in found])
+            segments[run].append((number, source.path))
+    for run, found in segments.items():
+        require_whole(run, found)
     return tuple(by_run.values())
 
 
@@ -159,7 +158,8 @@ def _parsed(text: bytes, runs: Collection[str]) -> pl.DataFrame | None:
     """None: not every line is an event."""
     if not text:
         return pl.DataFrame(schema=EVENT_TYPES)
-    if text.startswith(b"{") + text.count(b"\n{") != _lines(text):  # Arrow 26 ends this process at a line `null`
+    count = _lines(text)
+    if text.startswith(b"{") + text.count(b"\n{") != count:  # Arrow 26 ends this process at a line `null`
         return None
     if not text.isascii() or max(map(len, text.split(b"\n"))) > LINE_BYTES_MAX:
         return None
@@ -169,7 +169,7 @@ def _parsed(text: bytes, runs: Collection[str]) -> pl.DataFrame | None:
     except pa.ArrowException:
         return None
     events = pl.DataFrame(pl.from_arrow(table.select(COLUMNS)))
-    return events if events.height == _lines(text) and events.select(fits(runs).all()).item() else None
+    return events if events.height == count and events.select(fits(runs).all()).item() else None
 
 
 _PRESENT = " AND ".join(f"{name} IS NOT NULL" for name in REQUIRED_COLUMNS)

@@ -5,9 +5,7 @@ A part of the clients is judged at a time, so that what is derived from rows is 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import polars as pl
 
 from distro_spark import frames
 from distro_spark.cluster import Cluster
-from distro_spark.engine import Columns, Engine, Judge, Set
+from distro_spark.engine import Columns, Engine, Judge, Set, set_aside
 from distro_spark.survey import Survey, spans, surveyed
 from distro_spark.timeline import sorted_parts
 from distro_traces.header import Header
@@ -32,11 +30,7 @@ class Local(Engine):
         self._events, self._invalid, self._cuts = frames.read(sources)
 
     def set_aside(self) -> Set:
-        rows = Counter(each.reason for each in self._invalid)
-        first = {each.reason: each for each in reversed(self._invalid)}
-        invalid = [replace(first[reason], rows=count) for reason, count in rows.items()]
-        ordered = sorted(invalid, key=lambda each: (-each.rows, each.reason))
-        return Set(tuple(ordered), tuple(self._cuts), Counter(self._run_of[each.file] for each in self._invalid))
+        return set_aside(((self._run_of[each.file], each) for each in self._invalid), self._cuts)
 
     @cached_property
     def survey(self) -> Survey:

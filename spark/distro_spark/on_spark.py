@@ -8,7 +8,6 @@ nodes goes along with the function; it is little for each node.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -24,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from distro_spark.arrow import ddl, frame, table_of
 from distro_spark.chunks import chunked, of_no_client, whole_buckets
 from distro_spark.cluster import Cluster
-from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set
+from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set, set_aside
 from distro_spark.errors import spark_errors
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.load import CUT, Loaded, load
@@ -158,32 +157,19 @@ def announce_largest(events: DataFrame) -> None:
 
 
 def _set_aside(loaded: Loaded, is_any: bool) -> Set:
-    """Reasons with their counts, and the cut recordings."""
-    at_rest = tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
+    """The run of a row that is no event is that of its file; in a table each row names its own."""
+    cuts = [CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None]
     if not is_any:
-        return Set((), at_rest, {})
-    place = F.struct("file", "line")
-    cut = F.when(F.col("reason") == CUT, F.col("file"))
-    quarantine = loaded.quarantine.withColumn("cut", cut)
-    found = quarantine.groupBy("reason", "cut").agg(F.count("*").alias("rows"), F.min(place).alias("first"))
-    rows = found.orderBy(F.desc("rows"), "reason").collect()
-    invalid = tuple(
-        InvalidRows(row["reason"], row["rows"], row["first"]["file"], row["first"]["line"])
-        for row in rows
-        if row["cut"] is None
-    )
-    cuts = tuple(CutFile(row["cut"], row["first"]["line"]) for row in rows if row["cut"] is not None)
-    return Set(invalid, cuts + at_rest, _by_run(loaded, quarantine.where("cut is null")))
-
-
-def _by_run(loaded: Loaded, quarantine: DataFrame) -> Mapping[str, int]:
-    """The number of these rows by the run of their file. In a table each row names its run."""
+        return set_aside((), cuts)
     of_file = {each.path: each.header.run for each in loaded.sources if each.path and not is_table(each.path)}
-    run = F.when(~F.col("file").isin(*of_file), F.col("run"))
-    found = Counter[str]()
-    for file, of_row, rows in quarantine.groupBy("file", run.alias("run")).count().collect():
-        found[of_file.get(file, of_row)] += rows
-    return found
+    groups = loaded.quarantine.groupBy("reason", "file", "run").agg(F.count("*"), F.min("line").alias("line"))
+    invalid = list[tuple[str, InvalidRows]]()
+    for reason, file, run, rows, line in groups.orderBy("file", "line").collect():
+        if reason == CUT:
+            cuts.append(CutFile(file, line))
+        else:
+            invalid.append((of_file.get(file, run), InvalidRows(reason, rows, file, line)))
+    return set_aside(invalid, cuts)
 
 
 @contextmanager

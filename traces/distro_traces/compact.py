@@ -55,16 +55,16 @@ def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
         runs[header.run].append((header.segment, path))
     for run, segments in runs.items():
         segments.sort()
-        numbers = [number for number, _ in segments]
-        if numbers != list(range(1, len(numbers) + 1)):
-            raise segments_missing(run, numbers, [path for _, path in segments])
+        require_whole(run, segments)
         yield tuple(path for _, path in segments)
 
 
-def segments_missing(run: str, numbers: Sequence[int], files: Iterable[Path | str]) -> NotATraceError:
-    return NotATraceError(
-        f"run {run}: segments {list(numbers)} instead of 1 to {max(numbers)}, in {', '.join(map(str, files))}"
-    )
+def require_whole(run: str, segments: Sequence[tuple[int, Path | str]]) -> None:
+    """`segments`: the numbers and files, in order. Raises NotATraceError when one is missing or there twice."""
+    numbers = [number for number, _ in segments]
+    if numbers != list(range(1, len(numbers) + 1)):
+        files = ", ".join(str(path) for _, path in segments)
+        raise NotATraceError(f"run {run}: segments {numbers} instead of 1 to {max(numbers)}, in {files}")
 
 
 def _compact_run(segments: tuple[Path, ...], directory: Path, part_bytes: int) -> tuple[Path, ...]:

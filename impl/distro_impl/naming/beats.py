@@ -24,6 +24,7 @@ from distro_impl.profiles import Profile
 BEAT_CHECK_PERIOD_MS = 5_000
 TICK_MS = 100
 TRUE = frozenset({"true", "yes", "on", "y", "t"})
+"""In metadata (`ConvertUtils` of Nacos); in a parameter of a request "1" is true too."""
 
 
 class Beats:
