@@ -69,8 +69,15 @@ def keeps(directory: Path) -> None:
 
 
 def end() -> NoReturn:
-    """Report the interrupt, and exit."""
+    """Report the interrupt, and exit.
+
+    Python restores the default handlers while it exits, except where a signal is ignored. A second interrupt would then
+    end the process by the signal, without exit code 130. The timer of `_interrupt` still limits the time that this
+    takes.
+    """
     _report()
+    if is_interrupted():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_children()
     sys.exit(EXIT_CODE)
 
