@@ -262,11 +262,14 @@ class Observer:
         self, poll: Poll[T], *, for_ms: int, what: str, otherwise: Callable[[], Observed] = lambda: NOTHING
     ) -> None:
         """Watch for the whole time. Raises ViolationError with the values of `otherwise` when `poll` finds something;
-        NotJudgedError if one side may have dropped the other before that, without an answer."""
-        found = await never(self._with_keep_alive(poll), self.target.clock, for_ms, step_ms=self._step_ms)
-        if found is not None:
+        NotJudgedError if one side may have dropped the other before that, without an answer, or if the kit may have
+        found it too late."""
+        wait = await never(self._with_keep_alive(poll), self.target.clock, for_ms, step_ms=self._step_ms)
+        if wait.found is not None:
             self.assume_answers(self.began_ms)
-            message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
+            message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {wait.found}"
+            if wait.timeliness is Timeliness.OPEN:
+                raise NotJudgedError(f"cannot tell whether within {for_ms} ms: {message}", found=wait.found)
             raise ViolationError(message, expected=f"{what}, for {for_ms} ms", observed=otherwise())
 
     async def sleep(self, ms: int) -> None:
