@@ -342,6 +342,16 @@ def test_a_search_in_which_nothing_can_happen_says_so(call: Call, document: Docu
     assert "nothing can happen within these bounds" in call(*nothing).stdout
 
 
+@pytest.mark.parametrize(("bounds", "code"), [((), 3), (("--bound", "batches=1"), 1)])
+def test_a_search_that_never_reaches_the_rule_of_its_mutant_decides_nothing(
+    document: Document, bounds: tuple[str, ...], code: int
+) -> None:
+    found_code, found = document("explore", "--mutant", "B18", "--drops", "0", "--changes", "1", *bounds)
+    messages = [each["message"] for each in found["properties"] if each["verdict"] == "not-judged"]
+    assert (found_code, bool(messages)) == (code, code == 3)
+    assert all("B18 changes nothing within these bounds; its own are" in each for each in messages)
+
+
 def test_a_search_that_was_cut_short_is_inconclusive_and_names_the_limit(call: Call, document: Document) -> None:
     code, found = document("explore", "--max-states", "50")
     assert (code, found["complete"]) == (3, False)

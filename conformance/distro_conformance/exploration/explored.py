@@ -23,7 +23,7 @@ from distro_model.bounded.view import Situation
 from distro_model.defects import breaking, link_of, repaired
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore, search_compiled
 from distro_model.messages import text_of
-from distro_model.mutants import with_mutant
+from distro_model.mutants import MUTANTS, with_mutant
 from distro_model.node import Client
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.properties import PROPERTIES, property_named
@@ -144,7 +144,27 @@ def explore_profile(
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, profile, mutant) for each in broken}
     findings = tuple(_judge(result, profile, mutant, bounds) for result in found.results if result.applies)
+    if mutant and found.holds and _is_unchanged(found, bounds, profile, watch, search):
+        findings = tuple(_without_effect(each, mutant) for each in findings)
     return Explored(profile, mutant, bounds, chosen, found, time.monotonic() - began, findings, scenarios)
+
+
+def _is_unchanged(found: Exploration, bounds: Bounds, profile: str, watch: Watch, options: SearchOptions) -> bool:
+    """Whether the same search without the mutant has the same transitions: then no rule of the mutant was reached."""
+    without = explore(
+        bounds, profile_named(profile), (), watch, options.engine, max_memory_bytes=options.max_memory_bytes
+    )
+    return _size(without.search) == _size(found.search)
+
+
+def _size(search: Search) -> tuple[object, ...]:
+    return search.distinct_states, search.transitions, search.taken, search.refused
+
+
+def _without_effect(finding: Finding, mutant: str) -> Finding:
+    bounds = MUTANTS[mutant].bounds
+    message = f"not decided: {mutant} changes nothing within these bounds; its own are {bounds}"
+    return replace(finding, judgement=Judgement.NOT_JUDGED, message=message)
 
 
 def counterexample_scenario(counterexample: Counterexample, profile: str, mutant: str | None) -> Scenario | str:
