@@ -141,6 +141,22 @@ def confirmed_unread(found: Finding) -> Clauses:
     }
 
 
+@symptom("B02", "INV-CONV")
+def confirmed_since_loaded(found: Finding) -> Clauses:
+    """A snapshot brings the stale copy of another node; a verify, which tests existence only, confirms it."""
+    came = found.first
+    is_own = came.node == found.node and came.kind == Kind.REPLICA_APPLIED
+    given = load_of(found.history, came) if is_own else None
+    source = () if given is None else states_of(found.history, given.peer or "")
+    held = [row for row in source if given is not None and row.at_ms <= given.at_ms]
+    return {
+        "they differ since a snapshot brought that content": given is not None and came.digest == found.actual,
+        "the node that sent the snapshot held that content": given is None
+        or (bool(held) and held[-1].digest == found.actual),
+        "a verify has confirmed the copy since": _confirmed_since(found, came.at_ms),
+    }
+
+
 # B27: a snapshot brings back what has left
 
 

@@ -280,6 +280,50 @@ def a_lost_change_to_nothing_of_a_client_that_its_former_owner_lets_go(run: Run)
         run.row(node, Kind.REPLICA_REMOVED, client="c1", owned=False, detail=LEASE)
 
 
+def a_stale_copy_by_a_snapshot(run: Run, content: str = "A", *, loads: bool = True, verifies: bool = True) -> None:
+    """c missed a change, and sends b its copy later."""
+    run.registered(0)
+    run.change(0, "B")
+    for peer in "bc":
+        run.send(peer, "CHANGE", revision=0, digest="B")
+    run.apply("b", 0, "B")
+    run.send("c", "VERIFY", revision=0)
+    run.apply("b", 0, content, run.loads("b", "c") if loads else None)
+    if verifies:
+        run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02", "B02"])
+def a_snapshot_with_a_copy_that_missed_a_change(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run)
+
+
+@case("nacos-2.0.4", (known.confirmed_since_loaded, "the node that sent the snapshot held"), INV_CONV=[None, "B02"])
+def a_snapshot_with_a_content_that_its_sender_does_not_hold(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run, "X")
+
+
+@case("nacos-2.0.4", (known.confirmed_since_loaded, "they differ since"), INV_CONV=[None, "B02"])
+def a_stale_copy_that_came_with_no_snapshot(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run, loads=False)
+
+
+@case("nacos-2.0.4", (known.confirmed_since_loaded, "a verify has confirmed"), INV_CONV=[None, "B02"])
+def a_snapshot_with_a_stale_copy_that_no_verify_confirms(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run, verifies=False)
+
+
+@case("nacos-2.0.4", INV_CONV=[None, None])
+def a_snapshot_with_a_stale_copy_of_a_client_that_has_left(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run)
+    run.leave()
+
+
+@case("nacos-2.3.2", INV_CONV=[None, None])
+def a_snapshot_with_a_stale_copy_where_a_verify_asks_for_more(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run)
+
+
 @case("nacos-2.0.4", (known.confirmed_unread, "has not left"), INV_CONV=[None])
 def a_client_that_has_left_and_is_held_though_a_verify_confirmed_it(run: Run) -> None:
     a_lost_change_to_nothing(run)
