@@ -332,6 +332,21 @@ def test_a_search_that_breaks_nothing_reports_and_has_no_scenario_to_write(call:
     assert not any(path.exists() for path in paths)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("test", "node", "--target", "process:no-such-program", "--html"),
+        ("explore", "--changes", "1", "--drops", "0", "--scenario"),
+    ],
+)
+def test_a_run_without_a_result_leaves_none_of_an_earlier_run(
+    call: Call, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "result").write_text("of an earlier run", encoding="utf-8")
+    call(*command, str(tmp_path / "result"))
+    assert not (tmp_path / "result").exists()
+
+
 def test_a_search_in_which_nothing_can_happen_says_so(call: Call, document: Document) -> None:
     nothing = ("explore", "--clients", "0", "--changes", "0", "--drops", "0", "--swallows", "0")
     code, found = document(*nothing, "--bound", "ip_clients=1")

@@ -16,11 +16,11 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import (
     HtmlOption,
     JsonOption,
+    fresh_file,
     only,
     readable,
     require_extras,
     writable_directory,
-    writable_file,
 )
 from distro_conformance.cli.output import ResultLine, echo, echo_page, echo_stderr, print_json, progress, summary
 from distro_conformance.plain import plain
@@ -116,7 +116,7 @@ def check(
     is_here = not urlsplit(path).scheme
     if is_here:
         readable(Path(path), "trace")
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
     settings = dict(pair(text, "--conf") for text in conf or ())
     if follow and (out is None or not is_here or not Path(path).is_dir()):
         raise UsageError("--follow needs a directory of this machine to watch, and --out for what it finds")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only, writable_file
+from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, fresh_file, measure, only
 from distro_conformance.cli.output import ResultLine, echo, echo_stderr, print_json, progress, summary
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.findings import Finding
@@ -56,7 +56,7 @@ def explore(
     if graph and graph.suffix not in GRAPH_FORMS:
         raise UsageError(f"--graph {graph}: name a file that ends in {' or '.join(GRAPH_FORMS)}")
     for path, option in ((scenario, "--scenario"), (itf, "--itf"), (graph, "--graph")):
-        writable_file(path, option)
+        fresh_file(path, option)
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
     bounds = _bounds(dict(zip(BOUND_OPTIONS, named, strict=True)), bound or [])
     chosen = _engine(engine)

@@ -16,11 +16,11 @@ from distro_conformance.cli.options import (
     DEFAULT_OUT,
     HtmlOption,
     JsonOption,
+    fresh_file,
     profile_option,
     readable,
     require_extras,
     writable_directory,
-    writable_file,
 )
 from distro_conformance.cli.output import Progress, echo, echo_page, print_json, progress
 from distro_conformance.findings.finding import command
@@ -53,7 +53,7 @@ def nacos_logs(
 
     if html:
         require_extras("report")
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
     zones = {label: _zone(name) for label, name in _pairs(zone or (), "--zone", alone="")}
     with progress() as on_progress:
         on_progress(f"reading {directory}")

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
-from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only, require_extras, writable_file
+from distro_conformance.cli.options import HtmlOption, JsonOption, fresh_file, measure, only, require_extras
 from distro_conformance.cli.output import ResultLine, echo_page, print_judged, progress, row, summary
 from distro_conformance.findings import Finding, Judgement
 
@@ -46,7 +46,7 @@ def run(
     require_extras("explore", "traces", *(("report",) if html else ()))
     from distro_conformance.mutation.matrix import mutants_of, run_mutants
 
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
 
     parts, ended = len(mutant or mutants_of(level)), count(1)
 

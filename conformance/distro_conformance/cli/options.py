@@ -182,7 +182,7 @@ def readable(path: Path, what: str) -> Path:
 def writable_places(out: Path, database: Path | None, html: Path | None) -> None:
     """Checks all paths that a search writes to. Raises UsageError."""
     writable_directory(out)
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
     if database:
         writable_directory(database, "--database")
 
@@ -213,6 +213,13 @@ def writable_file(path: Path | None, option: str) -> None:
             path.unlink()
     except OSError as error:
         raise UsageError(f"{option} {path}: cannot be written ({error.strerror}); choose another one") from error
+
+
+def fresh_file(path: Path | None, option: str) -> None:
+    """The same for a result; that of an earlier run is removed, so that a run which fails leaves none."""
+    writable_file(path, option)
+    if path is not None and path.is_file() and not path.is_symlink():
+        path.unlink()
 
 
 def require_extras(*needed: str) -> None:

@@ -28,6 +28,7 @@ from distro_conformance.cli.options import (
     WriteExpectedOption,
     chosen_seed,
     echo_profile,
+    fresh_file,
     measure,
     require_time_for,
     writable_file,
@@ -77,7 +78,7 @@ def node(
     """Test one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
     peers, which fail, lie and fall silent at random, and the model decides what the node may do.
     """
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
     credentials = credentials_of(identity, username, password)
     if machine:
         if requirement or skip or expect_failures or write_expected:

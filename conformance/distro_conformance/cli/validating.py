@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import HtmlOption, JsonOption, readable, require_extras, writable_file
+from distro_conformance.cli.options import HtmlOption, JsonOption, fresh_file, readable, require_extras
 from distro_conformance.cli.output import echo, echo_page, print_json, progress, row
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
@@ -44,7 +44,7 @@ def validate(
     from distro_traces.reading import read_run
     from distro_validation.validate import validate as run_validation
 
-    writable_file(html, "--html")
+    fresh_file(html, "--html")
     found = read_run(readable(trace, "trace"), run)
     names_release = profile is not None or found.header.names_release
     rules = profile_named(profile or (found.header.profile if names_release else DEFAULT_RELEASE))
