@@ -113,6 +113,13 @@ def test_a_changed_node_is_not(mutant: str) -> None:
     assert lived(mutant=mutant) is Verdict.VIOLATES
 
 
+def test_a_request_that_the_model_does_not_have_is_named() -> None:
+    """It reaches the member, whose log has it, too."""
+    found = replay(parse(LIFE), target="embedded", options=ClusterOptions(mutant="m-send-add-for-change"))
+    assert found.verdict is Verdict.VIOLATES
+    assert "it sends ADD of c1 to b; the model expects CHANGE, DELETE, VERIFY or SNAPSHOT" in str(found)
+
+
 def test_a_scenario_says_what_members_publish_as_batches() -> None:
     assert parse(parse(LIFE).render()).steps == parse(LIFE).steps
 

@@ -266,6 +266,16 @@ def test_a_divergence_names_the_difference_and_the_action() -> None:
 
 
 @pytest.mark.wire
+def test_a_request_that_the_model_does_not_have_reaches_its_member_and_differs() -> None:
+    with Lockstep(("a", "b", "c"), "strict", mutant="m-send-add-for-change") as lockstep:
+        for action in (Connect("c1", "b"), Register("c1", "web", "10.0.0.1:80")):
+            lockstep.perform(action)
+        with pytest.raises(DivergedError, match="CHANGE b->a") as diverged:
+            lockstep.perform(Advance(1100))
+    assert "ValueError" not in str(diverged.value)
+
+
+@pytest.mark.wire
 def test_a_recorded_run_names_each_event_and_its_node_and_its_seed_does_the_same_steps(tmp_path: Path) -> None:
     options = WalkOptions(runs_max=2, steps_per_run=20, seed=3)
     first, second = random_walks(replace(options, record_into=tmp_path)), random_walks(options)

@@ -14,7 +14,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.waiting import Clock
-from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, RoutedCall, read_snapshot
+from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, DistroCall, RoutedCall, read_snapshot
 from distro_model.actions import Action, Advance
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
@@ -91,8 +91,7 @@ class Oracle:
         if self._in_real_time and call.client is not None and call.client not in self.clients.names.values():
             return
         self._last_sent = f"{call.operation} of {call.client} to {routed.target}" if call.client else call.operation
-        request = _request(routed)
-        self.note(lambda: self.outside.sent(routed.id, routed.target, request, self.now_ms()))
+        self.note(lambda: self.outside.sent(routed.id, routed.target, _request(routed), self.now_ms()))
 
     def ended(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
         """The node has the result of a request of its own."""
@@ -190,4 +189,11 @@ def _as_sent(routed: RoutedCall) -> Request:
             return Delete(call.client or "")
         case "SNAPSHOT":
             return Snapshot()
+        case "CHANGE":
+            return _change(call)
+    seen = f"it sends {call.operation} of {call.client} to {routed.target}"
+    raise Unexplained("execute-a-task", call.client, seen, "CHANGE, DELETE, VERIFY or SNAPSHOT")
+
+
+def _change(call: DistroCall) -> Change:
     return Change(call.client or "", call.revision or 0, () if call.replica is None else published_of(call.replica))

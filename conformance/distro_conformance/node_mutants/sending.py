@@ -156,6 +156,13 @@ def _without_target(old: Any, operation: Any, client_id: Any, data: Any, target:
     return old(operation, client_id, data)
 
 
+@mutant("m-send-add-for-change", DistroTransportAgent, "sync_body")
+def _sends_add(old: Any, self: Any, peer: str, operation: DataOperation, *arguments: Any) -> Any:
+    """A change is sent as ADD."""
+    is_change = operation is DataOperation.CHANGE
+    return old(self, peer, DataOperation.ADD if is_change else operation, *arguments)
+
+
 @mutant("m-delete-is-given-up", DistroProtocol, "_handle")
 def _gives_up(
     old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None

@@ -57,17 +57,22 @@ class TrafficLog:
             self.recording.replied(self._by_name(routed), outcome, reply)
 
     def ended(self, routed: RoutedCall, outcome: Outcome) -> None:
-        call, client = routed.call, self.client_name(routed.call.client)
-        operation, result = Operation(call.operation), CallResult(outcome.value)
-        revision = compared_revision(client, call.revision)
+        if routed.call.operation in Operation.__members__:
+            self._end(routed, Operation(routed.call.operation), CallResult(outcome.value))
+        else:  # the model has no such request
+            self.happened(f"{routed.call.operation} of {routed.source} to {routed.target}: {outcome}")
+        if self.recording:
+            self.recording.ended(self._by_name(routed), outcome)
+
+    def _end(self, routed: RoutedCall, operation: Operation, result: CallResult) -> None:
+        client = self.client_name(routed.call.client)
+        revision = compared_revision(client, routed.call.revision)
         traffic = Traffic(routed.source, routed.target, operation, client, revision, result)
         self._ended.append(Ended(self.now_ms(), traffic))
         if (operation, result) != (Operation.VERIFY, CallResult.SUCCESS):
             self.happened(str(traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
             self.snapshot_sources[routed.source].add(routed.target)
-        if self.recording:
-            self.recording.ended(self._by_name(routed), outcome)
 
     def fault(self, source: str, target: str, what: str) -> None:
         if self.recording:
