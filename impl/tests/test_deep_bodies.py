@@ -15,8 +15,7 @@ import pytest
 
 from distro_impl import VirtualClock
 from distro_impl.http.distro_filter import responsible_tag
-from distro_impl.http.instance_parameters import beat_of
-from distro_impl.http.metadata import metadata_of
+from distro_impl.http.instance_parameters import beat_of, metadata_of
 from distro_impl.http.parameters import Parameters
 from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.options import AuthOptions

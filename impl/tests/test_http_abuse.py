@@ -17,11 +17,9 @@ from impl_lab import Lab, errors_logged
 from payloads import NOT_HTTP
 
 from distro_impl.http.distro_filter import responsible_tag
-from distro_impl.http.instance_parameters import beat_of, instance_of
-from distro_impl.http.metadata import metadata_of
-from distro_impl.http.parameters import Parameters
+from distro_impl.http.instance_parameters import beat_of, instance_of, metadata_of
+from distro_impl.http.parameters import Parameters, service_of
 from distro_impl.http.replies import ApiError
-from distro_impl.http.service_names import service_of
 from distro_impl.naming.client import Service
 from distro_impl.remote.errors import NacosError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, instead, left_out, mutant
-from distro_impl.http import distro_filter, instance_parameters, instances_v2
+from distro_impl.http import distro_filter, instance_parameters, instances
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.naming import ip_port_client, naming_handlers, service_storage
@@ -116,7 +116,7 @@ def _subscription_counts(old: Any, self: Any, client: Client, *arguments: Any) -
     client.asked(self._clock.now_ms(), self._profile)
 
 
-@mutant("m-later-beat-of-unknown-succeeds", instances_v2, "json_reply")
+@mutant("m-later-beat-of-unknown-succeeds", instances, "json_reply")
 def _beat_of_whoever(old: Any, body: Any) -> Any:
     """A light beat of an unknown instance succeeds by the later version of the HTTP API."""
     return old({**body, "code": int(BeatCode.OK)} if "clientBeatInterval" in body else body)

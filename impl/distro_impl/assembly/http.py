@@ -16,12 +16,9 @@ from distro_impl.http.clients import ClientInfo, client_routes
 from distro_impl.http.cluster import cluster_routes
 from distro_impl.http.console import console_routes
 from distro_impl.http.distro_filter import DistroFilter
-from distro_impl.http.distro_v1 import distro_v1_routes
 from distro_impl.http.filters import close_old_apis, revise_traffic
 from distro_impl.http.instances import InstanceOperations, instance_routes
-from distro_impl.http.instances_v2 import instance_routes_v2
 from distro_impl.http.metrics import NodeMetrics, metrics_routes
-from distro_impl.http.nodes import node_routes
 from distro_impl.http.operator import Operator, operator_routes
 from distro_impl.http.server import CONTEXT_PATH, HttpServer
 from distro_impl.http.services import service_routes
@@ -51,7 +48,7 @@ def http_server(
 
 def _naming_routes(membership: Membership, naming: Naming, status: Callable[[], str]) -> Iterable[web.RouteDef]:
     core, profile = naming.core, naming.core.profile
-    distro_filter = DistroFilter(core.config, core.clock, naming.mapper, membership.http_client)
+    distro_filter = DistroFilter(core, naming.mapper, membership.http_client)
     operations = InstanceOperations(naming.instances, naming.clients, naming.switches)
     operator = Operator(
         clients=naming.clients,
@@ -60,17 +57,14 @@ def _naming_routes(membership: Membership, naming: Naming, status: Callable[[], 
         switches=naming.switches,
         status=status,
     )
-    yield from instance_routes(operations, distro_filter)
-    yield from instance_routes_v2(profile, operations, distro_filter)
+    yield from instance_routes(profile, operations, distro_filter)
     yield from service_routes(naming.clients)
     yield from operator_routes(profile, operator)
-    yield from distro_v1_routes(profile)
 
 
 def _core_routes(remote: Remote, membership: Membership) -> Iterable[web.RouteDef]:
     profile = remote.core.profile
-    yield from node_routes(profile, membership.members)
-    yield from cluster_routes(membership.members, profile)
+    yield from cluster_routes(profile, membership.members)
     yield from login_routes(profile, remote.tokens)
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
-from distro_impl.http.parameters import Parameters, read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, wrapped
-from distro_impl.http.service_names import service_of
+from distro_impl.http.parameters import Parameters, answered, service_of
+from distro_impl.http.replies import ApiError, ErrorCode
 from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
@@ -27,7 +26,7 @@ class ClientInfo:
     def __init__(self, profile: Profile, clients: ClientManager, connections: ConnectionManager) -> None:
         self._profile, self._clients, self._connections = profile, clients, connections
 
-    def client_ids(self) -> list[str]:
+    def client_ids(self, _: Parameters) -> list[str]:
         return [client.id for client in self._clients]
 
     def detail(self, parameters: Parameters) -> Json:
@@ -113,33 +112,15 @@ class ClientInfo:
 
 
 def client_routes(profile: Profile, info: ClientInfo) -> Iterable[web.RouteDef]:
-    async def client_ids(_: web.Request) -> web.Response:
-        return wrapped(info.client_ids())
-
-    async def detail(request: web.Request) -> web.Response:
-        return wrapped(info.detail(await read_parameters(request)))
-
-    async def published(request: web.Request) -> web.Response:
-        return wrapped(info.published(await read_parameters(request)))
-
-    async def subscribed(request: web.Request) -> web.Response:
-        return wrapped(info.subscribed(await read_parameters(request)))
-
-    async def publishers(request: web.Request) -> web.Response:
-        return wrapped(info.publishers(await read_parameters(request)))
-
-    async def subscribers(request: web.Request) -> web.Response:
-        return wrapped(info.subscribers(await read_parameters(request)))
-
     if not profile.http_v2_api:
         return
     path = "/v2/ns/client"
-    yield web.get(path, detail)
-    yield web.get(f"{path}/list", client_ids)
-    yield web.get(f"{path}/publish/list", published)
-    yield web.get(f"{path}/subscribe/list", subscribed)
-    yield web.get(f"{path}/service/publisher/list", publishers)
-    yield web.get(f"{path}/service/subscriber/list", subscribers)
+    yield web.get(path, answered(info.detail))
+    yield web.get(f"{path}/list", answered(info.client_ids))
+    yield web.get(f"{path}/publish/list", answered(info.published))
+    yield web.get(f"{path}/subscribe/list", answered(info.subscribed))
+    yield web.get(f"{path}/service/publisher/list", answered(info.publishers))
+    yield web.get(f"{path}/service/subscriber/list", answered(info.subscribers))
 
 
 def _service(service: Service) -> dict[str, Any]:

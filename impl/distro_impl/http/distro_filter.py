@@ -13,12 +13,10 @@ from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 from yarl import URL
 
-from distro_impl.clocks.clock import Clock
-from distro_impl.config import NodeConfig
+from distro_impl.core import Core
 from distro_impl.distro.mapper import DistroMapper
-from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.http.parameters import Parameters, read_parameters, service_of
 from distro_impl.http.replies import FilterError
-from distro_impl.http.service_names import service_of
 from distro_impl.logs import logger
 from distro_impl.naming.client import MAX_ID_LENGTH
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
@@ -39,8 +37,8 @@ log = logger(__name__)
 
 
 class DistroFilter:
-    def __init__(self, config: NodeConfig, clock: Clock, mapper: DistroMapper, client: HttpClient) -> None:
-        self._config, self._clock, self._mapper, self._client = config, clock, mapper, client
+    def __init__(self, core: Core, mapper: DistroMapper, client: HttpClient) -> None:
+        self._config, self._clock, self._mapper, self._client = core.config, core.clock, mapper, client
 
     def forwarding(self, handler: Handler) -> Handler:
         """The handler for requests whose client this node owns; others are forwarded."""

@@ -1,21 +1,22 @@
 """The instance that an HTTP request is about, and the beat of one: from parameters to what naming takes.
 
-Source: docs/protocol #http-v1, #http-refusals and #http-beat.
+Metadata are a JSON object, or pairs; all of it becomes text. Source: docs/protocol #http-v1, #http-refusals and
+#http-beat.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
-from distro_impl.http.metadata import is_scalar, metadata_of, scalar, text_values
-from distro_impl.http.parameters import Parameters, invalid
+from distro_impl.http.parameters import GROUP_SEPARATOR, Parameters, invalid, printable
 from distro_impl.http.replies import ApiError, ErrorCode
-from distro_impl.http.service_names import GROUP_SEPARATOR
 from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_GROUP, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.remote.payloads import Instance
-from distro_protos import read_json
+from distro_protos import check_nesting, read_json
 
 
 def address_of(parameters: Parameters) -> tuple[str, int]:
@@ -85,3 +86,44 @@ def weight_of(parameters: Parameters, default: str = "1") -> float:
             f"instance format invalid: The weights range from {MIN_WEIGHT} to {MAX_WEIGHT}",
         )
     return weight
+
+
+def metadata_of(text: str) -> dict[str, str]:
+    """A JSON object, or `k=v,k=v`."""
+    if not text:
+        return {}
+    try:
+        check_nesting(text.encode())
+        metadata = json.loads(text, parse_int=str, parse_float=str)
+    except ValueError:
+        return _metadata_of_pairs(text)
+    return text_values("metadata", {} if metadata is None else metadata)
+
+
+def _metadata_of_pairs(text: str) -> dict[str, str]:
+    metadata = {}
+    for pair in filter(None, text.split(",")):
+        key, separator, value = pair.partition("=")
+        if not separator or not value or "=" in value:
+            raise ApiError(ErrorCode.INSTANCE_METADATA_ERROR, f"metadata format incorrect:{text}")
+        metadata[key] = value
+    return metadata
+
+
+def text_values(name: str, metadata: Any) -> dict[str, str]:
+    """Metadata is text; a number or a boolean becomes one, null is left out, anything else is refused."""
+    if not isinstance(metadata, dict):
+        raise ApiError(ErrorCode.INSTANCE_METADATA_ERROR, f"metadata in param '{name}' is not a JSON object")
+    return {printable(key): scalar(name, value) for key, value in metadata.items() if value is not None}
+
+
+def is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, bool, int, float))
+
+
+def scalar(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return printable(value)
+    if not is_scalar(value):
+        raise ApiError(ErrorCode.INSTANCE_METADATA_ERROR, f"metadata in param '{name}' has a value that is no text")
+    return json.dumps(value)

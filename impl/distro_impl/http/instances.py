@@ -1,28 +1,32 @@
-"""`/v1/ns/instance`: how clients of the 1.x generation register, beat and look up.
+"""`/v1/ns/instance`, `/v2/ns/instance` and `/v3/client/ns/instance`: how clients register, beat and look up over HTTP.
 
-Writes are forwarded to the owner of the client that they are about; reads are answered from what this node knows.
-Success is a plain `ok`, or JSON without a wrapper. Source: docs/protocol #http-v1, InstanceController.
+In v1 writes are forwarded to the owner of the client that they are about; reads are answered from what this node knows.
+In every release the paths of v2 and v3 are outside of the DistroFilter: what is registered at a node that does not own
+the client stays there, unknown to the others, until it expires (D7). `strict` forwards them. Source: docs/protocol
+#http-v1, #http-v2; InstanceController, InstanceControllerV2 (2.2.4, 2.5.1), InstanceOpenApiController (3.x).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from msgspec.structs import replace
 
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instance_parameters import address_of, beat_of, cluster_of, instance_of
-from distro_impl.http.parameters import Parameters, read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text
-from distro_impl.http.service_names import GROUP_SEPARATOR, UNGROUPED, service_named, service_of
+from distro_impl.http.parameters import GROUP_SEPARATOR, UNGROUPED, Parameters, answered, service_named, service_of
+from distro_impl.http.replies import ApiError, ErrorCode, json_reply, wrapped
 from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.instance_operator import InstanceOperator
+from distro_impl.naming.instance_operator import BeatCode, InstanceOperator
 from distro_impl.naming.ip_port_client import Agent, ip_port_client_id
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import can_be_pushed_to
+from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_protos import Json
 
@@ -82,25 +86,18 @@ class InstanceOperations:
             "lightBeatEnabled": self._switches.light_beat_enabled,
         }
 
-    def instances(
-        self,
-        parameters: Parameters,
-        clusters: str,
-        agent: str = "",
-        *,
-        caller_ip: str = "",
-        listens_at: tuple[str, str] = ("clientIP", "udpPort"),
-    ) -> Json:
+    def instances(self, parameters: Parameters, clusters: str, *, listens_at: tuple[str, str] | None = None) -> Json:
         """ServiceInfo under the grouped name, which old clients take for the key of their cache.
 
         A client that names the port where it listens for pushes subscribes by asking; `listens_at` are the names of
         those two parameters.
         """
         service = service_of(parameters)
-        ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
-        if can_be_pushed_to(agent, ip, port, caller_ip):
-            seen = Agent(agent, parameters.text("app"))
-            self._operator.subscribe(service, ip, port, clusters, seen)
+        if listens_at is not None:
+            ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
+            if can_be_pushed_to(parameters.agent, ip, port, parameters.caller_ip):
+                agent = Agent(parameters.agent, parameters.text("app"))
+                self._operator.subscribe(service, ip, port, clusters, agent)
         info = self._operator.instances(
             service, clusters=clusters, healthy_only=parameters.flag("healthyOnly", default=False)
         )
@@ -125,59 +122,86 @@ class InstanceOperations:
         return f"no ips found for cluster {cluster} in service {service.grouped_name}"
 
 
-def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter) -> Iterable[web.RouteDef]:
-    async def register(request: web.Request) -> web.Response:
-        operations.register(await read_parameters(request))
-        return text()
+def instance_routes(
+    profile: Profile, operations: InstanceOperations, distro_filter: DistroFilter
+) -> Iterable[web.RouteDef]:
+    yield from _v1(operations, distro_filter.forwarding)
+    forwarding = distro_filter.forwarding if profile.every_write_forwarded else lambda handler: handler
+    if profile.http_v2_api:
+        yield from _v2(operations, forwarding)
+    if profile.http_v3_api:
+        yield from _v3(operations, forwarding)
 
-    async def deregister(request: web.Request) -> web.Response:
-        operations.deregister(await read_parameters(request))
-        return text()
 
-    async def update(request: web.Request) -> web.Response:
-        operations.update(await read_parameters(request))
-        return text()
+Forwarding = Callable[[Handler], Handler]
 
-    async def beat(request: web.Request) -> web.Response:
-        return json_reply(operations.beat(await read_parameters(request)))
 
-    async def instances(request: web.Request) -> web.Response:
-        parameters = await read_parameters(request)
-        clusters, agent = parameters.text("clusters"), user_agent(request)
-        return json_reply(operations.instances(parameters, clusters, agent, caller_ip=request.remote or ""))
+def _v1(operations: InstanceOperations, forwarding: Forwarding) -> Iterable[web.RouteDef]:
+    def instances(parameters: Parameters) -> Json:
+        return operations.instances(parameters, parameters.text("clusters"), listens_at=("clientIP", "udpPort"))
 
-    async def instance(request: web.Request) -> web.Response:
-        parameters = await read_parameters(request)
-        return json_reply(
-            {"service": service_of(parameters).grouped_name, **instance_detail(operations.instance(parameters))}
-        )
+    def instance(parameters: Parameters) -> Json:
+        return {"service": service_of(parameters).grouped_name, **_detail(operations.instance(parameters))}
 
-    async def statuses(request: web.Request) -> web.Response:
+    def statuses(parameters: Parameters) -> Json:
         """The parameter `key` is `namespace##group@@service`, the namespace being optional."""
-        parameters = await read_parameters(request)
         namespace, separator, name = parameters.required("key").rpartition(NAMESPACE_SEPARATOR)
         if GROUP_SEPARATOR not in name:
             raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, UNGROUPED)
         service = service_named(name, parameters)._replace(namespace=namespace if separator else DEFAULT_NAMESPACE)
-        return json_reply(operations.statuses(service))
+        return operations.statuses(service)
 
     path = "/v1/ns/instance"
-    yield web.post(path, distro_filter.forwarding(register))
-    yield web.delete(path, distro_filter.forwarding(deregister))
-    yield web.put(path, distro_filter.forwarding(update))
-    yield web.put(f"{path}/beat", distro_filter.forwarding(beat))
-    yield web.get(f"{path}/list", instances)
-    yield web.get(f"{path}/statuses", statuses)
-    yield web.get(path, instance)
+    yield web.post(path, forwarding(answered(operations.register)))
+    yield web.delete(path, forwarding(answered(operations.deregister)))
+    yield web.put(path, forwarding(answered(operations.update)))
+    yield web.put(f"{path}/beat", forwarding(answered(operations.beat)))
+    yield web.get(f"{path}/list", answered(instances))
+    yield web.get(f"{path}/statuses", answered(statuses))
+    yield web.get(path, answered(instance))
 
 
-def user_agent(request: web.Request) -> str:
-    """What the client calls itself; some can only say it elsewhere."""
-    headers = request.headers
-    return headers.get("User-Agent", "") or headers.get("Client-Version", "")
+def _v2(operations: InstanceOperations, forwarding: Forwarding) -> Iterable[web.RouteDef]:
+    def beat(parameters: Parameters) -> web.Response:
+        """Without a wrapper."""
+        return json_reply(operations.beat(parameters))
+
+    def instances(parameters: Parameters) -> Json:
+        return operations.instances(parameters, parameters.text("clusterName"), listens_at=("ip", "port"))
+
+    def instance(parameters: Parameters) -> Json:
+        return {"serviceName": service_of(parameters).grouped_name, **_detail(operations.instance(parameters))}
+
+    path = "/v2/ns/instance"
+    register = partial(operations.register, has_id=False)  # other than in v1 and v3 (seen on 2.2.4 and 2.3.2)
+    yield web.post(path, forwarding(answered(register)))
+    yield web.delete(path, forwarding(answered(operations.deregister)))
+    yield web.put(path, forwarding(answered(operations.update)))
+    yield web.put(f"{path}/beat", forwarding(answered(beat)))
+    yield web.get(f"{path}/list", answered(instances))
+    yield web.get(path, answered(instance))
 
 
-def instance_detail(instance: Json) -> Json:
+def _v3(operations: InstanceOperations, forwarding: Forwarding) -> Iterable[web.RouteDef]:
+    def register_or_beat(parameters: Parameters) -> web.Response | None:
+        """`heartBeat=true` makes a light beat of it."""
+        if not parameters.flag("heartBeat", default=False):
+            operations.register(parameters)
+        elif operations.beat(parameters)["code"] != BeatCode.OK:
+            return wrapped(None, ErrorCode.INSTANCE_NOT_FOUND)
+        return None
+
+    def hosts(parameters: Parameters) -> list[Json]:
+        found: list[Json] = operations.instances(parameters, parameters.text("clusterName"))["hosts"]
+        return found
+
+    path = "/v3/client/ns/instance"
+    yield web.post(path, forwarding(answered(register_or_beat)))
+    yield web.delete(path, forwarding(answered(operations.deregister)))
+    yield web.get(f"{path}/list", answered(hosts))
+
+
+def _detail(instance: Json) -> Json:
     """What the detail APIs show of an `Instance`."""
     shown = ("ip", "port", "clusterName", "weight", "healthy", "instanceId", "metadata")
     return {name: instance.get(name) for name in shown}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from distro_impl.distro.mapper import DistroMapper
-from distro_impl.http.parameters import Parameters, read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text, wrapped
+from distro_impl.http.parameters import Parameters, answered
+from distro_impl.http.replies import ApiError, ErrorCode
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
@@ -82,7 +82,7 @@ class Operator:
         status = {"status": self._status()}
         return status if parameters.flag("onlyStatus", default=True) else {**status, **self._counters(), **_machine()}
 
-    def switches(self) -> Json:
+    def switches(self, _: Parameters) -> Json:
         return {
             **FIXED_SWITCHES,
             "distroEnabled": self._switches.distro_enabled,
@@ -133,43 +133,16 @@ class Operator:
 
 
 def operator_routes(profile: Profile, operator: Operator) -> Iterable[web.RouteDef]:
-    async def metrics(request: web.Request) -> web.Response:
-        return json_reply(operator.metrics(await read_parameters(request)))
-
-    async def metrics_v2(request: web.Request) -> web.Response:
-        return wrapped(operator.metrics(await read_parameters(request)))
-
-    async def switches(_: web.Request) -> web.Response:
-        return json_reply(operator.switches())
-
-    async def switches_v2(_: web.Request) -> web.Response:
-        return wrapped(operator.switches())
-
-    async def turn_switch(request: web.Request) -> web.Response:
-        operator.turn_switch(await read_parameters(request))
-        return text()
-
-    async def turn_switch_v2(request: web.Request) -> web.Response:
-        operator.turn_switch(await read_parameters(request))
-        return wrapped("ok")
-
-    async def owner(request: web.Request) -> web.Response:
-        return json_reply(operator.owner(await read_parameters(request)))
-
-    async def servers(request: web.Request) -> web.Response:
-        return json_reply(operator.servers(await read_parameters(request)))
-
-    for path in ("/v1/ns/operator", "/v1/ns/ops"):
-        yield web.get(f"{path}/metrics", metrics)
-        yield web.get(f"{path}/switches", switches)
-        yield web.put(f"{path}/switches", turn_switch)
-        yield web.get(f"{path}/distro/client", owner)
-        if not profile.http_v2_api:  # gone with the switch to 2.2
-            yield web.get(f"{path}/servers", servers)
-    for path in ("/v2/ns/operator", "/v2/ns/ops") if profile.http_v2_api else ():
-        yield web.get(f"{path}/metrics", metrics_v2)
-        yield web.get(f"{path}/switches", switches_v2)
-        yield web.put(f"{path}/switches", turn_switch_v2)
+    for path in ("/v1/ns/operator", "/v1/ns/ops", "/v2/ns/operator", "/v2/ns/ops"):
+        is_v1 = path.startswith("/v1")
+        if is_v1 or profile.http_v2_api:
+            yield web.get(f"{path}/metrics", answered(operator.metrics))
+            yield web.get(f"{path}/switches", answered(operator.switches))
+            yield web.put(f"{path}/switches", answered(operator.turn_switch))
+        if is_v1:
+            yield web.get(f"{path}/distro/client", answered(operator.owner))
+        if is_v1 and not profile.http_v2_api:  # gone with the switch to 2.2
+            yield web.get(f"{path}/servers", answered(operator.servers))
 
 
 def _machine() -> Json:

@@ -79,6 +79,15 @@ def wrapped(
     return json_reply({"code": code, "message": message or name, "data": data}, status)
 
 
+def answer(request: web.Request, data: Any) -> web.StreamResponse:
+    """Data in the form that clients of the path read. None is `ok`; what is an answer already stays as it is."""
+    if isinstance(data, web.StreamResponse):
+        return data
+    if is_wrapped(request):
+        return wrapped("ok" if data is None else data)
+    return text() if data is None else json_reply(data)
+
+
 @web.middleware
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """An error of this node reaches a client as a status and a text alone."""

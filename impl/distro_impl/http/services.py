@@ -6,16 +6,15 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from distro_impl.http.parameters import WHOLE_NUMBER, Parameters, read_parameters
+from distro_impl.http.parameters import WHOLE_NUMBER, Parameters, answered
 from distro_impl.http.replies import ApiError, ErrorCode, json_reply
 from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE
 from distro_impl.naming.client_manager import ClientManager
 
 
 def service_routes(clients: ClientManager) -> Iterable[web.RouteDef]:
-    async def services(request: web.Request) -> web.Response:
+    def services(parameters: Parameters) -> web.Response:
         """`count` is the total, `doms` the page, plain names."""
-        parameters = await read_parameters(request)
         page_no, page_size = _page(parameters, "pageNo"), _page(parameters, "pageSize")
         namespace = parameters.text("namespaceId", default=DEFAULT_NAMESPACE)
         group = parameters.text("groupName", default=DEFAULT_GROUP)
@@ -25,7 +24,7 @@ def service_routes(clients: ClientManager) -> Iterable[web.RouteDef]:
         start = max(0, page_no - 1) * page_size
         return json_reply({"count": len(names), "doms": names[start : start + page_size]})
 
-    yield web.get("/v1/ns/service/list", services)
+    yield web.get("/v1/ns/service/list", answered(services))
 
 
 def _page(parameters: Parameters, name: str) -> int:
